@@ -1,0 +1,353 @@
+"""What the control layer needs of the world, as protocols. Adapters implement them; nothing here does anything.
+
+Docstrings are contracts: what must be quick, what must tolerate absence, and which error means "try again".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from corral.control.records import (
+    AttemptRecord,
+    CredentialKind,
+    CredentialRecord,
+    CycleRecord,
+    EventFilter,
+    EventRecord,
+    JobFilter,
+    JobRecord,
+    Page,
+    QuotaRecord,
+    UserRecord,
+)
+from corral.core.model import EndReason, Gpu, Job, Node, Queue, Score
+
+# ------------------------------------------------------------------------------------------------ time
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch."""
+
+
+# ------------------------------------------------------------------------------------------------ engine
+
+
+class EngineUnavailable(Exception):
+    """The engine cannot be reached at this moment: try the same call again later."""
+
+
+class LaunchRefused(Exception):
+    """The engine will never start this attempt; the message says why, in words for the job's owner."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Instance:
+    """One process of an attempt: its rank, its node, and its GPUs by their index on that node."""
+
+    rank: int
+    node: str
+    gpu_ids: tuple[str, ...] = ()
+    gpu_indexes: tuple[int, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaunchOrder:
+    """Everything an engine needs to run one attempt."""
+
+    attempt_id: str
+    job_id: str
+    user: str
+    command: tuple[str, ...]
+    instances: tuple[Instance, ...]
+    #: for every instance; an instance's own env comes on top
+    env: Mapping[str, str] = field(default_factory=dict)
+    workdir: str | None = None
+    time_limit_seconds: float | None = None
+    grace_seconds: float = 30.0
+    #: per instance; 0 means no limit
+    memory_bytes: int = 0
+    cpu_milli: int = 0
+
+
+class AttemptPhase(StrEnum):
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttemptStatus:
+    """An attempt as its engine sees it; also the event that reports a change of it."""
+
+    attempt_id: str
+    phase: AttemptPhase
+    #: when the phase began
+    at: float
+    reason: EndReason | None = None
+    exit_code: int | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observation:
+    nodes: tuple[Node, ...]
+    #: every attempt that was launched and not yet forgotten, running or ended
+    attempts: tuple[AttemptStatus, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogChunk:
+    data: bytes
+    #: where the next read continues
+    next_offset: int
+    #: nothing more will ever come: the attempt is over and everything was read
+    at_end: bool
+
+
+class Engine(Protocol):
+    """What really runs attempts. Every method is idempotent by attempt id and returns within a second."""
+
+    def observe(self) -> Observation:
+        """Nodes, GPUs and attempts as they are now. Raises EngineUnavailable."""
+
+    def launch(self, order: LaunchOrder) -> None:
+        """Start the attempt, once: a second call for the same attempt id does nothing, also after a crash
+        of either side. Raises EngineUnavailable (again later) or LaunchRefused (never)."""
+
+    def stop(self, attempt_id: str, grace_seconds: float) -> None:
+        """SIGTERM to every process, SIGKILL after the grace time. Returns at once; the end comes as an event.
+        An attempt that is unknown or over is left alone. Raises EngineUnavailable."""
+
+    def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
+        """Output of one instance from a byte offset on (negative: that many bytes before the end). What was
+        rotated away is skipped. An unknown attempt has an empty log that is at its end."""
+
+    def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
+        """These ends are recorded: don't report the attempts again. Logs stay unless asked otherwise."""
+
+    def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
+        """Call `sink`, from any thread, soon after an attempt is up and after it ended. A lost event is
+        found again by `observe`."""
+
+    def close(self) -> None:
+        """Let go of the engine. Attempts go on running."""
+
+
+# ------------------------------------------------------------------------------------------------ telemetry
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuReading:
+    """One GPU at one moment; None where the device does not tell."""
+
+    gpu_id: str
+    at: float
+    utilization: float | None = None  # 0 … 1
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    temperature_celsius: float | None = None
+    power_watts: float | None = None
+    energy_joules: float | None = None
+
+
+class Collector(Protocol):
+    """Reads GPUs. Slow or failing devices must not raise: they are left out of the answer."""
+
+    def collect(self, at: float) -> Sequence[GpuReading]: ...
+
+
+# ------------------------------------------------------------------------------------------------ store
+
+
+class StoreConflict(Exception):
+    """Somebody changed the same row first. Nothing was written: load again and decide anew."""
+
+
+class NameTaken(Exception):
+    """A thing with this name exists already. Nothing was written."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"{kind} name {name!r} is taken")
+        self.kind = kind
+        self.name = name
+
+
+class StoreSuperseded(Exception):
+    """Another server has taken over this store. Nothing was written, and this server must stop."""
+
+
+class JobTable(Protocol):
+    def next_ids(self, count: int) -> list[str]:
+        """Ids that nobody else will ever get, growing: j-1, j-2, …"""
+
+    def add(self, records: Sequence[JobRecord]) -> None:
+        """Raises NameTaken if one of these names is taken by the same user."""
+
+    def save(self, jobs: Sequence[Job]) -> None:
+        """Write each job if its stored version is `version - 1` (the caller has counted up), in one statement
+        for all of them. Raises StoreConflict otherwise, and then none was written."""
+
+    def get(self, job_id: str) -> JobRecord | None: ...
+
+    def find(self, user: str | None, name: str) -> list[JobRecord]:
+        """Jobs of that exact name, of one user or of all, newest first."""
+
+    def delete(self, job_ids: Sequence[str]) -> None:
+        """With their attempts. Unknown ids are left alone."""
+
+    def live(self) -> list[Job]:
+        """Every job that is not ended, in the order of their ids."""
+
+    def page(self, where: JobFilter, *, sort: str, cursor: str | None, limit: int) -> Page[JobRecord]:
+        """Keyset paging. `sort` is one of id, name, priority, created_at, with "-" in front for descending.
+        Raises ValueError with a readable message for a bad cursor or sort."""
+
+    def counts(self) -> dict[str, int]:
+        """Number of jobs per state."""
+
+
+class AttemptTable(Protocol):
+    def add(self, attempts: Sequence[AttemptRecord]) -> None: ...
+
+    def save(self, attempts: Sequence[AttemptRecord]) -> None:
+        """What is known of their course and end; the allocation is never changed."""
+
+    def get(self, attempt_ids: Collection[str]) -> dict[str, AttemptRecord]: ...
+
+    def of_job(self, job_id: str) -> list[AttemptRecord]:
+        """Oldest first."""
+
+    def all_allocations(self) -> Iterable[AttemptRecord]:
+        """Every attempt ever made, in the order of planning: the audit of who held which GPU when."""
+
+
+class FleetTable(Protocol):
+    """Queues, and what operators or health checks decided about nodes and GPUs."""
+
+    def nodes(self) -> list[Node]: ...
+
+    def save_nodes(self, nodes: Sequence[Node]) -> None:
+        """Insert or replace, with their GPUs (state, labels, health and pool included)."""
+
+    def delete_nodes(self, node_ids: Sequence[str]) -> None: ...
+
+    def save_gpu(self, gpu: Gpu) -> None:
+        """Health or pool of a known GPU changed."""
+
+    def queues(self) -> list[Queue]: ...
+
+    def save_queue(self, queue: Queue) -> None:
+        """Insert or replace by name."""
+
+    def delete_queue(self, name: str) -> None: ...
+
+
+class ScoreTable(Protocol):
+    def all(self) -> dict[tuple[str, str], Score]:
+        """By user and GPU model."""
+
+    def save(self, scores: Mapping[tuple[str, str], Score]) -> None:
+        """Insert or replace."""
+
+
+class PeopleTable(Protocol):
+    def users(self) -> list[UserRecord]: ...
+
+    def user(self, name: str) -> UserRecord | None: ...
+
+    def add_user(self, user: UserRecord) -> None:
+        """Raises NameTaken."""
+
+    def save_user(self, user: UserRecord) -> None: ...
+
+    def delete_user(self, name: str) -> None:
+        """With credentials and quotas."""
+
+    def quotas(self) -> list[QuotaRecord]: ...
+
+    def save_quota(self, quota: QuotaRecord) -> None:
+        """Insert or replace; a quota without any limit removes the row."""
+
+
+class CredentialTable(Protocol):
+    def add(self, credential: CredentialRecord) -> None: ...
+
+    def by_hash(self, secret_hash: str) -> CredentialRecord | None: ...
+
+    def of_user(self, user: str, kind: CredentialKind) -> list[CredentialRecord]: ...
+
+    def touch(self, credential_id: str, at: float) -> None:
+        """It was used at this time."""
+
+    def delete(self, credential_ids: Sequence[str]) -> None: ...
+
+
+class EventTable(Protocol):
+    def append(self, events: Sequence[EventRecord]) -> list[EventRecord]:
+        """The same events with their ids."""
+
+    def after(self, event_id: int, limit: int) -> list[EventRecord]:
+        """The events that followed, oldest first."""
+
+    def last_id(self) -> int: ...
+
+    def page(self, where: EventFilter, *, cursor: str | None, limit: int) -> Page[EventRecord]:
+        """Newest first. Raises ValueError for a bad cursor."""
+
+
+class CycleTable(Protocol):
+    """The scheduler's journal."""
+
+    def append(self, cycle: CycleRecord) -> int:
+        """Its id."""
+
+    def since_base(self) -> list[CycleRecord]:
+        """The newest base and all entries after it, oldest first."""
+
+    def prune(self, before: float) -> int:
+        """Drop whole runs (a base and its entries) that ended before that time; how many entries went."""
+
+
+class MetaTable(Protocol):
+    """A few named values, such as the server's own secrets."""
+
+    def get(self, key: str) -> str | None: ...
+
+    def put(self, key: str, value: str) -> None: ...
+
+
+class Transaction(Protocol):
+    """All tables in one transaction; everything is written together or not at all."""
+
+    jobs: JobTable
+    attempts: AttemptTable
+    fleet: FleetTable
+    scores: ScoreTable
+    people: PeopleTable
+    credentials: CredentialTable
+    events: EventTable
+    cycles: CycleTable
+    meta: MetaTable
+
+
+class Store(Protocol):
+    """Where everything is kept. Synchronous; never held open across a network call."""
+
+    def take_over(self) -> None:
+        """Become the only writer: from now on every other server's `write` raises StoreSuperseded."""
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Committed, durably, when the block ends; rolled back when it raises. One at a time."""
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """A consistent view, beside writers. Writing through it is an error."""
+
+    def describe(self) -> Mapping[str, str]:
+        """Kind, version and place, without secrets."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,223 @@
+"""A job's life: the one place where a state changes.
+
+`advance(job, event)` gives the job after the event and what must be done about it. An event that does not fit
+the state is an error: the caller either has a stale picture or a bug, and both must surface.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from corral.core.model import Allocation, EndReason, Job, JobState
+
+#: Failures that are not the program's own: the job gets another attempt while retries are left.
+RETRIED = frozenset({EndReason.LAUNCH_ERROR, EndReason.NODE_LOST, EndReason.GPU_FAILED, EndReason.LOST})
+#: Interruptions that corral itself caused: the job goes back to the queue and spends no retry.
+REQUEUED = frozenset({EndReason.PREEMPTED})
+
+BACKOFF_SECONDS = 5.0
+MAX_BACKOFF_SECONDS = 300.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StartRequested:
+    """Its owner wants it to run: from now on it waits in its queue."""
+
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Planned:
+    """A scheduling cycle gave it an allocation."""
+
+    at: float
+    allocation: Allocation
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Up:
+    """Its processes run."""
+
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StopRequested:
+    """Somebody, or corral itself, ends the present attempt."""
+
+    at: float
+    reason: EndReason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """The attempt is over, as its engine reports it."""
+
+    at: float
+    reason: EndReason
+    exit_code: int | None = None
+    message: str = ""
+
+
+Event = StartRequested | Planned | Up | StopRequested | Ended
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launch:
+    attempt_id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stop:
+    attempt_id: str
+    grace_seconds: float
+
+
+Instruction = Launch | Stop
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Transition:
+    job: Job
+    instructions: tuple[Instruction, ...] = ()
+
+
+class InvalidTransition(Exception):
+    """The event does not fit the state that the job is in."""
+
+    def __init__(self, job: Job, event: Event) -> None:
+        super().__init__(f"job {job.id} is {job.state}: {type(event).__name__} does not fit")
+        self.job = job
+        self.event = event
+
+
+def advance(job: Job, event: Event) -> Transition:
+    """The job after `event`, and what must be done about it."""
+    match event:
+        case StartRequested() if job.state is JobState.CREATED or job.state.is_ended:
+            return Transition(job=_queued_afresh(job, event.at))
+        case Planned() if job.state is JobState.QUEUED:
+            return _planned(job, event)
+        case Up() if job.state is JobState.STARTING:
+            return Transition(job=replace(job, state=JobState.RUNNING, started_at=event.at))
+        case Up() if job.state is JobState.STOPPING and job.started_at is None:
+            # The stop overtook the start; it stays a stop, but the run time counts.
+            return Transition(job=replace(job, started_at=event.at))
+        case StopRequested() if job.state in (JobState.CREATED, JobState.QUEUED):
+            return Transition(job=_over(job, JobState.STOPPED, event.at, event.reason))
+        case StopRequested() if job.state in (JobState.STARTING, JobState.RUNNING):
+            stopping = replace(job, state=JobState.STOPPING, stopping_for=event.reason)
+            return Transition(
+                job=stopping, instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),)
+            )
+        case StopRequested() if job.state is JobState.STOPPING and job.stopping_for in REQUEUED:
+            # A person's word outranks corral's own: the job must not come back by itself.
+            return Transition(job=replace(job, stopping_for=event.reason))
+        case Ended() if job.state in (JobState.STARTING, JobState.RUNNING):
+            return Transition(job=_ended_by_itself(job, event))
+        case Ended() if job.state is JobState.STOPPING:
+            return Transition(job=_ended_by_stop(job, event))
+        case _:
+            raise InvalidTransition(job, event)
+
+
+def backoff_seconds(retries: int) -> float:
+    """How long the given retry waits: doubling, so that a broken node is not hammered."""
+    return min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0 ** max(0, retries - 1))
+
+
+def _queued_afresh(job: Job, at: float) -> Job:
+    return replace(
+        job,
+        state=JobState.QUEUED,
+        queued_at=at,
+        retries=0,
+        not_before=0.0,
+        avoid_nodes=(),
+        avoid_gpus=(),
+        started_at=None,
+        ended_at=None,
+        end_reason=None,
+        exit_code=None,
+        message="",
+    )
+
+
+def _planned(job: Job, event: Planned) -> Transition:
+    starting = replace(
+        job,
+        state=JobState.STARTING,
+        attempt=job.attempt + 1,
+        allocation=event.allocation,
+        allocated_at=event.at,
+        started_at=None,
+    )
+    return Transition(job=starting, instructions=(Launch(attempt_id=starting.attempt_id),))
+
+
+def _ended_by_itself(job: Job, event: Ended) -> Job:
+    if event.reason in RETRIED and job.retries < job.max_retries:
+        return _requeued(_avoiding(job, event.reason), event, retries=job.retries + 1)
+    succeeded = event.reason is EndReason.EXIT_CODE and event.exit_code == 0
+    state = JobState.COMPLETED if succeeded else JobState.FAILED
+    return _over(job, state, event.at, event.reason, event.exit_code, event.message)
+
+
+def _ended_by_stop(job: Job, event: Ended) -> Job:
+    reason = job.stopping_for or event.reason
+    if reason in REQUEUED:
+        return _requeued(job, event, retries=job.retries)
+    if reason in RETRIED and job.retries < job.max_retries:
+        return _requeued(_avoiding(job, reason), event, retries=job.retries + 1)
+    state = JobState.FAILED if reason in RETRIED or reason is EndReason.TIMED_OUT else JobState.STOPPED
+    return _over(job, state, event.at, reason, event.exit_code, event.message)
+
+
+def _avoiding(job: Job, reason: EndReason) -> Job:
+    """The next attempt keeps away from what failed."""
+    if job.allocation is None:
+        return job
+    if reason is EndReason.GPU_FAILED:
+        return replace(job, avoid_gpus=tuple(sorted({*job.avoid_gpus, *job.allocation.gpus})))
+    if reason is EndReason.NODE_LOST:
+        nodes = {grant.node for grant in job.allocation.grants}
+        return replace(job, avoid_nodes=tuple(sorted({*job.avoid_nodes, *nodes})))
+    return job
+
+
+def _requeued(job: Job, event: Ended, *, retries: int) -> Job:
+    spent = retries > job.retries
+    return replace(
+        job,
+        state=JobState.QUEUED,
+        queued_at=event.at,
+        retries=retries,
+        not_before=event.at + backoff_seconds(retries) if spent else 0.0,
+        allocation=None,
+        allocated_at=None,
+        started_at=None,
+        stopping_for=None,
+        message=event.message,
+    )
+
+
+def _over(
+    job: Job,
+    state: JobState,
+    at: float,
+    reason: EndReason,
+    exit_code: int | None = None,
+    message: str = "",
+) -> Job:
+    return replace(
+        job,
+        state=state,
+        ended_at=at,
+        end_reason=reason,
+        exit_code=exit_code,
+        message=message,
+        allocation=None,
+        allocated_at=None,
+        stopping_for=None,
+        pinned_at=None,
+    )

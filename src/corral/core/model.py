@@ -1,0 +1,284 @@
+"""The things corral decides about, as immutable values.
+
+A value here carries only what can change a decision. What a job runs (its command, its environment) and
+how things are stored or shown belongs to the layers around the core. Times are seconds since the epoch,
+always given by the caller; sizes are integers, so that adding and subtracting never drifts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+#: A whole GPU, or a whole CPU, in thousandths.
+WHOLE = 1000
+
+DEFAULT_POOL = "default"
+DEFAULT_QUEUE = "default"
+DEFAULT_PRIORITY = 5
+
+
+class JobKind(StrEnum):
+    WORKBENCH = "workbench"
+    TRAINING = "training"
+    DISTRIBUTED = "distributed"
+    PRESET = "preset"
+
+
+class JobState(StrEnum):
+    CREATED = "created"
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+    @property
+    def holds_resources(self) -> bool:
+        return self in HOLDING
+
+    @property
+    def is_active(self) -> bool:
+        """Queued or holding resources: what counts against a quota and protects from deletion."""
+        return self is JobState.QUEUED or self in HOLDING
+
+    @property
+    def is_ended(self) -> bool:
+        return self in ENDED
+
+
+HOLDING = frozenset({JobState.STARTING, JobState.RUNNING, JobState.STOPPING})
+ENDED = frozenset({JobState.STOPPED, JobState.COMPLETED, JobState.FAILED})
+
+
+class EndReason(StrEnum):
+    EXIT_CODE = "exit_code"
+    OOM_KILLED = "oom_killed"
+    EVICTED = "evicted"
+    IMAGE_PULL_ERROR = "image_pull_error"
+    LAUNCH_ERROR = "launch_error"
+    NODE_LOST = "node_lost"
+    GPU_FAILED = "gpu_failed"
+    TIMED_OUT = "timed_out"
+    PREEMPTED = "preempted"
+    STOPPED_BY_USER = "stopped_by_user"
+    STOPPED_BY_OPERATOR = "stopped_by_operator"
+    LOST = "lost"
+
+
+class NodeState(StrEnum):
+    READY = "ready"
+    CORDONED = "cordoned"
+    DRAINING = "draining"
+    DOWN = "down"
+
+
+class GpuHealth(StrEnum):
+    HEALTHY = "healthy"
+    SUSPECT = "suspect"
+    FAILED = "failed"
+
+
+class Blocking(StrEnum):
+    STRICT = "strict"
+    BACKFILL = "backfill"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gpu:
+    id: str
+    index: int
+    model: str
+    memory_bytes: int = 0
+    health: GpuHealth = GpuHealth.HEALTHY
+    pool: str = DEFAULT_POOL
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    id: str
+    cluster: str = "local"
+    state: NodeState = NodeState.READY
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    gpus: tuple[Gpu, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    #: measured load between 0 and 1, or None while nothing was measured
+    load: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What every instance of a job asks for. More than one node makes it a gang."""
+
+    nodes: int = 1
+    #: whole GPUs of one instance
+    gpus: int = 0
+    #: a share of one GPU in thousandths; 0 when whole GPUs or none are asked for
+    gpu_milli: int = 0
+    #: 0 means: not reserved and not limited
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    #: GPU models that will do, sorted; empty means any
+    models: tuple[str, ...] = ()
+    #: labels that a node must have, sorted
+    labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_gang(self) -> bool:
+        return self.nodes > 1
+
+    @property
+    def wants_gpu(self) -> bool:
+        return self.gpus > 0 or self.gpu_milli > 0
+
+    @property
+    def total_gpu_milli(self) -> int:
+        return self.nodes * (self.gpus * WHOLE + self.gpu_milli)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grant:
+    """One node's part of an allocation."""
+
+    node: str
+    gpus: tuple[str, ...] = ()
+    #: of each GPU: WHOLE, or the share of the only one
+    gpu_milli: int = WHOLE
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+
+    @property
+    def total_gpu_milli(self) -> int:
+        return len(self.gpus) * self.gpu_milli
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Allocation:
+    """What an attempt holds, node by node; the place of a grant is the rank of its instance."""
+
+    grants: tuple[Grant, ...]
+    #: the GPU model, or "" without GPUs; the score is kept per model
+    model: str = ""
+
+    @property
+    def total_gpu_milli(self) -> int:
+        return sum(grant.total_gpu_milli for grant in self.grants)
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        return tuple(gpu for grant in self.grants for gpu in grant.gpus)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    id: str
+    name: str
+    user: str
+    kind: JobKind = JobKind.TRAINING
+    state: JobState = JobState.CREATED
+    queue: str = DEFAULT_QUEUE
+    request: Request = field(default_factory=Request)
+    #: smaller goes first
+    priority: int = DEFAULT_PRIORITY
+    created_at: float = 0.0
+    queued_at: float | None = None
+    #: when an operator put it to the front; the later pin goes first
+    pinned_at: float | None = None
+    #: its place among its user's own jobs; 0 until the user moves one
+    user_order: int = 0
+    #: longest run time; None means it runs until it is stopped
+    time_limit_seconds: float | None = None
+    grace_seconds: float = 30.0
+    #: the number of the latest attempt; 0 before the first
+    attempt: int = 0
+    allocation: Allocation | None = None
+    #: when the present attempt got its allocation, and when its processes were up
+    allocated_at: float | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    #: why a stopping job is being stopped
+    stopping_for: EndReason | None = None
+    end_reason: EndReason | None = None
+    exit_code: int | None = None
+    message: str = ""
+    retries: int = 0
+    max_retries: int = 3
+    #: not before this time, while it backs off after a failure
+    not_before: float = 0.0
+    avoid_nodes: tuple[str, ...] = ()
+    avoid_gpus: tuple[str, ...] = ()
+    #: grows with every saved change; a writer that saw an older one loses
+    version: int = 0
+
+    @property
+    def attempt_id(self) -> str:
+        return attempt_id(self.id, self.attempt)
+
+    @property
+    def expected_end(self) -> float:
+        """When its GPUs are free again at the latest; infinite without a time limit."""
+        if self.time_limit_seconds is None or self.allocated_at is None:
+            return math.inf
+        return (self.started_at or self.allocated_at) + self.time_limit_seconds + self.grace_seconds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Queue:
+    name: str
+    pool: str = DEFAULT_POOL
+    policy: str = "fair-share"
+    blocking: Blocking = Blocking.BACKFILL
+    placement: str = "pack"
+    weight: float = 1.0
+    guaranteed_gpus: int = 0
+    #: GPUs that its jobs may hold together
+    max_gpus: int | None = None
+    #: jobs that may wait in it
+    max_length: int | None = None
+    max_seconds: float | None = None
+    #: empty means every kind
+    kinds: tuple[JobKind, ...] = ()
+    min_job_gpus: int | None = None
+    max_job_gpus: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quota:
+    """The most that one user may hold with jobs of one kind; None means no limit."""
+
+    gpu_milli: int | None = None
+    cpu_milli: int | None = None
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """Limits of the whole installation, in whole GPUs; None means no limit."""
+
+    max_gpus_per_user: int | None = None
+    max_gpus_per_job: int | None = None
+    max_total_gpus: int | None = None
+    max_seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Score:
+    """A user's weighted usage of one GPU model: `value` at time `at`, with `usage` GPUs held since."""
+
+    value: float = 0.0
+    usage: float = 0.0
+    at: float = 0.0
+
+
+def attempt_id(job_id: str, number: int) -> str:
+    return f"{job_id}.{number}"
+
+
+def job_of_attempt(attempt: str) -> tuple[str, int]:
+    """The job and the number behind an attempt id."""
+    job_id, _, number = attempt.rpartition(".")
+    return job_id, int(number)
