@@ -1,0 +1,1 @@
+"""A typed HTTP client for corral's API. Programs and the CLI reach a server through `corral.client.client.Client`."""

@@ -1,0 +1,48 @@
+"""The client: one server, one token, and its routes by topic."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from corral.client.fleet import Fleet, Queues
+from corral.client.jobs import Jobs, Tasks
+from corral.client.people import Events, People
+from corral.client.transport import Transport
+
+
+class Client:
+    """
+    with Client("http://127.0.0.1:8470", token) as corral:
+        job = corral.jobs.submit({"command": ["python", "train.py"], "gpus": 2})
+
+    Every method raises a `ClientError`: `ServerUnreachable`, `NotSignedIn`, `Forbidden`, `NotFound` or another
+    `ApiProblem` with the server's problem details.
+    """
+
+    def __init__(self, server: str, token: str | None = None, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        transport = Transport(server, token, sleep=sleep)
+        self._transport = transport
+        self.jobs = Jobs(transport)
+        self.tasks = Tasks(transport)
+        self.queues = Queues(transport)
+        self.fleet = Fleet(transport)
+        self.people = People(transport)
+        self.events = Events(transport)
+
+    @property
+    def server(self) -> str:
+        return self._transport.server
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

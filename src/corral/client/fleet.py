@@ -1,0 +1,76 @@
+"""The routes of queues, nodes, GPUs and what the whole installation shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from corral.client.transport import Transport, segment
+from corral.client.views import (
+    AboutView,
+    ClusterView,
+    GpuView,
+    NodeView,
+    OrderView,
+    OverviewView,
+    PanelView,
+    QueueView,
+    ScoreView,
+)
+
+
+class Queues:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self) -> Iterator[QueueView]:
+        return self._transport.pages("/queues")
+
+    def get(self, name: str) -> QueueView:
+        return cast(QueueView, self._transport.get(f"/queues/{segment(name)}"))
+
+    def create(self, body: Mapping[str, Any]) -> QueueView:
+        return cast(QueueView, self._transport.post("/queues", dict(body)))
+
+    def edit(self, name: str, changes: Mapping[str, Any]) -> QueueView:
+        return cast(QueueView, self._transport.patch(f"/queues/{segment(name)}", dict(changes)))
+
+    def delete(self, name: str) -> None:
+        self._transport.delete(f"/queues/{segment(name)}")
+
+    def order(self, name: str) -> OrderView:
+        """Who goes first, line by line."""
+        return cast(OrderView, self._transport.get(f"/queues/{segment(name)}/order"))
+
+
+class Fleet:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def nodes(self) -> Iterator[NodeView]:
+        return self._transport.pages("/nodes")
+
+    def change_node(self, node: str, action: str) -> NodeView:
+        """`action` is cordon, uncordon or drain."""
+        return cast(NodeView, self._transport.post(f"/nodes/{segment(node)}/{action}"))
+
+    def gpus(self) -> Iterator[GpuView]:
+        return self._transport.pages("/gpus")
+
+    def reset_gpu_health(self, gpu: str) -> GpuView:
+        return cast(GpuView, self._transport.post(f"/gpus/{segment(gpu)}/reset-health"))
+
+    def clusters(self) -> Iterator[ClusterView]:
+        return self._transport.pages("/clusters")
+
+    def overview(self) -> OverviewView:
+        return cast(OverviewView, self._transport.get("/overview"))
+
+    def panel(self, user: str | None = None) -> Iterator[PanelView]:
+        return self._transport.pages("/panel", {"user": user})
+
+    def scores(self) -> Iterator[ScoreView]:
+        return self._transport.pages("/scores")
+
+    def about(self) -> AboutView:
+        return cast(AboutView, self._transport.get("/about"))

@@ -1,0 +1,162 @@
+"""The job routes: submit, look, follow, change. The shapes are in `views`, the rules on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from corral.client.errors import ServerUnreachable
+from corral.client.following import LogEnd, LogText, Patience, follow_log
+from corral.client.transport import Transport, segment
+from corral.client.views import AttemptView, JobView, PlanView, TaskView, WhyView
+
+#: The body of a submission, in the words of the API; the server refuses what it does not know.
+JobCreate = Mapping[str, Any]
+
+LIVE_STATES = ("created", "queued", "starting", "running", "stopping")
+HOLDING_STATES = ("starting", "running", "stopping")
+ENDED_STATES = ("stopped", "completed", "failed")
+
+
+class Jobs:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def submit(self, body: JobCreate) -> JobView:
+        return cast(JobView, self._transport.post("/jobs", dict(body)))
+
+    def submit_batch(self, bodies: Sequence[JobCreate]) -> list[JobView]:
+        """All of them or none."""
+        answer = self._transport.post("/jobs:batch", {"jobs": [dict(body) for body in bodies]})
+        return cast(list[JobView], answer["items"])
+
+    def plan(self, body: JobCreate) -> PlanView:
+        """What would happen to this submission now; nothing is changed."""
+        return cast(PlanView, self._transport.post("/jobs:plan", dict(body)))
+
+    def list(
+        self,
+        *,
+        states: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        user: str | None = None,
+        queue: str | None = None,
+        name: str | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[JobView]:
+        params = {
+            "state": list(states) or None,
+            "kind": list(kinds) or None,
+            "user": user,
+            "queue": queue,
+            "name": name,
+            "sort": sort,
+        }
+        return self._transport.pages("/jobs", params, limit=limit)
+
+    def get(self, job: str) -> JobView:
+        """By id, or by the name of one of the caller's own jobs."""
+        return cast(JobView, self._transport.get(_path(job)))
+
+    def delete(self, job: str) -> None:
+        self._transport.delete(_path(job))
+
+    def start(self, job: str) -> JobView:
+        return cast(JobView, self._transport.post(_path(job, "start")))
+
+    def stop(self, job: str) -> JobView:
+        return cast(JobView, self._transport.post(_path(job, "stop")))
+
+    def pin(self, job: str) -> JobView:
+        return cast(JobView, self._transport.post(_path(job, "pin")))
+
+    def unpin(self, job: str) -> JobView:
+        return cast(JobView, self._transport.post(_path(job, "unpin")))
+
+    def move(self, job: str, *, before: str | None = None, after: str | None = None) -> JobView:
+        """To just before or just after another of the caller's own jobs, given by its id."""
+        body = {"before": before} if before is not None else {"after": after}
+        return cast(JobView, self._transport.post(_path(job, "move"), body))
+
+    def why(self, job: str) -> WhyView:
+        return cast(WhyView, self._transport.get(_path(job, "why")))
+
+    def attempts(self, job: str) -> Sequence[AttemptView]:
+        return cast(Sequence[AttemptView], self._transport.get(_path(job, "attempts"))["items"])
+
+    def log(self, job: str, *, attempt: int | None = None, rank: int = 0, tail: int | None = None) -> str:
+        return self._transport.get_text(_path(job, "logs"), {"attempt": attempt, "rank": rank, "tail": tail})
+
+    def follow_log(
+        self,
+        job: str,
+        *,
+        attempt: int | None = None,
+        rank: int = 0,
+        tail: int | None = None,
+        patience: Patience | None = None,
+    ) -> Iterator[LogText | LogEnd]:
+        """The log as it is written, over restarts of the server, until the job is over."""
+        params = {"attempt": attempt, "rank": rank, "tail": tail, "follow": "true"}
+        return follow_log(self._transport, _path(job, "logs"), params, patience=patience or Patience())
+
+    def wait(
+        self, job: str, *, patience: Patience, on_change: Callable[[JobView], None], first: JobView | None = None
+    ) -> JobView:
+        """The job once it has ended. `on_change` hears of every state that was seen on the way. Asking again and
+        again is enough here: one small request every few seconds, and no state to lose."""
+        seen = None if first is None else (first["state"], first["attempt"])
+        if first is not None:
+            patience.reached()
+        while True:
+            try:
+                view = self.get(job)
+            except ServerUnreachable as error:
+                patience.lost(error)
+                continue
+            if (view["state"], view["attempt"]) != seen:
+                seen = (view["state"], view["attempt"])
+                patience.reached()
+                on_change(view)
+            if view["state"] in ENDED_STATES:
+                return view
+            patience.pause()
+
+
+class Tasks:
+    """003's workflow: GPUs are held under a task's name, and a program is started on them later."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self) -> Iterator[TaskView]:
+        return self._transport.pages("/tasks")
+
+    def allocate(self, task: str, *, gpus: int | None = None) -> TaskView:
+        body: dict[str, Any] = {"task": task}
+        if gpus is not None:
+            body["gpus"] = gpus
+        return cast(TaskView, self._transport.post("/tasks", body))
+
+    def start_program(self, task: str, command: Sequence[str] | None = None) -> JobView:
+        body = {"command": [*command]} if command else {}
+        return cast(JobView, self._transport.post(f"/tasks/{segment(task)}/program", body))
+
+    def release(self, task: str) -> JobView:
+        return cast(JobView, self._transport.delete(f"/tasks/{segment(task)}"))
+
+
+def exit_status(state: str, exit_code: int | None) -> int:
+    """The status with which a command that waited for a job should exit: the job's own where it has one."""
+    if state == "completed":
+        return 0
+    if exit_code is None or exit_code == 0:
+        return 1
+    # a process that died of a signal may be reported as minus its number; shells write that as 128 + number
+    return 128 - exit_code if exit_code < 0 else min(exit_code, 255)
+
+
+def _path(job: str, action: str | None = None) -> str:
+    path = f"/jobs/{segment(job)}"
+    return path if action is None else f"{path}/{action}"

@@ -1,0 +1,302 @@
+"""The shapes of the API's answers. They mirror `/api/v1`; the server is the one that fills them.
+
+Times are RFC 3339 strings in UTC, sizes are bytes, GPUs and cpus are numbers (0.5 is a share).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, NotRequired, TypedDict, TypeVar
+
+Item = TypeVar("Item")
+
+
+class PageView(TypedDict, Generic[Item]):
+    items: list[Item]
+    next_cursor: str | None
+
+
+class GrantView(TypedDict):
+    node: str
+    gpus: list[str]
+    gpu_share: float
+    cpus: float
+    memory_bytes: int
+
+
+class AllocationView(TypedDict):
+    model: str
+    grants: list[GrantView]
+
+
+class JobView(TypedDict):
+    id: str
+    name: str
+    user: str
+    kind: str
+    state: str
+    queue: str
+    priority: int
+    nodes: int
+    gpus: float
+    cpus: float
+    memory_bytes: int
+    models: list[str]
+    labels: dict[str, str]
+    command: list[str]
+    env: dict[str, str]
+    workdir: str | None
+    time_limit_seconds: float | None
+    grace_seconds: float
+    max_retries: int
+    created_at: str
+    queued_at: str | None
+    started_at: str | None
+    ended_at: str | None
+    pinned_at: str | None
+    attempt: int
+    attempt_id: str | None
+    allocation: AllocationView | None
+    end_reason: str | None
+    exit_code: int | None
+    message: str
+    retries: int
+    not_before: str | None
+    stopping_for: str | None
+
+
+class AttemptView(TypedDict):
+    id: str
+    number: int
+    allocation: AllocationView
+    planned_at: str
+    started_at: str | None
+    ended_at: str | None
+    end_reason: str | None
+    exit_code: int | None
+    message: str
+
+
+class ReasonView(TypedDict):
+    rule: str
+    detail: str
+    numbers: dict[str, Any]
+    jobs: list[str]
+
+
+class JobRefView(TypedDict):
+    id: str
+    name: str
+    user: str
+
+
+class WhyView(TypedDict):
+    job_id: str
+    state: str
+    summary: str
+    reasons: list[ReasonView]
+    position: int | None
+    ahead: list[JobRefView]
+    ahead_count: int
+    planned_start: str | None
+    planned_nodes: list[str]
+
+
+class PlanView(TypedDict):
+    outcome: str
+    detail: str
+    start_at: str | None
+    nodes: list[str]
+    reasons: list[ReasonView]
+    ahead_count: int
+
+
+class QueueView(TypedDict):
+    name: str
+    pool: str
+    policy: str
+    blocking: str
+    placement: str
+    weight: float
+    guaranteed_gpus: int
+    max_gpus: int | None
+    max_length: int | None
+    max_seconds: float | None
+    kinds: list[str]
+    min_job_gpus: int | None
+    max_job_gpus: int | None
+    running: int
+    queued: int
+    held_gpus: float
+
+
+class OrderedJobView(TypedDict):
+    position: int
+    id: str
+    name: str
+    user: str
+    gpus: float
+    nodes: int
+    priority: int
+    pinned: bool
+    score: float | None
+    detail: str
+    planned_start: str | None
+
+
+class LineView(TypedDict):
+    model: str
+    line: str
+    jobs: list[OrderedJobView]
+
+
+class OrderView(TypedDict):
+    lines: list[LineView]
+
+
+class HolderView(TypedDict):
+    """A job on a GPU or a node."""
+
+    id: str
+    name: str
+    user: str
+    gpus: float
+    state: str
+
+
+class ReadingView(TypedDict):
+    at: str
+    stale: bool
+    utilization: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    temperature_celsius: float | None
+    power_watts: float | None
+    energy_joules: float | None
+
+
+class GpuView(TypedDict):
+    id: str
+    index: int
+    node: str
+    model: str
+    memory_bytes: int
+    health: str
+    pool: str
+    allocated: float
+    jobs: list[HolderView]
+    reading: ReadingView | None
+
+
+class NodeView(TypedDict):
+    id: str
+    cluster: str
+    state: str
+    cpus: float
+    memory_bytes: int
+    labels: dict[str, str]
+    load: float | None
+    gpus_total: int
+    gpus_free: float
+    gpus_allocated: float
+    gpus: list[GpuView]
+    jobs: list[HolderView]
+
+
+class ClusterView(TypedDict):
+    name: str
+    engine: str
+    healthy: bool
+    detail: str
+    nodes: int
+    gpus: int
+
+
+class ScoreView(TypedDict):
+    user: str
+    model: str
+    score: float
+    usage: float
+    at: str
+
+
+class PanelView(TypedDict):
+    kind: str
+    model: str
+    running: int
+    queued: int
+    occupied: float
+    total: float
+    free: float
+    gap: float
+
+
+class OverviewView(TypedDict):
+    nodes: int
+    gpus: int
+    gpus_free: float
+    gpus_allocated: float
+    allocation: float
+    utilization: float | None
+    jobs: dict[str, int]
+    queued: int
+
+
+class EventView(TypedDict):
+    id: int
+    at: str
+    actor: str
+    action: str
+    subject: str
+    detail: dict[str, Any]
+    source: str
+
+
+class MeView(TypedDict):
+    name: str
+    role: str
+    must_change_password: bool
+    limits: NotRequired[dict[str, Any]]
+
+
+class TokenView(TypedDict):
+    id: str
+    name: str
+    created_at: str
+    expires_at: str | None
+    last_used_at: str | None
+    token: NotRequired[str]
+
+
+class UserView(TypedDict):
+    name: str
+    role: str
+    disabled: bool
+    created_at: str
+    password: NotRequired[str]
+
+
+class QuotaView(TypedDict):
+    gpus: float | None
+    cpus: float | None
+    memory_bytes: int | None
+
+
+class LoginView(TypedDict):
+    user: str
+    role: str
+    token: str
+    must_change_password: NotRequired[bool]
+
+
+class TaskView(TypedDict):
+    task: str
+    job: JobView
+    warning: str | None
+
+
+class AboutView(TypedDict):
+    version: str
+    started_at: str
+    uptime_seconds: float
+    store: dict[str, Any]
+    engines: list[Any]
