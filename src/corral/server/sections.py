@@ -1,0 +1,198 @@
+"""The sections of `corral.yaml`: their keys, defaults and ranges.
+
+Decides what a valid configuration is. Where values come from, and which source wins, is decided in `settings`.
+The defaults limit nobody: a single user on one machine needs no configuration at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from corral.core.model import Blocking
+from corral.core.ordering import POLICIES as ORDERING_POLICIES
+from corral.core.placement import POLICIES as PLACEMENT_POLICIES
+from corral.core.quantities import parse_bytes
+from corral.server.validation import unknown_name
+
+_JOB_NAME_PART = re.compile(r"[A-Za-z0-9_-]*")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VIRTUAL_GPUS = re.compile(r"([1-9]\d{0,3})x([A-Za-z0-9][A-Za-z0-9._-]*)")
+_VIRTUAL_NODES = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,2})x([A-Za-z0-9][A-Za-z0-9._-]*)")
+
+
+class Section(BaseModel):
+    """Strict: `port: "8470"` is a mistake worth telling, not something to guess at."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def _one_of(options: Iterable[str], what: str) -> AfterValidator:
+    known = tuple(options)
+
+    def check(value: str) -> str:
+        if value not in known:
+            raise ValueError(f"{value!r}: {unknown_name(value, known, what=what)}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _matching(pattern: re.Pattern[str], example: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if pattern.fullmatch(value) is None:
+            raise ValueError(f"{value!r} is not of the form {example}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _environment(values: dict[str, str]) -> dict[str, str]:
+    for name in values:
+        if _ENV_NAME.fullmatch(name) is None:
+            raise ValueError(f"{name!r} is not a name of an environment variable: letters, digits and _")
+    return values
+
+
+def _database_place(url: str) -> str:
+    if url == "sqlite" or url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
+        return url
+    raise ValueError(f"{url!r} is neither sqlite, nor sqlite:///FILE, nor postgresql://USER@HOST/NAME")
+
+
+def _metrics_place(value: str) -> str:
+    if value == "embedded" or value.startswith(("http://", "https://")):
+        return value
+    raise ValueError(f"{value!r} is neither embedded nor the URL of a Prometheus server")
+
+
+Engine = Annotated[str, _one_of(("local",), "engine")]
+OrderingPolicy = Annotated[str, _one_of(ORDERING_POLICIES, "ordering policy")]
+PlacementPolicy = Annotated[str, _one_of(PLACEMENT_POLICIES, "placement policy")]
+Texts = Annotated[tuple[str, ...], Field(strict=False)]
+Size = Annotated[int, BeforeValidator(parse_bytes)]
+GpuCount = Annotated[int, Field(ge=0, le=1_000_000)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+class ClusterSettings(Section):
+    name: Annotated[str, Field(min_length=1, max_length=63), _matching(re.compile(r"[\w.-]+"), "GPU-Cluster-01")] = (
+        "local"
+    )
+    engine: Engine = "local"
+    #: 001's key: how many GPUs there should be; the server warns at the start when it finds another number
+    total_gpus: GpuCount | None = None
+
+
+class AllocationSettings(Section):
+    strategy: Literal["static", "dynamic", "hybrid"] = "dynamic"
+    reserved_ratio: Fraction = 0.3
+    placement: PlacementPolicy = "pack"
+
+
+class SchedulingSettings(Section):
+    algorithm: OrderingPolicy = "fair-share"
+    blocking: Annotated[Blocking, Field(strict=False)] = Blocking.BACKFILL
+    max_queue_size: Annotated[int, Field(ge=1)] | None = 100_000
+    default_priority: Annotated[int, Field(ge=0, le=100)] = 5
+    score_settling_hours: Annotated[float, Field(gt=0, le=8760)] = 6.0
+
+
+class AlertThresholds(Section):
+    temperature: Annotated[float, Field(ge=0, le=150)] = 85
+    utilization: Annotated[float, Field(ge=0, le=100)] = 95
+    memory: Annotated[float, Field(ge=0, le=100)] = 90
+
+
+class MonitoringSettings(Section):
+    interval_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 5
+    metrics_retention_days: Annotated[float, Field(gt=0, le=3650)] = 30
+    alert_thresholds: AlertThresholds = AlertThresholds()
+
+
+class PolicySettings(Section):
+    max_gpus_per_user: GpuCount | None = None
+    max_gpus_per_task: GpuCount | None = None
+    max_total_gpus: GpuCount | None = None
+    max_job_duration_hours: Annotated[float, Field(gt=0, le=87_600)] | None = None
+    enable_preemption: bool = True
+    #: GPUs that `corral allocate TASK` takes without --gpus, and the most that --gpus may ask for
+    max_auto_gpus: GpuCount = 2
+    max_manual_gpus: GpuCount = 6
+
+
+class FaultToleranceSettings(Section):
+    enable_checkpointing: bool = True
+    checkpoint_interval_minutes: Annotated[float, Field(gt=0, le=10_080)] = 10
+    auto_retry_failed_jobs: bool = True
+    max_retries: Annotated[int, Field(ge=0, le=100)] = 3
+
+
+class ScalingSettings(Section):
+    enabled: bool = True
+    min_gpus: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    max_gpus: Annotated[int, Field(ge=1, le=1_000_000)] = 4
+    scale_up_threshold: Fraction = 0.8
+    scale_down_threshold: Fraction = 0.3
+
+    @model_validator(mode="after")
+    def _in_order(self) -> ScalingSettings:
+        if self.min_gpus > self.max_gpus:
+            raise ValueError(f"min_gpus ({self.min_gpus}) must not be more than max_gpus ({self.max_gpus})")
+        if self.scale_down_threshold >= self.scale_up_threshold:
+            raise ValueError("scale_down_threshold must be below scale_up_threshold")
+        return self
+
+
+class ProgramTemplateSettings(Section):
+    command: Annotated[str, Field(min_length=1)] = "python train.py"
+    args: Texts = ("--gpus", "{gpu_list}")
+    env_vars: Annotated[dict[str, str], AfterValidator(_environment)] = {"CUDA_VISIBLE_DEVICES": "{gpu_list}"}
+    #: stands before a task's name in the name of its job
+    task_prefix: Annotated[str, Field(max_length=32), _matching(_JOB_NAME_PART, "task_")] = "task_"
+
+
+class NotificationSettings(Section):
+    channels: Texts = ()
+    gpu_available_threshold: Annotated[int, Field(ge=0, le=1_000_000)] = 1
+
+
+class StorageSettings(Section):
+    database: Annotated[str, AfterValidator(_database_place)] = "sqlite"
+    metrics: Annotated[str, AfterValidator(_metrics_place)] = "embedded"
+
+
+class ServerSettings(Section):
+    host: Annotated[str, Field(min_length=1, max_length=253)] = "127.0.0.1"
+    #: 0 takes any free port, which the server then prints
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8470
+    #: let monitoring read /metrics without signing in
+    metrics_open: bool = False
+    session_hours: Annotated[float, Field(gt=0, le=8760)] = 12
+    token_days: Annotated[float, Field(gt=0, le=3650)] = 90
+    #: failed sign-ins per user and window; an address may fail four times as often
+    login_attempts: Annotated[int, Field(ge=1, le=1000)] = 5
+    login_window_seconds: Annotated[float, Field(ge=1, le=86_400)] = 60
+    #: send the session cookie over HTTPS only; switch on behind a TLS proxy
+    secure_cookie: bool = False
+    #: addresses of reverse proxies whose X-Forwarded-For is believed
+    trusted_proxies: Texts = ()
+    log_format: Literal["plain", "json"] = "plain"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class LocalSettings(Section):
+    """The local engine: virtual GPUs replace the real ones; without real ones there are eight virtual ones."""
+
+    virtual_gpus: Annotated[str, _matching(_VIRTUAL_GPUS, "8xA100-80G")] | None = None
+    virtual_nodes: Annotated[str, _matching(_VIRTUAL_NODES, "11x4xA10")] | None = None
+    log_limit_bytes: Annotated[Size, Field(ge=4096)] = 64 * 1024 * 1024
+
+    @model_validator(mode="after")
+    def _one_fleet(self) -> LocalSettings:
+        if self.virtual_gpus and self.virtual_nodes:
+            raise ValueError("give virtual_gpus (one node) or virtual_nodes (several), not both")
+        return self

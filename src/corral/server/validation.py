@@ -1,0 +1,147 @@
+"""Pydantic's findings in plain words, for configuration files and for request bodies alike.
+
+Decides how a finding reads; what is valid is said by the models, where it is shown by the callers.
+"""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+Location = tuple[str | int, ...]
+
+#: Only findings whose own wording is for programmers; everything else already reads well.
+_WORDS: Mapping[str, str] = {
+    "missing": "is required",
+    "string_type": "must be a text",
+    "string_unicode": "must be valid Unicode text",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing_size": "is far too large",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a mapping of names to values",
+    "model_type": "must be a mapping of names to values",
+    "model_attributes_type": "must be a JSON object",
+    "none_required": "must be empty",
+    "json_invalid": "is not valid JSON: {error}",
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_short": "must have at least {min_length} character(s)",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_short": "must have at least {min_length} item(s)",
+    "too_long": "must have at most {max_length} items",
+    "literal_error": "must be one of {expected}",
+    "enum": "must be one of {expected}",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing that is wrong: where, and what would have been right."""
+
+    location: Location
+    message: str
+
+    @property
+    def field(self) -> str:
+        return dotted(self.location)
+
+
+def dotted(location: Sequence[str | int]) -> str:
+    """`("jobs", 0, "gpus")` as `jobs[0].gpus`."""
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def findings(errors: Iterable[Any], model: type[BaseModel] | None = None) -> list[Finding]:
+    """Pydantic's error list, one finding per place. `model` gives the names that would have been allowed."""
+    found: dict[Location, Finding] = {}
+    for error in errors:
+        location = _location(error["loc"])
+        message = _message(error, location, model)
+        before = found.get(location)
+        if before is not None and message != before.message:
+            # The branches of a union each complain; together they say what is allowed.
+            message = f"{before.message}, or {message}"
+        found[location] = Finding(location=location, message=message)
+    return list(found.values())
+
+
+def unknown_name(name: str, allowed: Iterable[str], *, what: str = "key") -> str:
+    """What to say about a name that nobody knows."""
+    options = sorted(allowed)
+    close = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"unknown {what}; {hint}allowed: {', '.join(options) or 'none'}"
+
+
+def model_at(model: type[BaseModel], location: Sequence[str | int]) -> type[BaseModel] | None:
+    """The model that a place inside another model is checked with."""
+    current: Any = model
+    for part in location:
+        if isinstance(part, int):
+            current = next(iter(typing.get_args(current)), None)
+        else:
+            found = _model_of(current)
+            if found is None or part not in found.model_fields:
+                return None
+            current = found.model_fields[part].annotation
+    return _model_of(current)
+
+
+def _model_of(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType, typing.Annotated):
+        for option in typing.get_args(annotation):
+            found = _model_of(option)
+            if found is not None:
+                return found
+    return None
+
+
+def _location(loc: Sequence[str | int]) -> Location:
+    """Without the names that pydantic gives to the branches of a union and to keys of mappings."""
+    return tuple(
+        part for part in loc if isinstance(part, int) or not (part == "[key]" or "[" in part or part in _BRANCHES)
+    )
+
+
+_BRANCHES = frozenset({"int", "float", "str", "bool"})
+
+
+def _message(error: Any, location: Location, model: type[BaseModel] | None) -> str:
+    kind = error["type"]
+    context = error.get("ctx") or {}
+    if kind == "extra_forbidden":
+        parent = model_at(model, location[:-1]) if model is not None else None
+        if parent is None:
+            return "unknown field"
+        return unknown_name(str(location[-1]), parent.model_fields, what="key")
+    if kind == "value_error":
+        return str(context.get("error", error["msg"]))
+    words = _WORDS.get(kind)
+    if words is None:
+        return str(error["msg"])
+    text = words.format(**context) if "{" in words else words
+    value = error.get("input")
+    if kind != "missing" and isinstance(value, str | int | float | bool) and len(str(value)) <= 60:
+        text += f", got {value!r}"
+    return text
