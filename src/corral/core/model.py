@@ -215,6 +215,11 @@ class Job:
     version: int = 0
 
     @property
+    def serial(self) -> int:
+        """The number in its id: later jobs have larger ones."""
+        return int(self.id.rpartition("-")[2])
+
+    @property
     def attempt_id(self) -> str:
         return attempt_id(self.id, self.attempt)
 

@@ -1,0 +1,54 @@
+"""Ordering policies: who goes first. One file per policy, one line in the registry.
+
+A policy orders in two steps, so that the whole order is always total. `own_key` orders one user's jobs among themselves: they
+are one sequence. `merge_key` compares the heads of two users' sequences. Pins come before both, in every policy: an operator's
+word stands above any rule. Every key ends with the creation time and the id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from corral.core.model import Job
+from corral.core.ordering import fair_share, fcfs, priority
+
+#: Anything that sorts; keys of one policy have one shape.
+SortKey = tuple[float | int, ...]
+
+
+class OwnKey(Protocol):
+    def __call__(self, job: Job) -> SortKey:
+        """The place of a job among its user's own. Must depend on the job alone."""
+
+
+class MergeKey(Protocol):
+    def __call__(self, job: Job, score: float) -> SortKey:
+        """The place of a user whose next job and present score these are."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OrderingPolicy:
+    own_key: OwnKey
+    merge_key: MergeKey
+    #: whether merge_key looks at the score; without it scores need not be computed
+    uses_score: bool
+    #: what it orders by, in words for people
+    words: str
+
+
+#: every policy by the name that queues and settings use
+POLICIES: dict[str, OrderingPolicy] = {
+    "fcfs": OrderingPolicy(
+        own_key=fcfs.own_key, merge_key=fcfs.merge_key, uses_score=False, words="first come, first served"
+    ),
+    "priority": OrderingPolicy(
+        own_key=priority.own_key, merge_key=priority.merge_key, uses_score=False, words="priority, then age"
+    ),
+    "fair-share": OrderingPolicy(
+        own_key=fair_share.own_key,
+        merge_key=fair_share.merge_key,
+        uses_score=True,
+        words="lower score of recent use first, then the user's own order",
+    ),
+}

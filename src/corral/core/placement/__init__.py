@@ -1,0 +1,25 @@
+"""Placement policies: which of the nodes with room is taken first. One file per policy, one line in the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from corral.core.fleet import DomainIndex, Fleet
+from corral.core.model import Request
+from corral.core.placement import least_loaded, pack, round_robin, spread
+
+
+class PlacementPolicy(Protocol):
+    def __call__(self, fleet: Fleet, index: DomainIndex, request: Request, among: int) -> Iterator[int]:
+        """The places, within the set `among`, of nodes whose free GPUs hold one instance, best first.
+        CPUs and memory are checked by the caller. Nothing of the fleet changes while it is iterated."""
+
+
+#: every policy by the name that queues and settings use
+POLICIES: dict[str, PlacementPolicy] = {
+    "pack": pack.candidates,
+    "spread": spread.candidates,
+    "round-robin": round_robin.candidates,
+    "least-loaded": least_loaded.candidates,
+}

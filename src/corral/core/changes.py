@@ -1,0 +1,73 @@
+"""The ways in which a cluster's picture changes. A list of changes is a picture's history, and can be kept and replayed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corral.core.model import Job, JobKind, Limits, Node, Queue, Quota, Score
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PutNode:
+    node: Node
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DropNode:
+    id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PutJob:
+    """A live job appeared or changed; an ended or created one leaves the picture with DropJob."""
+
+    job: Job
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DropJob:
+    id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PutQueue:
+    queue: Queue
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DropQueue:
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PutQuota:
+    """A quota without any limit is the same as none."""
+
+    user: str
+    kind: JobKind
+    quota: Quota
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PutScore:
+    user: str
+    model: str
+    score: Score
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PutRules:
+    """Settings of the whole installation that decide."""
+
+    limits: Limits
+    score_time_constant: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PutLastNode:
+    """The node that was given out last, for policies that go round."""
+
+    id: str
+
+
+Change = PutNode | DropNode | PutJob | DropJob | PutQueue | DropQueue | PutQuota | PutScore | PutRules | PutLastNode

@@ -1,0 +1,18 @@
+"""`round-robin`: each node in turn, starting after the one that was used last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from corral.core.fleet import DomainIndex, Fleet, places
+from corral.core.model import Request
+
+
+def candidates(fleet: Fleet, index: DomainIndex, request: Request, among: int) -> Iterator[int]:
+    if request.gpu_milli:
+        fitting = (index.with_whole(1) | index.with_share(request.gpu_milli)) & among
+    else:
+        fitting = index.with_whole(request.gpus) & among
+    up_to_last = (1 << (fleet.last_place + 1)) - 1
+    yield from places(fitting & ~up_to_last)
+    yield from places(fitting & up_to_last)

@@ -1,0 +1,273 @@
+"""The protected start: when and where the first job that waits will run, and what is kept for it until then.
+
+The answer follows from when the present allocations end at the latest. What the job will need and what is free already is held;
+the rest comes back in time. A later job may pass on everything else, or on the held part if it is gone before the planned start.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from corral.core.fleet import DomainIndex, Fleet, Slot, places
+from corral.core.model import WHOLE, Allocation, Grant, Job, Request
+from corral.core.placing import choose_gpus, could_hold, domains_for, has_cpu_and_memory
+from corral.core.resources import grant_on
+from corral.core.snapshot import ClusterSnapshot
+
+#: An end of an allocation: when, a tie-break, and what comes back.
+Return = tuple[float, int, Allocation]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reservation:
+    job: Job
+    at: float
+    #: what the job will get at that time
+    allocation: Allocation
+    #: the part of it that is free now and is kept
+    held: Allocation
+
+    @property
+    def ends_at(self) -> float:
+        return end_if_started(self.job, self.at)
+
+
+def end_if_started(job: Job, at: float) -> float:
+    """When the job's resources are free again at the latest, if it starts at that time."""
+    return math.inf if job.time_limit_seconds is None else at + job.time_limit_seconds + job.grace_seconds
+
+
+def reserve(
+    snapshot: ClusterSnapshot,
+    job: Job,
+    pool: str,
+    now: float,
+    *,
+    started: Sequence[Return],
+    reservations: Sequence[Reservation],
+) -> Reservation | None:
+    """The earliest protected start of a job that does not fit now; nothing if it cannot be told where it could ever run.
+
+    `started` are this cycle's starts, sorted; the fleet has them and the holds of other reservations taken already.
+    """
+    best: Reservation | None = None
+    promised = _Promised(reservations)
+    for index in domains_for(snapshot.fleet, job.request, pool):
+        found = _earliest(snapshot, job, index, now, started, promised)
+        if found is not None and (best is None or found.at < best.at):
+            best = found
+    return best
+
+
+class _Promised:
+    """What other reservations will take of resources that are yet to come back."""
+
+    def __init__(self, reservations: Sequence[Reservation]) -> None:
+        self.gpus = frozenset(gpu for r in reservations for gpu in r.allocation.gpus)
+        self.cpu_milli: dict[str, int] = {}
+        self.memory_bytes: dict[str, int] = {}
+        for reservation in reservations:
+            for sign, part in ((1, reservation.allocation), (-1, reservation.held)):
+                for grant in part.grants:
+                    _add(self.cpu_milli, grant.node, sign * grant.cpu_milli)
+                    _add(self.memory_bytes, grant.node, sign * grant.memory_bytes)
+        self.returns: list[Return] = sorted(
+            ((r.ends_at, r.job.serial, r.allocation) for r in reservations), key=lambda item: item[:2]
+        )
+
+
+class _Outlook:
+    """One node as it will be when some allocations have ended."""
+
+    __slots__ = ("cpu_milli", "free_milli", "memory_bytes", "slot")
+
+    def __init__(self, slot: Slot, index: DomainIndex, job: Job, promised: _Promised) -> None:
+        self.slot = slot
+        self.free_milli = {
+            gpu: slot.free_milli[gpu]
+            for gpu in slot.domains.get(index.domain, ())
+            if gpu not in job.avoid_gpus and gpu not in promised.gpus
+        }
+        self.cpu_milli = slot.free_cpu_milli - promised.cpu_milli.get(slot.node.id, 0)
+        self.memory_bytes = slot.free_memory_bytes - promised.memory_bytes.get(slot.node.id, 0)
+
+    def give_back(self, grant: Grant, promised: _Promised, *, by_reservation: bool) -> None:
+        for gpu in grant.gpus:
+            if gpu in promised.gpus and not by_reservation:
+                continue  # it goes to the one it was promised to
+            if gpu in self.free_milli:
+                self.free_milli[gpu] += grant.gpu_milli
+            elif by_reservation and gpu in self.slot.free_milli:
+                self.free_milli[gpu] = grant.gpu_milli
+        self.cpu_milli += grant.cpu_milli
+        self.memory_bytes += grant.memory_bytes
+
+    def fits(self, request: Request) -> bool:
+        if request.cpu_milli > max(0, self.cpu_milli) or request.memory_bytes > max(0, self.memory_bytes):
+            return False
+        if request.gpu_milli:
+            return any(left >= request.gpu_milli for left in self.free_milli.values())
+        return sum(left >= WHOLE for left in self.free_milli.values()) >= request.gpus
+
+    def choose(self, request: Request) -> tuple[str, ...]:
+        """GPUs that are still in use now come first, so that those free now stay open to others."""
+        if request.gpu_milli:
+            fitting = [gpu for gpu, left in self.free_milli.items() if left >= request.gpu_milli]
+            return (min(fitting, key=lambda gpu: self.slot.free_milli[gpu]),)
+        whole = [gpu for gpu, left in self.free_milli.items() if left >= WHOLE]
+        whole.sort(key=lambda gpu: self.slot.free_milli[gpu])
+        return tuple(whole[: request.gpus])
+
+
+def _earliest(
+    snapshot: ClusterSnapshot,
+    job: Job,
+    index: DomainIndex,
+    now: float,
+    started: Sequence[Return],
+    promised: _Promised,
+) -> Reservation | None:
+    """Walk through the coming ends until enough nodes have room."""
+    fleet, request = snapshot.fleet, job.request
+    among = fleet.eligible(request.labels, job.avoid_nodes) & index.members
+    outlooks: dict[str, _Outlook] = {}
+    ready = [_Outlook(slot, index, job, promised) for slot in _fitting_now(fleet, index, job, among)]
+    ready = [outlook for outlook in ready if outlook.fits(request)]
+    ready_nodes = {outlook.slot.node.id for outlook in ready}
+    for end, by_reservation, allocation in _coming(snapshot, index, started, promised):
+        if not math.isfinite(end):
+            break
+        for grant in allocation.grants:
+            place = fleet.place_of.get(grant.node)
+            if place is None or not among >> place & 1:
+                continue
+            outlook = outlooks.get(grant.node)
+            if outlook is None:
+                outlook = outlooks[grant.node] = _Outlook(fleet.slots[place], index, job, promised)
+            outlook.give_back(grant, promised, by_reservation=by_reservation)
+            if grant.node not in ready_nodes and outlook.fits(request):
+                ready.append(outlook)
+                ready_nodes.add(grant.node)
+        if len(ready) >= request.nodes:
+            chosen = ready[-request.nodes :]
+            return _reservation(job, max(end, now), index, chosen, [outlook.choose(request) for outlook in chosen])
+    return _without_end(fleet, job, index, among, promised)
+
+
+def _coming(
+    snapshot: ClusterSnapshot, index: DomainIndex, started: Sequence[Return], promised: _Promised
+) -> Iterator[tuple[float, bool, Allocation]]:
+    """All ends of allocations that can matter to the domain, soonest first."""
+    model = index.domain[1]
+
+    def running() -> Iterator[tuple[float, int, bool, Allocation]]:
+        for end, serial, job_id in snapshot.releases:
+            allocation = snapshot.jobs[job_id].allocation
+            assert allocation is not None
+            yield end, serial, False, allocation
+
+    def tagged(returns: Iterable[Return], by_reservation: bool) -> Iterator[tuple[float, int, bool, Allocation]]:
+        return ((end, serial, by_reservation, allocation) for end, serial, allocation in returns)
+
+    merged = heapq.merge(
+        running(), tagged(started, False), tagged(promised.returns, True), key=lambda item: (item[0], item[1])
+    )
+    for end, _, by_reservation, allocation in merged:
+        # Work without GPUs holds CPUs and memory that a GPU job may wait for, and the other way round.
+        if not model or not allocation.model or allocation.model == model:
+            yield end, by_reservation, allocation
+
+
+def _fitting_now(fleet: Fleet, index: DomainIndex, job: Job, among: int) -> Iterator[Slot]:
+    """A gang waits although some nodes have room: those."""
+    if job.request.nodes == 1:
+        return
+    least = 0 if job.request.gpu_milli else job.request.gpus
+    for place in places(index.with_whole(least) & among):
+        slot = fleet.slots[place]
+        if choose_gpus(slot, index, job) is not None and has_cpu_and_memory(slot, job.request):
+            yield slot
+
+
+def _without_end(fleet: Fleet, job: Job, index: DomainIndex, among: int, promised: _Promised) -> Reservation | None:
+    """Nothing it waits for has a known end: keep what is free on the nodes that miss the least."""
+    chosen: list[_Outlook] = []
+    for bits in reversed(index.whole):
+        for place in places(bits & among):
+            slot = fleet.slots[place]
+            if not could_hold(slot, index, job) or any(
+                gpu in promised.gpus for gpu in slot.domains.get(index.domain, ())
+            ):
+                continue
+            chosen.append(_Outlook(slot, index, job, promised))
+            if len(chosen) == job.request.nodes:
+                needed = 1 if job.request.gpu_milli else job.request.gpus
+                # The freest GPUs first: what is free is held, the rest is hoped for.
+                gpus = [
+                    tuple(sorted(outlook.free_milli, key=lambda gpu: -outlook.slot.free_milli[gpu])[:needed])
+                    for outlook in chosen
+                ]
+                return _reservation(job, math.inf, index, chosen, gpus)
+    return None
+
+
+def _reservation(
+    job: Job, at: float, index: DomainIndex, chosen: Sequence[_Outlook], gpus: Sequence[tuple[str, ...]]
+) -> Reservation:
+    request, model = job.request, index.domain[1]
+    full = tuple(grant_on(outlook.slot.node.id, picked, request) for outlook, picked in zip(chosen, gpus, strict=True))
+    held = [
+        grant
+        for outlook, picked in zip(chosen, gpus, strict=True)
+        for grant in _held_on(outlook, picked, request, known=math.isfinite(at))
+    ]
+    return Reservation(
+        job=job,
+        at=at,
+        allocation=Allocation(grants=full, model=model),
+        held=Allocation(grants=tuple(held), model=model),
+    )
+
+
+def _held_on(outlook: _Outlook, gpus: tuple[str, ...], request: Request, *, known: bool) -> Iterator[Grant]:
+    """What must stay free on one node: the need, less what comes back in time. One grant for each GPU, one for the rest."""
+    slot = outlook.slot
+    for gpu in gpus:
+        later = outlook.free_milli[gpu] if known else WHOLE
+        milli = _short(request.gpu_milli or WHOLE, later, slot.free_milli[gpu])
+        if milli:
+            yield Grant(node=slot.node.id, gpus=(gpu,), gpu_milli=milli)
+    yield Grant(
+        node=slot.node.id,
+        cpu_milli=_short(request.cpu_milli, outlook.cpu_milli, slot.free_cpu_milli),
+        memory_bytes=_short(request.memory_bytes, outlook.memory_bytes, slot.free_memory_bytes),
+    )
+
+
+def still_held(fleet: Fleet, reservation: Reservation) -> Reservation:
+    """The reservation after another job, which will be gone in time, took some of what was held."""
+    grants = []
+    for grant in reservation.held.grants:
+        slot = fleet.slot(grant.node)
+        if grant.gpus:
+            milli = min(grant.gpu_milli, slot.free_milli[grant.gpus[0]])
+            if milli:
+                grants.append(replace(grant, gpu_milli=milli))
+        else:
+            cpu_milli = min(grant.cpu_milli, max(0, slot.free_cpu_milli))
+            memory_bytes = min(grant.memory_bytes, max(0, slot.free_memory_bytes))
+            grants.append(replace(grant, cpu_milli=cpu_milli, memory_bytes=memory_bytes))
+    return replace(reservation, held=Allocation(grants=tuple(grants), model=reservation.held.model))
+
+
+def _short(needed: int, later: int, now: int) -> int:
+    """How much of what is free now must stay free, when `later` will be free at the planned start."""
+    coming = max(0, later - max(0, now))
+    return min(max(0, needed - coming), max(0, now))
+
+
+def _add(counts: dict[str, int], key: str, amount: int) -> None:
+    counts[key] = counts.get(key, 0) + amount

@@ -1,0 +1,68 @@
+"""How GPUs are counted and compared: whole ones, shares of one, and none at all.
+
+Everything is in integer thousandths, so that a GPU split in three and given back is exactly whole again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corral.core.model import WHOLE, Allocation, Grant, Request
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Amount:
+    """What something holds or asks for in total, over all nodes."""
+
+    gpu_milli: int = 0
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(
+            gpu_milli=self.gpu_milli + other.gpu_milli,
+            cpu_milli=self.cpu_milli + other.cpu_milli,
+            memory_bytes=self.memory_bytes + other.memory_bytes,
+        )
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(
+            gpu_milli=self.gpu_milli - other.gpu_milli,
+            cpu_milli=self.cpu_milli - other.cpu_milli,
+            memory_bytes=self.memory_bytes - other.memory_bytes,
+        )
+
+
+NOTHING = Amount()
+
+
+def asked_by(request: Request) -> Amount:
+    return Amount(
+        gpu_milli=request.total_gpu_milli,
+        cpu_milli=request.nodes * request.cpu_milli,
+        memory_bytes=request.nodes * request.memory_bytes,
+    )
+
+
+def held_by(allocation: Allocation) -> Amount:
+    return Amount(
+        gpu_milli=allocation.total_gpu_milli,
+        cpu_milli=sum(grant.cpu_milli for grant in allocation.grants),
+        memory_bytes=sum(grant.memory_bytes for grant in allocation.grants),
+    )
+
+
+def gpus_text(milli: int) -> str:
+    """GPUs for people: 2000 is "2", 250 is "0.25"."""
+    return f"{milli / WHOLE:g}"
+
+
+def grant_on(node: str, gpus: tuple[str, ...], request: Request) -> Grant:
+    """What one instance of the request gets on a node, with these GPUs."""
+    return Grant(
+        node=node,
+        gpus=gpus,
+        gpu_milli=request.gpu_milli or WHOLE,
+        cpu_milli=request.cpu_milli,
+        memory_bytes=request.memory_bytes,
+    )

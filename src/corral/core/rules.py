@@ -1,0 +1,123 @@
+"""The rules that can hold a job back although there may be room for it: limits, quotas, back-off.
+
+Each rule is one function from a picture and a job to a reason, or nothing. The scheduler stops at the first reason; an explanation
+lists them all. Add a rule here, and both know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from corral.core.model import WHOLE, Job
+from corral.core.resources import asked_by, gpus_text
+from corral.core.snapshot import ClusterSnapshot
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reason:
+    """Why a job waits: which rule, in words, and the numbers behind the words."""
+
+    rule: str
+    detail: str
+    numbers: Mapping[str, float | int | str] = field(default_factory=dict)
+    #: the jobs in the way
+    jobs: tuple[str, ...] = ()
+
+
+Rule = Callable[[ClusterSnapshot, Job, float], Reason | None]
+
+
+def backing_off(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    left = job.not_before - now
+    if left <= 0:
+        return None
+    return Reason(
+        rule="back-off",
+        detail=f"retry {job.retries} of {job.max_retries} waits {left:.0f} s after a failure: {job.message or 'unknown'}",
+        numbers={"seconds_left": left, "retry": job.retries, "max_retries": job.max_retries},
+    )
+
+
+def queue_missing(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    if job.queue in snapshot.queues:
+        return None
+    return Reason(rule="queue-missing", detail=f"its queue {job.queue!r} does not exist any more", numbers={})
+
+
+def job_too_large(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    return _over("gpus-per-job", "one job", 0, job, snapshot.limits.max_gpus_per_job)
+
+
+def user_limit(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    held = snapshot.held.by_user.get(job.user, 0)
+    return _over("gpus-per-user", f"user {job.user}", held, job, snapshot.limits.max_gpus_per_user)
+
+
+def total_limit(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    return _over("total-gpus", "all jobs together", snapshot.held.total_gpu_milli, job, snapshot.limits.max_total_gpus)
+
+
+def queue_limit(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    queue = snapshot.queues.get(job.queue)
+    held = snapshot.held.by_queue.get(job.queue, 0)
+    return _over("queue-gpus", f"queue {job.queue}", held, job, queue.max_gpus if queue else None)
+
+
+def quota(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """The quota as it is now holds for the next start, also of a job that was queued under a larger one."""
+    limit = snapshot.quotas.get((job.user, job.kind))
+    if limit is None:
+        return None
+    held, asked = snapshot.held.of_kind(job.user, job.kind), asked_by(job.request)
+    for name, has, wants, most in (
+        ("gpus", held.gpu_milli / WHOLE, asked.gpu_milli / WHOLE, _per_whole(limit.gpu_milli)),
+        ("cpus", held.cpu_milli / WHOLE, asked.cpu_milli / WHOLE, _per_whole(limit.cpu_milli)),
+        ("memory_bytes", held.memory_bytes, asked.memory_bytes, limit.memory_bytes),
+    ):
+        if most is not None and wants > 0 and has + wants > most:
+            return Reason(
+                rule="quota",
+                detail=f"insufficient quota for {job.kind} {name}: asks {wants:g}, holds {has:g}, limit {most:g}",
+                numbers={"resource": name, "asked": wants, "held": has, "limit": most},
+            )
+    return None
+
+
+#: in the order in which they are checked
+RULES: tuple[Rule, ...] = (
+    backing_off,
+    queue_missing,
+    job_too_large,
+    user_limit,
+    total_limit,
+    queue_limit,
+    quota,
+)
+
+
+def first_reason(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    for rule in RULES:
+        reason = rule(snapshot, job, now)
+        if reason is not None:
+            return reason
+    return None
+
+
+def all_reasons(snapshot: ClusterSnapshot, job: Job, now: float) -> list[Reason]:
+    return [reason for rule in RULES if (reason := rule(snapshot, job, now)) is not None]
+
+
+def _over(rule: str, whose: str, held_milli: int, job: Job, limit: int | None) -> Reason | None:
+    asked_milli = job.request.total_gpu_milli
+    if limit is None or asked_milli == 0 or held_milli + asked_milli <= limit * WHOLE:
+        return None
+    return Reason(
+        rule=rule,
+        detail=f"{whose} may hold {limit} GPUs: asks {gpus_text(asked_milli)}, holds {gpus_text(held_milli)}",
+        numbers={"asked": asked_milli / WHOLE, "held": held_milli / WHOLE, "limit": limit},
+    )
+
+
+def _per_whole(milli: int | None) -> float | None:
+    return None if milli is None else milli / WHOLE

@@ -1,0 +1,247 @@
+"""The picture that decisions are made from: everything that can change one, indexed and kept current change by change.
+
+`apply` is the only way to change it for good; `trial` changes it for a while and undoes itself. Both cost what changed, not the
+size of the cluster. Two snapshots with the same content decide alike, however they came to be.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from corral.core.accounting import score_at
+from corral.core.changes import (
+    Change,
+    DropJob,
+    DropNode,
+    DropQueue,
+    PutJob,
+    PutLastNode,
+    PutNode,
+    PutQueue,
+    PutQuota,
+    PutRules,
+    PutScore,
+)
+from corral.core.fleet import Fleet
+from corral.core.lines import Line, LineKey, line_of
+from corral.core.model import Allocation, Job, JobKind, JobState, Limits, Node, Queue, Quota, Score
+from corral.core.usage import Usage
+
+DEFAULT_TIME_CONSTANT = 6 * 3600.0
+
+#: When an allocation ends at the latest, the serial number of its job (oldest first among equals), and the job.
+Release = tuple[float, int, str]
+
+
+class ClusterSnapshot:
+    def __init__(self, changes: Iterable[Change] = ()) -> None:
+        self.nodes: dict[str, Node] = {}
+        #: live jobs: queued ones and those that hold resources
+        self.jobs: dict[str, Job] = {}
+        self.queues: dict[str, Queue] = {}
+        self.quotas: dict[tuple[str, JobKind], Quota] = {}
+        self.scores: dict[tuple[str, str], Score] = {}
+        self.limits = Limits()
+        self.score_time_constant = DEFAULT_TIME_CONSTANT
+        self.last_node = ""
+        self.lines: dict[LineKey, Line] = {}
+        #: what is held now, and what is held or asked for by everything unfinished
+        self.held = Usage()
+        self.active = Usage()
+        #: ends of allocations, soonest first
+        self.releases: list[Release] = []
+        #: grows with every applied change
+        self.revision = 0
+        self._fleet: Fleet | None = None
+        self._by_state: dict[JobState, int] = dict.fromkeys(JobState, 0)
+        self.apply(changes)
+
+    # ---------------------------------------------------------------- reading
+
+    @property
+    def fleet(self) -> Fleet:
+        """Free resources. Built anew only after nodes came or went."""
+        if self._fleet is None:
+            self._fleet = Fleet(self.nodes.values())
+            for _, _, job_id in self.releases:
+                allocation = self.jobs[job_id].allocation
+                assert allocation is not None
+                self._fleet.take(allocation)
+            self._fleet.last_place = self._fleet.place_of.get(self.last_node, -1)
+        return self._fleet
+
+    def score(self, user: str, model: str, now: float) -> float:
+        """A user's score for a line's model: of that model, of several added up, or of all ("any")."""
+        if model == "cpu":
+            return 0.0
+        models = {m for u, m in self.scores if u == user} if model == "any" else set(model.split("|"))
+        return math.fsum(
+            score_at(self.scores[user, one], now, self.score_time_constant)
+            for one in sorted(models)
+            if (user, one) in self.scores
+        )
+
+    def count(self, state: JobState) -> int:
+        return self._by_state[state]
+
+    # ---------------------------------------------------------------- changing
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            self.revision += 1
+            match change:
+                case PutJob(job=job):
+                    self._put_job(job)
+                case DropJob(id=job_id):
+                    self._drop_job(job_id)
+                case PutScore(user=user, model=model, score=score):
+                    self.scores[user, model] = score
+                case PutNode(node=node):
+                    self._put_node(node)
+                case DropNode(id=node_id):
+                    self.nodes.pop(node_id, None)
+                    self._fleet = None
+                case PutQueue(queue=queue):
+                    self._put_queue(queue)
+                case DropQueue(name=name):
+                    self.queues.pop(name, None)
+                case PutQuota(user=user, kind=kind, quota=quota):
+                    if quota == Quota():
+                        self.quotas.pop((user, kind), None)
+                    else:
+                        self.quotas[user, kind] = quota
+                case PutRules(limits=limits, score_time_constant=time_constant):
+                    self.limits = limits
+                    self.score_time_constant = time_constant
+                case PutLastNode(id=node_id):
+                    self.last_node = node_id
+                    if self._fleet is not None:
+                        self._fleet.last_place = self._fleet.place_of.get(node_id, -1)
+
+    def contents(self) -> Iterator[Change]:
+        """Changes that make an empty snapshot equal to this one."""
+        yield PutRules(limits=self.limits, score_time_constant=self.score_time_constant)
+        yield PutLastNode(id=self.last_node)
+        yield from (PutNode(node=node) for node in self.nodes.values())
+        yield from (PutQueue(queue=queue) for queue in self.queues.values())
+        yield from (PutQuota(user=user, kind=kind, quota=quota) for (user, kind), quota in self.quotas.items())
+        yield from (PutScore(user=user, model=model, score=score) for (user, model), score in self.scores.items())
+        yield from (PutJob(job=job) for job in self.jobs.values())
+
+    @contextmanager
+    def trial(self) -> Iterator[Trial]:
+        """Suppose that things start or are held; everything is as before when the block ends."""
+        trial = Trial(self)
+        try:
+            yield trial
+        finally:
+            trial.undo()
+
+    # ---------------------------------------------------------------- inside
+
+    def _put_job(self, job: Job) -> None:
+        if not job.state.is_active:
+            raise ValueError(f"job {job.id} is {job.state}: only live jobs are part of the picture")
+        self._drop_job(job.id)
+        self.jobs[job.id] = job
+        self._by_state[job.state] += 1
+        self.active.add(job)
+        if job.state is JobState.QUEUED:
+            self._line(line_of(job)).add(job)
+            return
+        if job.allocation is None:
+            raise ValueError(f"job {job.id} is {job.state} without an allocation")
+        self.held.add(job)
+        insort(self.releases, _release(job))
+        if self._fleet is not None:
+            self._fleet.take(job.allocation)
+
+    def _drop_job(self, job_id: str) -> None:
+        job = self.jobs.pop(job_id, None)
+        if job is None:
+            return
+        self._by_state[job.state] -= 1
+        self.active.remove(job)
+        if job.state is JobState.QUEUED:
+            key = line_of(job)
+            self.lines[key].remove(job)
+            if not self.lines[key].jobs:
+                del self.lines[key]
+            return
+        self.held.remove(job)
+        del self.releases[bisect_left(self.releases, _release(job))]
+        if self._fleet is not None:
+            assert job.allocation is not None
+            self._fleet.give_back(job.allocation)
+
+    def _put_node(self, node: Node) -> None:
+        known = self.nodes.get(node.id)
+        self.nodes[node.id] = node
+        if self._fleet is None:
+            return
+        if known is None or {gpu.id for gpu in known.gpus} != {gpu.id for gpu in node.gpus}:
+            self._fleet = None
+        else:
+            self._fleet.replace_node(node)
+
+    def _put_queue(self, queue: Queue) -> None:
+        known = self.queues.get(queue.name)
+        self.queues[queue.name] = queue
+        if known is not None and known.policy != queue.policy:
+            for key in [key for key in self.lines if key.queue == queue.name]:
+                self._rebuild_line(key)
+
+    def _rebuild_line(self, key: LineKey) -> None:
+        jobs = self.lines.pop(key).jobs.values()
+        for job in jobs:
+            self._line(key).add(job)
+
+    def _line(self, key: LineKey) -> Line:
+        line = self.lines.get(key)
+        if line is None:
+            queue = self.queues.get(key.queue)
+            # A line of a queue that is gone keeps its jobs in order of age until they are moved.
+            line = self.lines[key] = Line(key, queue.policy if queue else "fcfs")
+        return line
+
+
+class Trial:
+    """What is supposed within `snapshot.trial()`."""
+
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        self._snapshot = snapshot
+        self._fleet = snapshot.fleet
+        self._last_place = self._fleet.last_place
+        self._started: list[tuple[Job, Allocation]] = []
+        self._held: dict[str, Allocation] = {}
+
+    def start(self, job: Job, allocation: Allocation) -> None:
+        """Suppose that the job holds this from now on."""
+        self._fleet.take(allocation)
+        self._fleet.last_place = self._fleet.place_of[allocation.grants[-1].node]
+        self._snapshot.held.add(job)
+        self._started.append((job, allocation))
+
+    def hold(self, job_id: str, allocation: Allocation) -> None:
+        """Suppose that this is kept for a job that waits, and nobody else can have it."""
+        self._fleet.take(allocation)
+        self._held[job_id] = allocation
+
+    def lift(self, job_id: str) -> None:
+        """Suppose no longer that anything is kept for that job."""
+        self._fleet.give_back(self._held.pop(job_id))
+
+    def undo(self) -> None:
+        for allocation in self._held.values():
+            self._fleet.give_back(allocation)
+        for job, allocation in self._started:
+            self._fleet.give_back(allocation)
+            self._snapshot.held.remove(job)
+        self._fleet.last_place = self._last_place
+
+
+def _release(job: Job) -> Release:
+    return (job.expected_end, job.serial, job.id)

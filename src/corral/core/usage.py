@@ -1,0 +1,36 @@
+"""Who holds how much at this moment: what limits and quotas are checked against, counted as it changes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from corral.core.model import Job, JobKind
+from corral.core.resources import NOTHING, Amount, asked_by
+
+
+class Usage:
+    """Counters over jobs. A gang counts with all its nodes."""
+
+    def __init__(self) -> None:
+        self.total_gpu_milli = 0
+        self.by_user: dict[str, int] = defaultdict(int)
+        self.by_queue: dict[str, int] = defaultdict(int)
+        self.by_kind: dict[tuple[str, JobKind], Amount] = {}
+
+    def add(self, job: Job) -> None:
+        self._count(job, asked_by(job.request), 1)
+
+    def remove(self, job: Job) -> None:
+        self._count(job, asked_by(job.request), -1)
+
+    def of_kind(self, user: str, kind: JobKind) -> Amount:
+        return self.by_kind.get((user, kind), NOTHING)
+
+    def _count(self, job: Job, amount: Amount, sign: int) -> None:
+        gpu_milli = sign * amount.gpu_milli
+        self.total_gpu_milli += gpu_milli
+        self.by_user[job.user] += gpu_milli
+        self.by_queue[job.queue] += gpu_milli
+        key = (job.user, job.kind)
+        before = self.by_kind.get(key, NOTHING)
+        self.by_kind[key] = before + amount if sign > 0 else before - amount
