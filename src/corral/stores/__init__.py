@@ -1,0 +1,21 @@
+"""Where everything is kept: SQLite or PostgreSQL behind the `Store` port. `open_store(url)` is the way in."""
+
+from corral.stores.errors import (
+    BadStoreUrl,
+    ReadOnlyTransaction,
+    SchemaTooNew,
+    StoreClosed,
+    StoreError,
+    StoreUnreachable,
+)
+from corral.stores.opening import open_store
+
+__all__ = [
+    "BadStoreUrl",
+    "ReadOnlyTransaction",
+    "SchemaTooNew",
+    "StoreClosed",
+    "StoreError",
+    "StoreUnreachable",
+    "open_store",
+]

@@ -1,0 +1,34 @@
+"""What can go wrong with a store as a whole, in words for the operator.
+
+Errors that belong to a single change (a stale version, a taken name, a newer server) are the port's own and
+live in `corral.control.ports`. Messages here never contain a password.
+"""
+
+from __future__ import annotations
+
+
+class StoreError(Exception):
+    """The store cannot do its work."""
+
+
+class BadStoreUrl(StoreError, ValueError):
+    """The address names no store that corral knows."""
+
+
+class StoreUnreachable(StoreError):
+    """The database does not answer, or stays locked: try again later.
+
+    Raised at the end of a `write` block it leaves open whether the change was committed: load again.
+    """
+
+
+class SchemaTooNew(StoreError):
+    """The database was written by a newer corral. Nothing was touched."""
+
+
+class ReadOnlyTransaction(StoreError):
+    """Something was written inside a `read` block, which is a mistake of the caller."""
+
+
+class StoreClosed(StoreError):
+    """The store was closed before this call."""

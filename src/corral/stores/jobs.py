@@ -1,0 +1,285 @@
+"""The table of jobs. Columns for what lists filter and sort by, JSON for the rest of a job.
+
+Decides how a job becomes a row and back, and how pages are cut; which changes are right is the control layer's
+and `advance`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Delete,
+    Insert,
+    Update,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    select,
+    tuple_,
+    update,
+)
+
+from corral.control.ports import NameTaken, StoreConflict
+from corral.control.records import JobFilter, JobRecord, Page
+from corral.core.model import EndReason, Job, JobKind, JobState
+from corral.stores import codec
+from corral.stores.cursors import Key, Position, Sort, check_limit, decode_cursor, encode_cursor, parse_sort
+from corral.stores.statements import BatchStatement, Row, count_up, insert_into
+from corral.stores.tables import NOT_ENDED, job_rows
+from corral.stores.work import refuse
+
+SORTS: dict[str, type[Key]] = {"id": int, "name": str, "priority": int, "created_at": float}
+
+_KINDS = {kind.value: kind for kind in JobKind}
+_STATES = {state.value: state for state in JobState}
+_REASONS = {reason.value: reason for reason in EndReason}
+
+#: the columns of a job in the order of `_job_values`; `spec` comes behind them
+_COLUMNS = [
+    "id",
+    "name",
+    "user_name",
+    "kind",
+    "state",
+    "queue",
+    "priority",
+    "created_at",
+    "queued_at",
+    "pinned_at",
+    "started_at",
+    "ended_at",
+    "attempt",
+    "version",
+    "body",
+]
+_JOB = [job_rows.c[name] for name in _COLUMNS]
+_RECORD = [*_JOB, job_rows.c.spec]
+#: what `save` sets: everything but the id
+_SET = [name for name in _COLUMNS if name != "id"]
+
+
+def _build_insert(database: str) -> Insert:
+    # A taken name is skipped here and found by the row count: on PostgreSQL an error would end the transaction
+    # before anybody could ask which name it was.
+    result: Insert = insert_into(database, job_rows).on_conflict_do_nothing(index_elements=["user_name", "name"])
+    return result
+
+
+def _build_save(_: str) -> Update:
+    return update(job_rows).where(job_rows.c.id == bindparam("of_id"), job_rows.c.version == bindparam("old_version"))
+
+
+def _build_delete(_: str) -> Delete:
+    return delete(job_rows).where(job_rows.c.id == bindparam("of_id"))
+
+
+_INSERT = BatchStatement(_build_insert, [*_COLUMNS, "spec"])
+_SAVE = BatchStatement(_build_save, ["of_id", *_SET, "old_version"])
+_DELETE = BatchStatement(_build_delete, ["of_id"])
+
+_GET = select(*_RECORD).where(job_rows.c.id == bindparam("of_id"))
+_LIVE = select(*_JOB).where(literal_column(NOT_ENDED)).order_by(job_rows.c.id)
+_COUNTS = select(job_rows.c.state, func.count()).group_by(job_rows.c.state)
+_HOLDER = select(job_rows.c.id).where(
+    job_rows.c.user_name == bindparam("user_name"), job_rows.c.name == bindparam("name")
+)
+
+
+class SqlJobTable:
+    """Implements `corral.control.ports.JobTable`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def next_ids(self, count: int) -> list[str]:
+        if count < 1:
+            return []
+        last = count_up(self._connection, "job", count)
+        return [codec.job_id(number) for number in range(last - count + 1, last + 1)]
+
+    def add(self, records: Sequence[JobRecord]) -> None:
+        rows = [(*_job_values(record.job), codec.encode_spec(record.spec)) for record in records]
+        if _INSERT.run(self._connection, rows) != len(rows):
+            raise refuse(self._connection, self._taken(records))
+
+    def save(self, jobs: Sequence[Job]) -> None:
+        rows = [(*_job_values(job), job.version - 1) for job in jobs]
+        saved = _SAVE.run(self._connection, rows)
+        if saved != len(rows):
+            raise refuse(
+                self._connection, StoreConflict(f"{len(rows) - saved} of {len(rows)} jobs were changed meanwhile")
+            )
+
+    def get(self, job_id: str) -> JobRecord | None:
+        number = codec.job_number(job_id)
+        if number is None:
+            return None
+        row = self._connection.execute(_GET, {"of_id": number}).first()
+        return None if row is None else _record_of(row)
+
+    def find(self, user: str | None, name: str) -> list[JobRecord]:
+        statement = select(*_RECORD).where(job_rows.c.name == name).order_by(job_rows.c.id.desc())
+        if user is not None:
+            statement = statement.where(job_rows.c.user_name == user)
+        return [_record_of(row) for row in self._connection.execute(statement)]
+
+    def delete(self, job_ids: Sequence[str]) -> None:
+        numbers = [number for number in map(codec.job_number, job_ids) if number is not None]
+        _DELETE.run(self._connection, [(number,) for number in numbers])
+
+    def live(self) -> list[Job]:
+        return [_job_of(row) for row in self._connection.execute(_LIVE)]
+
+    def page(self, where: JobFilter, *, sort: str, cursor: str | None, limit: int) -> Page[JobRecord]:
+        order = parse_sort(sort, SORTS)
+        column: ColumnElement[Any] = job_rows.c[order.field]
+        statement = select(*_RECORD).where(*_conditions(where)).limit(check_limit(limit) + 1)
+        if cursor is not None:
+            statement = statement.where(_behind(column, decode_cursor(cursor, order), order))
+        columns = [column] if order.field == "id" else [column, job_rows.c.id]
+        statement = statement.order_by(*(each.desc() if order.descending else each for each in columns))
+        rows = self._connection.execute(statement).all()
+        next_cursor = None
+        if len(rows) > limit:
+            last = rows[limit - 1]
+            next_cursor = encode_cursor(order, Position(key=last._mapping[column], id=last.id))
+        return Page(items=tuple(_record_of(row) for row in rows[:limit]), next_cursor=next_cursor)
+
+    def counts(self) -> dict[str, int]:
+        return {row[0]: row[1] for row in self._connection.execute(_COUNTS)}
+
+    def _taken(self, records: Sequence[JobRecord]) -> NameTaken:
+        """Which of these names belongs to another job, once it is known that one does."""
+        for record in records:
+            job = record.job
+            holder = self._connection.execute(_HOLDER, {"user_name": job.user, "name": job.name}).scalar()
+            if holder != codec.job_number(job.id):
+                return NameTaken("job", job.name)
+        raise AssertionError("a job was not added although no name is taken")
+
+
+def _conditions(where: JobFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if where.states:
+        conditions.append(job_rows.c.state.in_([state.value for state in where.states]))
+    if where.kinds:
+        conditions.append(job_rows.c.kind.in_([kind.value for kind in where.kinds]))
+    if where.user is not None:
+        conditions.append(job_rows.c.user_name == where.user)
+    if where.queue is not None:
+        conditions.append(job_rows.c.queue == where.queue)
+    if where.name_contains:
+        conditions.append(job_rows.c.name.icontains(where.name_contains, autoescape=True))
+    return conditions
+
+
+def _behind(column: ColumnElement[Any], position: Position, sort: Sort) -> ColumnElement[bool]:
+    if sort.field == "id":
+        return column < position.id if sort.descending else column > position.id
+    row = tuple_(column, job_rows.c.id)
+    last = (position.key, position.id)
+    return row < last if sort.descending else row > last
+
+
+# ------------------------------------------------------------------------------------------------ rows
+
+
+def _job_values(job: Job) -> Row:
+    return (
+        codec.required_job_number(job.id),
+        job.name,
+        job.user,
+        job.kind.value,
+        job.state.value,
+        job.queue,
+        job.priority,
+        job.created_at,
+        job.queued_at,
+        job.pinned_at,
+        job.started_at,
+        job.ended_at,
+        job.attempt,
+        job.version,
+        _encode_body(job),
+    )
+
+
+def _encode_body(job: Job) -> str:
+    """Everything of a job that has no column."""
+    document: dict[str, Any] = {
+        "request": codec.dump_request(job.request),
+        "grace_seconds": job.grace_seconds,
+        "max_retries": job.max_retries,
+    }
+    if job.user_order:
+        document["user_order"] = job.user_order
+    if job.time_limit_seconds is not None:
+        document["time_limit_seconds"] = job.time_limit_seconds
+    if job.allocation is not None:
+        document["allocation"] = codec.dump_allocation(job.allocation)
+    if job.allocated_at is not None:
+        document["allocated_at"] = job.allocated_at
+    if job.stopping_for is not None:
+        document["stopping_for"] = job.stopping_for.value
+    if job.end_reason is not None:
+        document["end_reason"] = job.end_reason.value
+    if job.exit_code is not None:
+        document["exit_code"] = job.exit_code
+    if job.message:
+        document["message"] = job.message
+    if job.retries:
+        document["retries"] = job.retries
+    if job.not_before:
+        document["not_before"] = job.not_before
+    if job.avoid_nodes:
+        document["avoid_nodes"] = job.avoid_nodes
+    if job.avoid_gpus:
+        document["avoid_gpus"] = job.avoid_gpus
+    return codec.to_json(document)
+
+
+def _job_of(row: Any) -> Job:
+    body = codec.from_json(row[14])
+    allocation = body.get("allocation")
+    stopping_for = body.get("stopping_for")
+    end_reason = body.get("end_reason")
+    return Job(
+        id=codec.job_id(row[0]),
+        name=row[1],
+        user=row[2],
+        kind=_KINDS[row[3]],
+        state=_STATES[row[4]],
+        queue=row[5],
+        request=codec.load_request(body["request"]),
+        priority=row[6],
+        created_at=row[7],
+        queued_at=row[8],
+        pinned_at=row[9],
+        user_order=body.get("user_order", 0),
+        time_limit_seconds=body.get("time_limit_seconds"),
+        grace_seconds=body["grace_seconds"],
+        attempt=row[12],
+        allocation=None if allocation is None else codec.load_allocation(allocation),
+        allocated_at=body.get("allocated_at"),
+        started_at=row[10],
+        ended_at=row[11],
+        stopping_for=None if stopping_for is None else _REASONS[stopping_for],
+        end_reason=None if end_reason is None else _REASONS[end_reason],
+        exit_code=body.get("exit_code"),
+        message=body.get("message", ""),
+        retries=body.get("retries", 0),
+        max_retries=body["max_retries"],
+        not_before=body.get("not_before", 0.0),
+        avoid_nodes=tuple(body.get("avoid_nodes", ())),
+        avoid_gpus=tuple(body.get("avoid_gpus", ())),
+        version=row[13],
+    )
+
+
+def _record_of(row: Any) -> JobRecord:
+    return JobRecord(job=_job_of(row), spec=codec.decode_spec(row[15]))

@@ -1,0 +1,109 @@
+"""PostgreSQL by URL, for those who run one.
+
+Writers take turns by locking the epoch's row, so that ids are committed in their order. Readers
+get a repeatable, read-only view.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
+
+from corral.control.ports import StoreConflict
+from corral.stores.database import EXTRA_READERS, LOCK_TIMEOUT_SECONDS, READERS, Database, explain_errors, read_epoch
+from corral.stores.errors import ReadOnlyTransaction, StoreUnreachable
+
+CONNECT_TIMEOUT_SECONDS = 10
+#: A server that froze inside a transaction loses it, so that another one can take over.
+IDLE_IN_TRANSACTION_SECONDS = 60
+
+_SECRET_PARAMETERS = ("password", "sslpassword")
+
+
+def open_postgres(url: URL) -> Database:
+    url = url.set(drivername="postgresql+psycopg")
+    return Database(
+        kind="postgresql",
+        place=_place(url),
+        writer=_engine(url, isolation="READ COMMITTED", read_only=False, connections=1, extra=0),
+        reader=_engine(url, isolation="REPEATABLE READ", read_only=True, connections=READERS, extra=EXTRA_READERS),
+        lock_epoch=lambda connection: read_epoch(connection, for_update=True),
+        server_version=_version,
+    )
+
+
+def _engine(url: URL, *, isolation: Any, read_only: bool, connections: int, extra: int) -> Engine:
+    engine = create_engine(
+        url,
+        connect_args=_connect_arguments(url),
+        isolation_level=isolation,
+        pool_size=connections,
+        max_overflow=extra,
+        pool_timeout=LOCK_TIMEOUT_SECONDS,
+        # The database may have been restarted since a connection was last used.
+        pool_pre_ping=True,
+        hide_parameters=True,
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        connection.read_only = read_only
+
+    place, secrets = _place(url), _secrets(url)
+    explain_errors(engine, lambda context: _explain(context, place, secrets))
+    return engine
+
+
+def _connect_arguments(url: URL) -> dict[str, Any]:
+    """Settings for every connection; what the URL itself says comes on top."""
+    options = (
+        f"-c lock_timeout={LOCK_TIMEOUT_SECONDS}s -c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION_SECONDS}s"
+    )
+    ours: dict[str, Any] = {
+        "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+        "application_name": "corral",
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+    }
+    arguments = {name: value for name, value in ours.items() if name not in url.query}
+    arguments["options"] = f"{options} {url.query.get('options', '')}".strip()
+    return arguments
+
+
+def _explain(context: ExceptionContext, place: str, secrets: tuple[str, ...]) -> Exception | None:
+    error = context.original_exception
+    if isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure):
+        return StoreConflict("another change came between")
+    if isinstance(error, psycopg.IntegrityError):
+        return StoreConflict("a row that this change builds on was added or removed meanwhile")
+    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        return ReadOnlyTransaction("a read transaction cannot write")
+    if isinstance(error, psycopg.errors.LockNotAvailable):
+        return StoreUnreachable(f"{place} stays locked by another server")
+    if context.is_disconnect or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return StoreUnreachable(f"cannot use {place}: {_masked(str(error).strip(), secrets)}")
+    return None
+
+
+def _place(url: URL) -> str:
+    query = {name: "***" if name in _SECRET_PARAMETERS else value for name, value in url.query.items()}
+    return url.set(drivername="postgresql", query=query).render_as_string(hide_password=True)
+
+
+def _secrets(url: URL) -> tuple[str, ...]:
+    values = [url.password, *(url.query.get(name) for name in _SECRET_PARAMETERS)]
+    return tuple(str(value) for value in values if value)
+
+
+def _masked(message: str, secrets: tuple[str, ...]) -> str:
+    for secret in secrets:
+        message = message.replace(secret, "***")
+    return message
+
+
+def _version(connection: Connection) -> str:
+    version: str = connection.exec_driver_sql("SHOW server_version").scalar_one()
+    return version

@@ -1,0 +1,259 @@
+"""The schema: every table, once, for SQLite and PostgreSQL alike.
+
+A field that is filtered, sorted or joined by is a column; the rest of a thing is one JSON text (see `codec`).
+The migrations create exactly this; a test compares the two on both databases.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.types import TypeEngine
+
+from corral.stores.codec import storable
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+#: Written out, because SQLite uses a partial index only for a query with the very same words.
+NOT_ENDED = "state NOT IN ('stopped', 'completed', 'failed')"
+
+
+class PlainText(TypeDecorator[str]):
+    """Text that sorts by code point on both databases and takes any string."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
+        collation = "C" if dialect.name == "postgresql" else None
+        return dialect.type_descriptor(Text(collation=collation))
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else storable(value)
+
+
+def _number(name: str, *, nullable: bool = False) -> Column[int]:
+    return Column(name, BigInteger, nullable=nullable)
+
+
+def _time(name: str, *, nullable: bool = False) -> Column[float]:
+    return Column(name, Double, nullable=nullable)
+
+
+def _text(name: str, *, nullable: bool = False) -> Column[str]:
+    return Column(name, PlainText, nullable=nullable)
+
+
+def _row_id() -> Column[int]:
+    # SQLite's row id, which costs nothing, must be called INTEGER.
+    return Column(
+        "id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False, nullable=False
+    )
+
+
+# ------------------------------------------------------------------------------------------------ the store itself
+
+#: `epoch` (which server may write), and the last id given to a job, an event and a cycle
+counter_rows = Table("counters", metadata, Column("name", PlainText, primary_key=True), _number("value"))
+
+meta_rows = Table("meta", metadata, Column("key", PlainText, primary_key=True), _text("value"))
+
+# ------------------------------------------------------------------------------------------------ jobs
+
+job_rows = Table(
+    "jobs",
+    metadata,
+    _row_id(),
+    _text("name"),
+    # Not "user": an unquoted user is the database's own account in PostgreSQL.
+    _text("user_name"),
+    _text("kind"),
+    _text("state"),
+    _text("queue"),
+    _number("priority"),
+    _time("created_at"),
+    _time("queued_at", nullable=True),
+    _time("pinned_at", nullable=True),
+    _time("started_at", nullable=True),
+    _time("ended_at", nullable=True),
+    _number("attempt"),
+    _number("version"),
+    Column("body", Text, nullable=False),
+    Column("spec", Text, nullable=False),
+    UniqueConstraint("user_name", "name"),
+    Index(None, "name", "id"),
+    Index(None, "priority", "id"),
+    Index(None, "created_at", "id"),
+    Index(None, "state", "id"),
+    Index(None, "user_name", "id"),
+    Index(None, "queue", "id"),
+    Index("ix_jobs_not_ended", "id", sqlite_where=text(NOT_ENDED), postgresql_where=text(NOT_ENDED)),
+)
+
+attempt_rows = Table(
+    "attempts",
+    metadata,
+    Column("job_id", BigInteger, ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    _number("number"),
+    _time("planned_at"),
+    _time("started_at", nullable=True),
+    _time("ended_at", nullable=True),
+    _text("end_reason", nullable=True),
+    _number("exit_code", nullable=True),
+    Column("allocation", Text, nullable=False),
+    # JSON, as an engine's message may hold any character
+    Column("message", Text, nullable=False),
+    PrimaryKeyConstraint("job_id", "number"),
+    Index(None, "planned_at", "job_id", "number"),
+)
+
+# ------------------------------------------------------------------------------------------------ fleet
+
+node_rows = Table(
+    "nodes",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    _text("cluster"),
+    _text("state"),
+    _number("cpu_milli"),
+    _number("memory_bytes"),
+    Column("labels", Text, nullable=False),
+    _time("load", nullable=True),
+)
+
+gpu_rows = Table(
+    "gpus",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    Column("node_id", PlainText, ForeignKey("nodes.id", ondelete="CASCADE"), nullable=False),
+    _number("gpu_index"),
+    _text("model"),
+    _number("memory_bytes"),
+    _text("health"),
+    _text("pool"),
+    Index(None, "node_id", "gpu_index"),
+)
+
+queue_rows = Table(
+    "queues",
+    metadata,
+    Column("name", PlainText, primary_key=True),
+    _text("pool"),
+    _text("policy"),
+    _text("blocking"),
+    _text("placement"),
+    Column("weight", Double, nullable=False),
+    _number("guaranteed_gpus"),
+    _number("max_gpus", nullable=True),
+    _number("max_length", nullable=True),
+    Column("max_seconds", Double, nullable=True),
+    Column("kinds", Text, nullable=False),
+    _number("min_job_gpus", nullable=True),
+    _number("max_job_gpus", nullable=True),
+)
+
+# ------------------------------------------------------------------------------------------------ people
+
+user_rows = Table(
+    "users",
+    metadata,
+    Column("name", PlainText, primary_key=True),
+    _text("role"),
+    _text("password_hash", nullable=True),
+    Column("must_change_password", Boolean, nullable=False),
+    Column("disabled", Boolean, nullable=False),
+    _time("created_at"),
+)
+
+quota_rows = Table(
+    "quotas",
+    metadata,
+    Column("user_name", PlainText, ForeignKey("users.name", ondelete="CASCADE"), nullable=False),
+    _text("kind"),
+    _number("gpu_milli", nullable=True),
+    _number("cpu_milli", nullable=True),
+    _number("memory_bytes", nullable=True),
+    PrimaryKeyConstraint("user_name", "kind"),
+)
+
+credential_rows = Table(
+    "credentials",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    _text("kind"),
+    Column("user_name", PlainText, ForeignKey("users.name", ondelete="CASCADE"), nullable=False),
+    _text("name"),
+    _text("secret_hash"),
+    _text("csrf"),
+    _time("created_at"),
+    _time("expires_at", nullable=True),
+    _time("last_used_at", nullable=True),
+    UniqueConstraint("secret_hash"),
+    Index(None, "user_name", "kind"),
+)
+
+score_rows = Table(
+    "scores",
+    metadata,
+    _text("user_name"),
+    _text("model"),
+    Column("value", Double, nullable=False),
+    Column("usage", Double, nullable=False),
+    _time("at"),
+    PrimaryKeyConstraint("user_name", "model"),
+)
+
+# ------------------------------------------------------------------------------------------------ history
+
+event_rows = Table(
+    "events",
+    metadata,
+    _row_id(),
+    _time("at"),
+    _text("actor"),
+    _text("action"),
+    _text("subject"),
+    _text("owner"),
+    Column("detail", Text, nullable=False),
+    _text("source"),
+    Index(None, "at", "id"),
+    Index(None, "actor", "id"),
+    Index(None, "subject", "id"),
+    Index(None, "owner", "id"),
+)
+
+cycle_rows = Table(
+    "cycles",
+    metadata,
+    _row_id(),
+    _time("at"),
+    Column("is_base", Boolean, nullable=False),
+    _text("digest"),
+    Column("changes", LargeBinary, nullable=False),
+    Column("plan", LargeBinary, nullable=False),
+    Index(None, "at"),
+    Index("ix_cycles_base", "id", sqlite_where=text("is_base = 1"), postgresql_where=text("is_base")),
+)
