@@ -1,0 +1,100 @@
+"""From the instances of an attempt to the attempt: pure.
+
+An attempt is up when all its instances are, over when all of them are, and as good as its first failure. One bad
+end means that the others have to stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from corral.control.ports import AttemptPhase, AttemptStatus
+from corral.core.model import EndReason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InstanceExit:
+    """How one instance ended, from its exit record."""
+
+    reason: EndReason
+    ended_at: float
+    exit_code: int | None = None
+    message: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        return self.reason is EndReason.EXIT_CODE and self.exit_code == 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InstanceState:
+    rank: int
+    node: str = ""
+    #: since when a supervisor has, or had, it
+    claimed_at: float | None = None
+    started_at: float | None = None
+    exit: InstanceExit | None = None
+
+
+def parse_exit(body: Mapping[str, Any]) -> InstanceExit:
+    """Raises ValueError or KeyError for a record that no supervisor wrote."""
+    return InstanceExit(
+        reason=EndReason(body["reason"]),
+        ended_at=float(body["ended_at"]),
+        exit_code=body.get("exit_code"),
+        message=str(body.get("message", "")),
+    )
+
+
+def up_since(instances: Sequence[InstanceState]) -> float | None:
+    """When the last of the instances was up, or None if one isn't yet."""
+    return _latest([instance.started_at for instance in instances])
+
+
+def _latest(times: Sequence[float | None]) -> float | None:
+    known = [at for at in times if at is not None]
+    return max(known) if known and len(known) == len(times) else None
+
+
+def must_stop(instances: Sequence[InstanceState]) -> bool:
+    """Whether the instances still there have to end because one of them ended badly."""
+    exits = [instance.exit for instance in instances]
+    return None in exits and any(end is not None and not end.is_good for end in exits)
+
+
+def aggregate(attempt_id: str, instances: Sequence[InstanceState]) -> AttemptStatus | None:
+    """The attempt as it is now. None while an instance has no supervisor: then launching it again is right.
+
+    With all supervisors there it counts as running, although the last program may only be up in a moment.
+    """
+    if instances and all(instance.exit is not None for instance in instances):
+        return _ended(attempt_id, instances)
+    since = up_since(instances) or _latest([instance.claimed_at for instance in instances])
+    if since is None:
+        return None
+    return AttemptStatus(attempt_id=attempt_id, phase=AttemptPhase.RUNNING, at=since)
+
+
+def _ended(attempt_id: str, instances: Sequence[InstanceState]) -> AttemptStatus:
+    ends = [(instance, instance.exit) for instance in instances if instance.exit is not None]
+    failures = [(instance, end) for instance, end in ends if not end.is_good]
+    ended_at = max(end.ended_at for _, end in ends)
+    if not failures:
+        return AttemptStatus(
+            attempt_id=attempt_id, phase=AttemptPhase.ENDED, at=ended_at, reason=EndReason.EXIT_CODE, exit_code=0
+        )
+    instance, first = min(failures, key=lambda pair: (pair[1].ended_at, pair[0].rank))
+    message = first.message
+    if len(instances) > 1:
+        place = f" on {instance.node}" if instance.node else ""
+        message = f"instance {instance.rank}{place}: {first.message}"
+    return AttemptStatus(
+        attempt_id=attempt_id,
+        phase=AttemptPhase.ENDED,
+        at=ended_at,
+        reason=first.reason,
+        exit_code=first.exit_code,
+        message=message,
+    )

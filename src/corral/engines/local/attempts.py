@@ -1,0 +1,239 @@
+"""The files of attempts, as the engine reads and writes them: markers, states of instances, stops, burials.
+
+It knows what is on disk and what is true about the processes behind it. When to look, and whom to tell, is the
+engine's decision.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import time
+from dataclasses import dataclass, field, replace
+
+from corral.control.ports import AttemptPhase
+from corral.core.model import EndReason
+from corral.engines.local.aggregation import InstanceExit, InstanceState, parse_exit
+from corral.engines.local.cgroups import Cgroup, CgroupSupport
+from corral.engines.local.processes import processes_by_env, send, start_ticks
+from corral.engines.local.rundir import (
+    CLAIM,
+    EXIT,
+    STARTED,
+    STOP,
+    ClaimState,
+    Layout,
+    boot_id,
+    claim_state,
+    is_safe_id,
+    read_json,
+    take_claim,
+    write_json,
+)
+
+#: In the environment of every process of an instance; names it across all engines of a machine.
+RUN_DIR_VARIABLE = "CORRAL_RUN_DIR"
+_BURIAL_SECONDS = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Marker:
+    """What the engine must know about an attempt after a restart."""
+
+    nodes: tuple[str, ...]
+    grace_seconds: float
+    master_port: int | None = None
+
+
+@dataclass(kw_only=True, slots=True)
+class Tracked:
+    """An attempt that is not yet forgotten, as last seen."""
+
+    attempt_id: str
+    marker: Marker
+    instances: list[InstanceState] = field(default_factory=list)
+    stop_sent: bool = False
+    #: the last phase that listeners were told; the watcher's own
+    reported: AttemptPhase | None = None
+
+    def __post_init__(self) -> None:
+        self.instances = [InstanceState(rank=rank, node=node) for rank, node in enumerate(self.marker.nodes)]
+
+    @property
+    def is_over(self) -> bool:
+        return all(instance.exit is not None for instance in self.instances)
+
+    @property
+    def is_claimed(self) -> bool:
+        return all(instance.claimed_at is not None for instance in self.instances)
+
+
+class AttemptFiles:
+    def __init__(self, layout: Layout, cgroups: CgroupSupport, cgroup_prefix: str) -> None:
+        self._layout = layout
+        self._cgroups = cgroups
+        self._cgroup_prefix = cgroup_prefix
+        self._boot_id = boot_id()
+
+    @property
+    def boot_id(self) -> str:
+        return self._boot_id
+
+    def cgroup_name(self, attempt_id: str, rank: int) -> str:
+        return f"{self._cgroup_prefix}{attempt_id}-{rank}"
+
+    # -------------------------------------------------------------------------------------------- markers
+
+    def create(self, attempt_id: str, marker: Marker) -> Tracked | None:
+        """Marker and directories of a new attempt; None if it was launched and forgotten before."""
+        directory = self._layout.attempt_dir(attempt_id)
+        try:
+            os.makedirs(directory, mode=0o700)
+        except FileExistsError:
+            if any(os.path.exists(os.path.join(directory, rank, CLAIM)) for rank in os.listdir(directory)):
+                return None
+        for rank in range(len(marker.nodes)):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(os.path.join(directory, str(rank)), mode=0o700)
+        body = {
+            "nodes": list(marker.nodes),
+            "grace_seconds": marker.grace_seconds,
+            "master_port": marker.master_port,
+        }
+        write_json(self._layout.marker(attempt_id), body)
+        return Tracked(attempt_id=attempt_id, marker=marker)
+
+    def load(self, attempt_id: str) -> Tracked | None:
+        """An attempt of an earlier engine; None if there is no marker."""
+        if not is_safe_id(attempt_id) or not os.path.exists(self._layout.marker(attempt_id)):
+            return None
+        body = read_json(self._layout.marker(attempt_id))
+        if body is None:
+            # Damaged by a loss of power: what can still be told from the directories.
+            ranks = [name for name in self._listed(attempt_id) if name.isdigit()]
+            return Tracked(attempt_id=attempt_id, marker=Marker(nodes=("",) * len(ranks), grace_seconds=0.0))
+        marker = Marker(
+            nodes=tuple(body["nodes"]), grace_seconds=body["grace_seconds"], master_port=body["master_port"]
+        )
+        return Tracked(attempt_id=attempt_id, marker=marker)
+
+    def _listed(self, attempt_id: str) -> list[str]:
+        try:
+            return os.listdir(self._layout.attempt_dir(attempt_id))
+        except FileNotFoundError:
+            return []
+
+    def remove(self, attempt_id: str, *, delete_logs: bool) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._layout.marker(attempt_id))
+        if delete_logs:
+            shutil.rmtree(self._layout.attempt_dir(attempt_id), ignore_errors=True)
+
+    # -------------------------------------------------------------------------------------------- states
+
+    def refresh(self, tracked: Tracked) -> None:
+        """Bring the instances up to date; buries those whose supervisor is gone without a word."""
+        for instance in tracked.instances:
+            if instance.exit is None:
+                tracked.instances[instance.rank] = self._refreshed(tracked.attempt_id, instance)
+
+    def _refreshed(self, attempt_id: str, instance: InstanceState) -> InstanceState:
+        directory = self._layout.rank_dir(attempt_id, instance.rank)
+        state = claim_state(directory)
+        if state is ClaimState.NONE:
+            return instance
+        if instance.claimed_at is None:
+            instance = replace(instance, claimed_at=os.stat(os.path.join(directory, CLAIM)).st_mtime)
+        if instance.started_at is None and (started := read_json(os.path.join(directory, STARTED))):
+            instance = replace(instance, started_at=float(started["at"]))
+        # Read after the lock was tested: a supervisor records the exit before it lets go of its claim.
+        ended = read_exit(directory)
+        if ended is None and state is ClaimState.FREE:
+            ended = self._bury(attempt_id, instance.rank, directory)
+        return replace(instance, exit=ended)
+
+    def _bury(self, attempt_id: str, rank: int, directory: str) -> InstanceExit:
+        """The supervisor is gone: end what it left behind and put the loss on record."""
+        ended_at = time.time()
+        claim = read_json(os.path.join(directory, CLAIM)) or {}
+        if claim.get("boot_id") != self._boot_id:
+            message = "the machine was restarted while it ran"
+        else:
+            message = "its supervisor was killed, and its processes with it"
+            self._kill_orphans(attempt_id, rank, directory)
+        return self._record(directory, EndReason.LOST, message, ended_at)
+
+    def _kill_orphans(self, attempt_id: str, rank: int, directory: str) -> None:
+        started = read_json(os.path.join(directory, STARTED)) or {}
+        leader = started.get("pid", 0)
+        if leader and start_ticks(leader) == started.get("start_ticks"):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(leader, signal.SIGKILL)
+        name = self.cgroup_name(attempt_id, rank)
+        cgroup = Cgroup(self._cgroups, name, memory_bytes=1, cpu_milli=1)
+        deadline = time.monotonic() + _BURIAL_SECONDS
+        while orphans := processes_by_env(RUN_DIR_VARIABLE).get(directory, set()) | cgroup.processes():
+            if not send(orphans, signal.SIGKILL) or time.monotonic() > deadline:
+                break
+            time.sleep(0.01)
+        cgroup.remove(_BURIAL_SECONDS)
+
+    def _record(self, directory: str, reason: EndReason, message: str, ended_at: float) -> InstanceExit:
+        body = {"reason": reason.value, "message": message, "exit_code": None, "signal": None, "ended_at": ended_at}
+        write_json(os.path.join(directory, EXIT), body, durable=True)
+        return parse_exit(body)
+
+    # -------------------------------------------------------------------------------------------- stopping
+
+    def stop(self, tracked: Tracked, grace_seconds: float) -> None:
+        """Tell every supervisor to end its instance; an instance that has none yet will never get one."""
+        # The file first: a supervisor that claims after the look below finds it there.
+        stop_path = os.path.join(self._layout.attempt_dir(tracked.attempt_id), STOP)
+        write_json(stop_path, {"grace_seconds": grace_seconds})
+        self.withdraw(tracked, EndReason.EXIT_CODE, "stopped before it started")
+        tracked.stop_sent = True
+        for instance in tracked.instances:
+            if instance.exit is None:
+                _signal_supervisor(self._layout.rank_dir(tracked.attempt_id, instance.rank))
+
+    def withdraw(self, tracked: Tracked, reason: EndReason, message: str) -> None:
+        """End the instances that no supervisor has claimed, by claiming them."""
+        for instance in tracked.instances:
+            directory = self._layout.rank_dir(tracked.attempt_id, instance.rank)
+            if instance.claimed_at is not None or not os.path.isdir(directory):
+                continue
+            claim = take_claim(directory, {"pid": 0, "boot_id": self._boot_id})
+            if claim is None:
+                continue
+            try:
+                at = time.time()
+                end = self._record(directory, reason, message, at)
+            finally:
+                os.close(claim)
+            tracked.instances[instance.rank] = replace(instance, claimed_at=at, exit=end)
+
+
+def read_exit(directory: str) -> InstanceExit | None:
+    body = read_json(os.path.join(directory, EXIT))
+    return None if body is None else parse_exit(body)
+
+
+def _signal_supervisor(directory: str) -> None:
+    claim = read_json(os.path.join(directory, CLAIM)) or {}
+    pid = int(claim.get("pid", 0))
+    if not pid:
+        return
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        # With the process pinned and the claim still locked, the pid cannot mean anybody else.
+        if claim_state(directory) is ClaimState.HELD:
+            signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    finally:
+        os.close(descriptor)

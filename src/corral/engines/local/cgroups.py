@@ -1,0 +1,230 @@
+"""Memory and CPU limits by control groups: version 2, or version 1 where memory and cpu are mounted apart.
+
+One group per limited instance, under a `corral` directory that only the processes of jobs join; supervisors stay
+outside, so the kernel never kills the one who has to tell. Without writable groups nothing is enforced, and
+`cgroup_support` says why. Used by the spawner too, so only the standard library is imported here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+CGROUP_MOUNT = "/sys/fs/cgroup"
+_DIRECTORY = "corral"
+_PERIOD_USEC = 100_000
+_REMOVE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CgroupSupport:
+    """What can be enforced here. `memory` and `cpu` are the directories for new groups, or "" for: not enforced."""
+
+    version: int
+    memory: str = ""
+    cpu: str = ""
+    detail: str = ""
+
+    @property
+    def writable(self) -> bool:
+        return bool(self.memory and self.cpu)
+
+
+def cgroup_support(mount: str = CGROUP_MOUNT, own: str = "/proc/self/cgroup") -> CgroupSupport:
+    """Find (and create) the directories under which groups can be made."""
+    own_paths = _own_paths(own)
+    if os.path.exists(os.path.join(mount, "cgroup.controllers")):
+        return _support_v2(mount, own_paths.get("", "/"))
+    if os.path.isdir(os.path.join(mount, "memory")):
+        return _support_v1(mount, own_paths)
+    return CgroupSupport(version=0, detail=f"no control groups are mounted at {mount}")
+
+
+def _support_v2(mount: str, own_path: str) -> CgroupSupport:
+    # The top needs root; a delegated unit that keeps its server in a subgroup may use the level above it.
+    own = os.path.normpath(mount + own_path)
+    candidates = [mount]
+    if own != os.path.normpath(mount):
+        candidates += [os.path.dirname(own), own]
+    problem = ""
+    for parent in candidates:
+        base = os.path.join(parent, _DIRECTORY)
+        try:
+            _enable_controllers(parent)
+            os.makedirs(base, exist_ok=True)
+            _enable_controllers(base)
+        except OSError as error:
+            problem = f"{error.filename or base}: {error.strerror}"
+            continue
+        return CgroupSupport(version=2, memory=base, cpu=base, detail=f"version 2, groups under {base}")
+    return CgroupSupport(version=2, detail=f"version 2, not writable ({problem})")
+
+
+def _enable_controllers(directory: str) -> None:
+    path = os.path.join(directory, "cgroup.subtree_control")
+    with open(path, encoding="ascii") as source:
+        enabled = set(source.read().split())
+    for controller in ("memory", "cpu"):
+        if controller not in enabled:
+            _write(path, f"+{controller}")
+
+
+def _support_v1(mount: str, own_paths: dict[str, str]) -> CgroupSupport:
+    found: dict[str, str] = {}
+    problems: list[str] = []
+    for controller in ("memory", "cpu"):
+        top = os.path.join(mount, controller)
+        for parent in (top, os.path.normpath(top + own_paths.get(controller, "/"))):
+            base = os.path.join(parent, _DIRECTORY)
+            try:
+                os.makedirs(base, exist_ok=True)
+            except OSError as error:
+                problems.append(f"{base}: {error.strerror}")
+                continue
+            if os.access(base, os.W_OK):
+                found[controller] = base
+                break
+    detail = "version 1, " + (
+        f"groups under {' and '.join(found.values())}" if len(found) == 2 else f"not writable ({'; '.join(problems)})"
+    )
+    return CgroupSupport(version=1, memory=found.get("memory", ""), cpu=found.get("cpu", ""), detail=detail)
+
+
+def _own_paths(own: str) -> dict[str, str]:
+    """This process's group per controller, from lines like `4:memory:/a/b`; version 2 has the empty name."""
+    paths: dict[str, str] = {}
+    try:
+        with open(own, encoding="utf-8") as source:
+            lines = source.read().splitlines()
+    except OSError:
+        return paths
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            paths[controller] = path
+    return paths
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MemoryReport:
+    """What the kernel counted. `own_limit` is False when the whole machine, not the group, was out of memory."""
+
+    oom_kills: int
+    peak_bytes: int
+    own_limit: bool
+
+
+class Cgroup:
+    """The group of one instance. With version 2 one directory, with version 1 one per controller."""
+
+    def __init__(self, support: CgroupSupport, name: str, *, memory_bytes: int, cpu_milli: int) -> None:
+        self._version = support.version
+        self._memory_bytes = memory_bytes
+        self._cpu_milli = cpu_milli
+        self._memory = os.path.join(support.memory, name) if support.memory and memory_bytes else ""
+        self._cpu = os.path.join(support.cpu, name) if support.cpu and cpu_milli else ""
+
+    @property
+    def directories(self) -> list[str]:
+        return sorted({path for path in (self._memory, self._cpu) if path})
+
+    def create(self) -> None:
+        """Raises OSError when the kernel refuses a limit."""
+        for path in self.directories:
+            os.makedirs(path, exist_ok=True)
+        if self._memory:
+            self._limit_memory()
+        if self._cpu:
+            quota = max(1000, self._cpu_milli * _PERIOD_USEC // 1000)
+            if self._version == 2:
+                _write(os.path.join(self._cpu, "cpu.max"), f"{quota} {_PERIOD_USEC}")
+            else:
+                _write(os.path.join(self._cpu, "cpu.cfs_period_us"), str(_PERIOD_USEC))
+                _write(os.path.join(self._cpu, "cpu.cfs_quota_us"), str(quota))
+
+    def _limit_memory(self) -> None:
+        # Without a limit on swap too, a job over its memory would crawl on instead of ending.
+        limit = str(self._memory_bytes)
+        if self._version == 2:
+            _write(os.path.join(self._memory, "memory.max"), limit)
+            optional = {"memory.swap.max": "0", "memory.oom.group": "1"}
+        else:
+            _write(os.path.join(self._memory, "memory.limit_in_bytes"), limit)
+            optional = {"memory.memsw.limit_in_bytes": limit}
+        for name, value in optional.items():
+            path = os.path.join(self._memory, name)
+            if os.path.exists(path):
+                _write(path, value)
+
+    def join(self) -> None:
+        """Put the calling process into the group."""
+        for path in self.directories:
+            _write(os.path.join(path, "cgroup.procs"), "0")
+
+    def processes(self) -> set[int]:
+        found: set[int] = set()
+        for path in self.directories:
+            with contextlib.suppress(OSError), open(os.path.join(path, "cgroup.procs"), encoding="ascii") as source:
+                found.update(int(line) for line in source)
+        return found
+
+    def memory_report(self) -> MemoryReport:
+        if not self._memory:
+            return MemoryReport(oom_kills=0, peak_bytes=0, own_limit=False)
+        if self._version == 2:
+            events = dict(_pairs(os.path.join(self._memory, "memory.events")))
+            own_limit = events.get("oom", 0) > 0
+            peak = _number(os.path.join(self._memory, "memory.peak"))
+        else:
+            events = dict(_pairs(os.path.join(self._memory, "memory.oom_control")))
+            own_limit = _number(os.path.join(self._memory, "memory.failcnt")) > 0
+            peak = _number(os.path.join(self._memory, "memory.max_usage_in_bytes"))
+        return MemoryReport(oom_kills=events.get("oom_kill", 0), peak_bytes=peak, own_limit=own_limit)
+
+    def remove(self, seconds: float = _REMOVE_SECONDS) -> None:
+        """Processes that just died may still count for a moment; what stays is swept at the engine's next start."""
+        deadline = time.monotonic() + seconds
+        for path in self.directories:
+            while not remove_group(path) and time.monotonic() < deadline:
+                time.sleep(0.005)
+
+
+def remove_group(path: str) -> bool:
+    """Whether the group is gone; False while a process is in it."""
+    try:
+        os.rmdir(path)
+    except OSError as error:
+        return error.errno != errno.EBUSY
+    return True
+
+
+def sweep(support: CgroupSupport, prefix: str, keep: set[str]) -> None:
+    """Remove empty groups that a killed supervisor left behind."""
+    for base in {support.memory, support.cpu} - {""}:
+        for name in os.listdir(base):
+            if name.startswith(prefix) and name not in keep:
+                remove_group(os.path.join(base, name))
+
+
+def _write(path: str, value: str) -> None:
+    with open(path, "w", encoding="ascii") as target:
+        target.write(value)
+
+
+def _pairs(path: str) -> Iterator[tuple[str, int]]:
+    with contextlib.suppress(OSError), open(path, encoding="ascii") as source:
+        for line in source:
+            key, _, value = line.partition(" ")
+            yield key, int(value)
+
+
+def _number(path: str) -> int:
+    try:
+        with open(path, encoding="ascii") as source:
+            return int(source.read())
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,357 @@
+"""The local engine: attempts as real processes of this machine.
+
+It hands instances to the spawner, reads what their supervisors leave on disk, and reports changes. All truth is on
+disk: a new engine over the same root knows everything that an earlier one knew, except launches that no supervisor
+has claimed, which control orders again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from corral.control.ports import (
+    AttemptStatus,
+    EngineUnavailable,
+    Instance,
+    LaunchOrder,
+    LaunchRefused,
+    LogChunk,
+    Observation,
+)
+from corral.core.model import EndReason
+from corral.engines.local.aggregation import aggregate, must_stop
+from corral.engines.local.attempts import RUN_DIR_VARIABLE, AttemptFiles, Marker, Tracked, read_exit
+from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
+from corral.engines.local.environment import MASTER_ADDR, base_environment, job_environment
+from corral.engines.local.fleet import Fleet
+from corral.engines.local.link import SpawnerLink
+from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, log_end, read_log
+from corral.engines.local.messages import InstanceSpec, encode
+from corral.engines.local.rundir import Layout, is_safe_id
+from corral.engines.local.watcher import Watcher
+
+#: A launch that nobody has claimed after this long is sent again, this many times.
+PATIENCE_SECONDS = 30.0
+MAX_SENDS = 3
+_RESTART_PAUSE_SECONDS = 0.2
+
+
+@dataclass(kw_only=True, slots=True)
+class _Pending:
+    """A launch that was sent and not yet claimed."""
+
+    payloads: Mapping[int, bytes] = field(default_factory=dict)
+    sent_at: float
+    sends: int = 1
+
+
+class LocalEngine:
+    """See `corral.control.ports.Engine`. Safe for use by several threads."""
+
+    def __init__(
+        self,
+        *,
+        root: Path,
+        fleet: Fleet,
+        log_limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        rescan_seconds: float = 2.0,
+        server_env: Mapping[str, str] | None = None,
+        cgroups: CgroupSupport | None = None,
+    ) -> None:
+        self._layout = Layout(str(Path(root).resolve()))
+        self._layout.prepare()
+        self._fleet = fleet
+        self._log_limit_bytes = log_limit_bytes
+        self._base_env = base_environment(os.environ if server_env is None else server_env)
+        self._cgroups = cgroup_support() if cgroups is None else cgroups
+        # Several engines may share a machine, and their attempts may have the same ids.
+        prefix = hashlib.sha256(self._layout.root.encode()).hexdigest()[:8] + "-"
+        self._files = AttemptFiles(self._layout, self._cgroups, prefix)
+        self._lock = threading.RLock()
+        self._tracked: dict[str, Tracked] = {}
+        self._pending: dict[str, _Pending] = {}
+        self._link: SpawnerLink | None = None
+        self._link_started_at = 0.0
+        self._closed = False
+        with self._lock:
+            self._scan()
+            self._sweep_cgroups(prefix)
+            self._start_spawner()
+        # What is over or up by now is for `observe` to tell.
+        self._watcher = Watcher(self, self._layout.events_path, rescan_seconds)
+        self._watcher.prime(self._tracked.values())
+        self._watcher.start()
+
+    # -------------------------------------------------------------------------------------------- Engine
+
+    def observe(self) -> Observation:
+        with self._lock:
+            self._check_open()
+            self._scan()
+            statuses = [aggregate(tracked.attempt_id, tracked.instances) for tracked in self._tracked.values()]
+        return Observation(
+            nodes=self._fleet.nodes(), attempts=tuple(status for status in statuses if status is not None)
+        )
+
+    def launch(self, order: LaunchOrder) -> None:
+        _check_order(order)
+        with self._lock:
+            self._check_open()
+            tracked = self._find(order.attempt_id)
+            if tracked is None or len(tracked.instances) != len(order.instances):
+                tracked = self._files.create(order.attempt_id, _marker_for(order))
+                if tracked is None:
+                    return  # it is over and forgotten
+                self._tracked[order.attempt_id] = tracked
+            elif order.attempt_id in self._pending:
+                return
+            else:
+                self._files.refresh(tracked)
+            payloads = {
+                instance.rank: encode(self._spec(order, instance, tracked.marker.master_port))
+                for instance in order.instances
+                if tracked.instances[instance.rank].claimed_at is None
+            }
+            if payloads:
+                self._pending[order.attempt_id] = _Pending(payloads=payloads, sent_at=time.monotonic())
+                self._send(b"".join(payloads.values()))
+
+    def stop(self, attempt_id: str, grace_seconds: float) -> None:
+        with self._lock:
+            self._check_open()
+            tracked = self._find(attempt_id)
+            if tracked is None:
+                return
+            self._files.refresh(tracked)
+            if tracked.is_over:
+                return
+            self._files.stop(tracked, max(0.0, grace_seconds))
+            self._pending.pop(attempt_id, None)
+        self._watcher.look_at(attempt_id)
+
+    def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
+        directory = self._layout.rank_dir(attempt_id, rank)
+        if not is_safe_id(attempt_id) or not os.path.isdir(directory):
+            return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
+        # Asked before reading: after the end nothing is written any more.
+        is_over = read_exit(directory) is not None
+        data, next_offset = read_log(directory, offset, max(1, limit))
+        at_end = is_over and next_offset >= log_end(directory)
+        return LogChunk(data=data, next_offset=next_offset, at_end=at_end)
+
+    def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
+        for attempt_id in attempt_ids:
+            if not is_safe_id(attempt_id):
+                continue
+            with self._lock:
+                tracked = self._find(attempt_id)
+                if tracked is not None:
+                    self._files.refresh(tracked)
+                    self._files.withdraw(tracked, EndReason.LOST, "forgotten before it started")
+                    if not tracked.is_over:
+                        continue  # a running attempt must stay known
+                self._tracked.pop(attempt_id, None)
+                self._pending.pop(attempt_id, None)
+            self._files.remove(attempt_id, delete_logs=delete_logs)
+
+    def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
+        self._watcher.subscribe(sink)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._watcher.stop()
+        with self._lock:
+            if self._link is not None:
+                self._link.close()
+
+    def describe(self) -> Mapping[str, str]:
+        """For `about` and `doctor`: what is enforced here, and where the files are."""
+        return {"kind": "local", "root": self._layout.root, "cgroups": self._cgroups.detail}
+
+    # -------------------------------------------------------------------------------------------- for the watcher
+
+    def look(self, attempt_id: str) -> Tracked | None:
+        """Bring one attempt up to date, and stop the rest of a gang in which one instance ended badly."""
+        with self._lock:
+            tracked = self._find(attempt_id)
+            if tracked is not None:
+                self._look(tracked)
+            return tracked
+
+    def look_at_all(self) -> list[Tracked]:
+        """The safety net: everything not over, launches that nobody claimed included."""
+        with self._lock:
+            for tracked in self._tracked.values():
+                self._look(tracked)
+            self._send_overdue()
+            return list(self._tracked.values())
+
+    def spawner_fileno(self) -> tuple[int, bool]:
+        """The descriptor to poll, and whether it should be polled for writing; -1 without a spawner."""
+        with self._lock:
+            return (-1, False) if self._link is None else (self._link.fileno(), self._link.has_unsent)
+
+    def serve_spawner(self) -> None:
+        """Its socket is ready: send on, or start another one if it died."""
+        with self._lock:
+            if self._link is None or self._closed:
+                return
+            try:
+                dead = self._link.is_dead()
+                self._link.flush()
+            except OSError:
+                dead = True
+            if dead:
+                self._replace_spawner()
+
+    # -------------------------------------------------------------------------------------------- inside the lock
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EngineUnavailable("the local engine is closed")
+
+    def _find(self, attempt_id: str) -> Tracked | None:
+        tracked = self._tracked.get(attempt_id)
+        if tracked is None:
+            tracked = self._files.load(attempt_id)
+            if tracked is not None:
+                self._tracked[attempt_id] = tracked
+        return tracked
+
+    def _scan(self) -> None:
+        listed = self._layout.live_attempts()
+        for attempt_id in self._tracked.keys() - set(listed):
+            del self._tracked[attempt_id]
+        for attempt_id in listed:
+            tracked = self._find(attempt_id)
+            if tracked is not None:
+                self._look(tracked)
+
+    def _look(self, tracked: Tracked) -> None:
+        if tracked.is_over:
+            return
+        self._files.refresh(tracked)
+        if tracked.is_claimed:
+            self._pending.pop(tracked.attempt_id, None)
+        if not tracked.stop_sent and must_stop(tracked.instances):
+            self._files.stop(tracked, tracked.marker.grace_seconds)
+
+    def _sweep_cgroups(self, prefix: str) -> None:
+        keep = {
+            self._files.cgroup_name(tracked.attempt_id, instance.rank)
+            for tracked in self._tracked.values()
+            for instance in tracked.instances
+        }
+        sweep(self._cgroups, prefix, keep)
+
+    def _spec(self, order: LaunchOrder, instance: Instance, master_port: int | None) -> InstanceSpec:
+        rank_dir = self._layout.rank_dir(order.attempt_id, instance.rank)
+        env = job_environment(order, instance, base=self._base_env, master_port=master_port)
+        env[RUN_DIR_VARIABLE] = rank_dir
+        return InstanceSpec(
+            attempt_id=order.attempt_id,
+            rank=instance.rank,
+            attempt_dir=self._layout.attempt_dir(order.attempt_id),
+            rank_dir=rank_dir,
+            events_path=self._layout.events_path,
+            boot_id=self._files.boot_id,
+            command=list(order.command),
+            env=env,
+            workdir=order.workdir or "",
+            time_limit_seconds=order.time_limit_seconds,
+            grace_seconds=order.grace_seconds,
+            log_limit_bytes=self._log_limit_bytes,
+            memory_bytes=order.memory_bytes,
+            cpu_milli=order.cpu_milli,
+            cgroup_version=self._cgroups.version,
+            cgroup_memory=self._cgroups.memory,
+            cgroup_cpu=self._cgroups.cpu,
+            cgroup_name=self._files.cgroup_name(order.attempt_id, instance.rank),
+        )
+
+    def _send(self, payload: bytes) -> None:
+        if self._link is None:
+            self._replace_spawner()
+            return
+        try:
+            self._link.send(payload)
+        except OSError:
+            self._replace_spawner()  # which sends everything pending, this too
+            return
+        if self._link.has_unsent:
+            self._watcher.wake()
+
+    def _start_spawner(self) -> SpawnerLink:
+        self._link_started_at = time.monotonic()
+        self._link = SpawnerLink(self._layout.spawner_log)
+        return self._link
+
+    def _replace_spawner(self) -> None:
+        """Start another spawner and send it what the dead one may not have started. Claims prevent doubles."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+        # Should it die at once again and again, this must not become a busy loop.
+        time.sleep(max(0.0, self._link_started_at + _RESTART_PAUSE_SECONDS - time.monotonic()))
+        self._send_again(self._start_spawner(), list(self._pending))
+        self._watcher.wake()
+
+    def _send_overdue(self) -> None:
+        if self._link is None:
+            if self._pending:
+                self._replace_spawner()
+            return
+        overdue_since = time.monotonic() - PATIENCE_SECONDS
+        self._send_again(self._link, [key for key, pending in self._pending.items() if pending.sent_at < overdue_since])
+
+    def _send_again(self, link: SpawnerLink, attempt_ids: Iterable[str]) -> None:
+        for attempt_id in attempt_ids:
+            pending = self._pending[attempt_id]
+            tracked = self._tracked[attempt_id]
+            if pending.sends >= MAX_SENDS:
+                del self._pending[attempt_id]
+                self._files.withdraw(tracked, EndReason.LAUNCH_ERROR, "the spawner did not start it")
+                self._watcher.look_at(attempt_id)
+                continue
+            pending.sends += 1
+            pending.sent_at = time.monotonic()
+            # Should it be dead again, its closed socket brings the watcher here once more.
+            with contextlib.suppress(OSError):
+                link.send(b"".join(pending.payloads.values()))
+
+
+def _check_order(order: LaunchOrder) -> None:
+    if not is_safe_id(order.attempt_id):
+        raise LaunchRefused(f"attempt id {order.attempt_id!r} cannot name a directory")
+    if not order.command or not order.command[0]:
+        raise LaunchRefused("the command is empty")
+    if [instance.rank for instance in order.instances] != list(range(len(order.instances))) or not order.instances:
+        raise LaunchRefused("the ranks of the instances must be 0, 1, 2, … without a gap")
+    if order.workdir is not None and not os.path.isabs(order.workdir):
+        raise LaunchRefused(f"working directory {order.workdir!r} is not an absolute path")
+
+
+def _marker_for(order: LaunchOrder) -> Marker:
+    return Marker(
+        nodes=tuple(instance.node for instance in order.instances),
+        grace_seconds=order.grace_seconds,
+        master_port=_free_port() if len(order.instances) > 1 else None,
+    )
+
+
+def _free_port() -> int:
+    """Free at this moment; the instances of one attempt meet there."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((MASTER_ADDR, 0))
+        return int(probe.getsockname()[1])

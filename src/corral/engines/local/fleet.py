@@ -1,0 +1,132 @@
+"""Which nodes and GPUs the local engine has: this machine's own, found by NVML, or virtual ones.
+
+Discovery happens once; hardware does not change under a running server. Never fails for want of a driver: a machine
+without GPUs is a node for CPU jobs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Protocol
+
+import psutil
+import pynvml  # type: ignore[import-untyped]
+
+from corral.core.model import WHOLE, Gpu, Node
+from corral.engines.local.virtual import GpuSpec, gpu_spec, parse_virtual_gpus, parse_virtual_nodes, virtual_nodes
+
+logger = logging.getLogger(__name__)
+
+
+class Fleet(Protocol):
+    """The nodes of a local cluster."""
+
+    def nodes(self) -> tuple[Node, ...]: ...
+
+
+class HostFleet:
+    """This machine: its CPUs, its memory, its real GPUs."""
+
+    def __init__(self, name: str | None = None) -> None:
+        gpus = discover_gpus()
+        models = sorted({gpu.model for gpu in gpus})
+        self._cpus = os.cpu_count() or 1
+        self._node = Node(
+            id=name or host_name(),
+            cpu_milli=self._cpus * WHOLE,
+            memory_bytes=psutil.virtual_memory().total,
+            gpus=gpus,
+            labels=tuple(("gpu-model", model) for model in models[:1]),
+        )
+
+    def nodes(self) -> tuple[Node, ...]:
+        return (replace(self._node, load=min(1.0, os.getloadavg()[0] / self._cpus)),)
+
+
+class VirtualFleet:
+    """Imagined nodes whose processes really run on this machine."""
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self._nodes = nodes
+
+    def nodes(self) -> tuple[Node, ...]:
+        return self._nodes
+
+    def spec(self, model: str) -> GpuSpec:
+        """For simulated readings."""
+        return gpu_spec(model)
+
+
+def fleet_for(*, virtual_gpus: str | None = None, virtual_nodes_text: str | None = None) -> HostFleet | VirtualFleet:
+    """The fleet that the options ask for. Raises ValueError with what is allowed."""
+    if virtual_gpus and virtual_nodes_text:
+        raise ValueError("give either virtual GPUs or virtual nodes, not both")
+    if virtual_gpus:
+        return VirtualFleet(virtual_nodes((parse_virtual_gpus(virtual_gpus),), host=host_name()))
+    if virtual_nodes_text:
+        return VirtualFleet(virtual_nodes(parse_virtual_nodes(virtual_nodes_text), host=host_name()))
+    return HostFleet()
+
+
+def host_name() -> str:
+    """This machine's short name."""
+    return socket.gethostname().partition(".")[0] or "localhost"
+
+
+def discover_gpus() -> tuple[Gpu, ...]:
+    """The GPUs that NVML tells of, by bus order; empty without a driver."""
+    with _nvml() as available:
+        if not available:
+            return ()
+        found = []
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            try:
+                found.append(_gpu(index))
+            except pynvml.NVMLError as error:
+                logger.warning("GPU %d does not answer and is left out: %s", index, error)
+        return tuple(found)
+
+
+@contextlib.contextmanager
+def _nvml() -> Iterator[bool]:
+    """Whether the driver is there, until the block ends."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        logger.info("no NVIDIA driver: %s", error)
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _gpu(index: int) -> Gpu:
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    return Gpu(
+        id=_text(pynvml.nvmlDeviceGetUUID(handle)),
+        index=index,
+        model=model_name(_text(pynvml.nvmlDeviceGetName(handle))),
+        memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+    )
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def model_name(product: str) -> str:
+    """The short name that people ask for: "NVIDIA A100-SXM4-80GB" is A100-80G, "NVIDIA H200" is H200."""
+    words = product.replace("-", " ").split()
+    kept = [word for word in words if word.upper() not in _NOISE and not word.upper().startswith("SXM")]
+    name = "-".join(kept).replace("GeForce-", "").replace("RTX-", "RTX").replace("Tesla-", "")
+    return name.removesuffix("B") if name.upper().endswith("GB") else name
+
+
+_NOISE = {"NVIDIA", "PCIE", "NVL", "HBM2", "HBM3", "GENERATION"}

@@ -1,0 +1,112 @@
+"""The output of an instance: segments named by the byte offset at which they begin.
+
+The writer keeps the newest bytes only, so a chatty job neither blocks nor fills the disk; because a segment's name
+is its offset, an offset means the same byte before and after a rotation. Used by the spawner too, so only the
+standard library is imported here.
+"""
+
+from __future__ import annotations
+
+import os
+
+PREFIX = "log."
+DEFAULT_LIMIT_BYTES = 64 << 20
+_SEGMENTS = 8
+_READ_TRIES = 3
+
+
+class LogWriter:
+    """Appends to the newest segment and drops the oldest ones. A full disk costs output, never the job."""
+
+    def __init__(self, directory: str, limit_bytes: int) -> None:
+        self._directory = directory
+        self._segment_bytes = max(1, limit_bytes // _SEGMENTS)
+        self._starts: list[int] = []
+        self._descriptor = -1
+        self._offset = 0
+        self.dropped_bytes = 0
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                if self._descriptor < 0 or self._offset - self._starts[-1] >= self._segment_bytes:
+                    self._rotate()
+                room = self._starts[-1] + self._segment_bytes - self._offset
+                written = os.write(self._descriptor, view[:room])
+            except OSError:
+                self.dropped_bytes += len(view)
+                return
+            self._offset += written
+            view = view[written:]
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _rotate(self) -> None:
+        while len(self._starts) >= _SEGMENTS:
+            os.unlink(os.path.join(self._directory, segment_name(self._starts[0])))
+            del self._starts[0]
+        path = os.path.join(self._directory, segment_name(self._offset))
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.close()
+        self._descriptor = descriptor
+        self._starts.append(self._offset)
+
+
+def segment_name(start: int) -> str:
+    return f"{PREFIX}{start:015d}"
+
+
+def segments(directory: str) -> list[int]:
+    """Where the kept segments begin, oldest first."""
+    try:
+        names = os.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(int(name[len(PREFIX) :]) for name in names if name.startswith(PREFIX))
+
+
+def log_end(directory: str) -> int:
+    """The offset after the last byte written so far."""
+    for _ in range(_READ_TRIES):
+        starts = segments(directory)
+        if not starts:
+            return 0
+        try:
+            return starts[-1] + os.stat(os.path.join(directory, segment_name(starts[-1]))).st_size
+        except FileNotFoundError:
+            continue  # rotated away meanwhile
+    return starts[-1]
+
+
+def read_log(directory: str, offset: int, limit: int) -> tuple[bytes, int]:
+    """Up to `limit` bytes from `offset` on, and the offset after them. Skips what was rotated away."""
+    if offset < 0:
+        offset = max(0, log_end(directory) + offset)
+    for _ in range(_READ_TRIES):
+        starts = segments(directory)
+        if not starts:
+            return b"", offset
+        offset = max(offset, starts[0])
+        try:
+            data = _read_segments(directory, starts, offset, limit)
+        except FileNotFoundError:
+            continue  # the oldest went between listing and opening: list again
+        return data, offset + len(data)
+    return b"", offset
+
+
+def _read_segments(directory: str, starts: list[int], offset: int, limit: int) -> bytes:
+    collected = bytearray()
+    for start, following in zip(starts, [*starts[1:], None], strict=True):
+        if following is not None and following <= offset:
+            continue
+        with open(os.path.join(directory, segment_name(start)), "rb") as segment:
+            segment.seek(max(0, offset + len(collected) - start))
+            collected += segment.read(limit - len(collected))
+        if len(collected) >= limit:
+            break
+    return bytes(collected)

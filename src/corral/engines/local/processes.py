@@ -1,0 +1,149 @@
+"""The few things asked of the kernel about processes: whose child, since when, and how a job's process begins.
+
+Used by the spawner and its supervisors, so only the standard library is imported here, and nothing here starts
+a thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import signal
+from collections.abc import Iterable, Sequence
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+_PR_SET_CHILD_SUBREAPER = 36
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent() -> None:
+    """The calling process gets SIGKILL as soon as its parent is gone."""
+    _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+def become_subreaper() -> None:
+    """Orphaned descendants become children of the caller, so that no daemon escapes it."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def name_process(name: str) -> None:
+    """What `ps` and `top` show, at most 15 characters."""
+    _libc.prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+
+
+def start_ticks(pid: int) -> int | None:
+    """When a process began, in clock ticks since boot: with the pid this names it for good. None if it is gone."""
+    fields = _stat_fields(pid)
+    return int(fields[19]) if fields else None
+
+
+def _stat_fields(pid: int) -> list[str]:
+    """The fields after the command's name, which may itself hold blanks and brackets."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as source:
+            return source.read().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        children = _children(waiting.pop())
+        found += children
+        waiting += children
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except (FileNotFoundError, ProcessLookupError):
+        return found
+    for thread in threads:
+        with (
+            contextlib.suppress(FileNotFoundError, ProcessLookupError),
+            open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as source,
+        ):
+            found += [int(child) for child in source.read().split()]
+    return found
+
+
+def send(pids: Iterable[int], number: signal.Signals) -> int:
+    """How many processes took the signal; those already gone or not ours to signal don't count."""
+    reached = 0
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue
+        reached += 1
+    return reached
+
+
+def processes_by_env(name: str) -> dict[str, set[int]]:
+    """Every process that has this environment variable, by its value: what a dead supervisor left behind."""
+    prefix = name.encode() + b"="
+    found: dict[str, set[int]] = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/environ", "rb") as source:
+                lines = source.read().split(b"\0")
+        except OSError:
+            continue  # gone meanwhile, or another user's
+        for line in lines:
+            if line.startswith(prefix):
+                found.setdefault(os.fsdecode(line[len(prefix) :]), set()).add(int(entry))
+    return found
+
+
+class ExecFailed(Exception):
+    """The command could not be started; the message names the file."""
+
+
+def enter_job(
+    command: Sequence[str], env: dict[str, str], workdir: str, *, parent: int, output: int, null: int
+) -> None:
+    """Turn the calling, freshly forked process into the job's main process. Raises ExecFailed; never returns."""
+    die_with_parent()
+    if os.getppid() != parent:
+        os._exit(1)  # the parent went before the line above could notice
+    os.setsid()
+    # What the interpreter or the supervisor ignores would stay ignored in the job.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.dup2(null, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    try:
+        os.chdir(workdir)
+    except OSError as error:
+        raise ExecFailed(f"working directory {workdir}: {error.strerror}") from error
+    try:
+        os.execvpe(command[0], list(command), env)
+    except (OSError, ValueError) as error:
+        raise ExecFailed(_exec_problem(command[0], env.get("PATH", ""), error)) from error
+
+
+def _exec_problem(program: str, path: str, error: OSError | ValueError) -> str:
+    if isinstance(error, ValueError):
+        return f"{program!r}: {error}"
+    if error.errno == errno.ENOENT:
+        if "/" not in program:
+            return f"{program}: command not found in PATH ({path})"
+        if os.path.exists(program):
+            return f"{program}: the interpreter named in its first line was not found"
+    if error.errno == errno.ENOEXEC:
+        return f"{program}: not a program (a script must begin with #!)"
+    if error.errno == errno.E2BIG:
+        return f"{program}: arguments and environment are too long"
+    return f"{program}: {error.strerror}"

@@ -1,0 +1,155 @@
+"""Where an attempt lives on disk, and how its small files are written so that a crash leaves nothing half done.
+
+    <root>/live/<attempt>                    marker: launched and not yet forgotten
+    <root>/runs/<shard>/<attempt>/stop       the grace time, once the attempt is to end
+    <root>/runs/<shard>/<attempt>/<rank>/    claim, started, exit, log.*, work/
+
+A claim appears already locked (a locked file is linked to its name), so its supervisor lives exactly as long as
+the lock is held; a process id would not tell, ids are used again. Which attempts run is the engine's business.
+Used by the spawner too, so only the standard library is imported here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import zlib
+from enum import Enum
+from typing import Any
+
+CLAIM = "claim"
+STARTED = "started"
+EXIT = "exit"
+STOP = "stop"
+WORK = "work"
+
+#: An attempt id becomes the name of a directory.
+_SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+class ClaimState(Enum):
+    NONE = "none"
+    HELD = "held"
+    FREE = "free"
+
+
+class Layout:
+    """The paths under an engine's root."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.live_dir = os.path.join(root, "live")
+        self.runs_dir = os.path.join(root, "runs")
+        self.events_path = os.path.join(root, "events")
+        self.spawner_log = os.path.join(root, "spawner.log")
+
+    def prepare(self) -> None:
+        """Create what is missing. Logs and commands are the users' own, so nobody else may look."""
+        os.makedirs(self.root, mode=0o700, exist_ok=True)
+        for path in (self.live_dir, self.runs_dir):
+            os.makedirs(path, mode=0o700, exist_ok=True)
+        if not os.path.exists(self.events_path):
+            os.mkfifo(self.events_path, 0o600)
+
+    def marker(self, attempt_id: str) -> str:
+        return os.path.join(self.live_dir, attempt_id)
+
+    def attempt_dir(self, attempt_id: str) -> str:
+        # Two hexadecimal digits keep a directory small also after a million attempts.
+        shard = f"{zlib.crc32(attempt_id.encode()) & 0xFF:02x}"
+        return os.path.join(self.runs_dir, shard, attempt_id)
+
+    def rank_dir(self, attempt_id: str, rank: int) -> str:
+        return os.path.join(self.attempt_dir(attempt_id), str(rank))
+
+    def live_attempts(self) -> list[str]:
+        return [name for name in os.listdir(self.live_dir) if is_safe_id(name)]
+
+
+def is_safe_id(attempt_id: str) -> bool:
+    return _SAFE_ID.fullmatch(attempt_id) is not None and not attempt_id.endswith(".tmp")
+
+
+def write_json(path: str, body: dict[str, Any], *, durable: bool = False) -> None:
+    """Replace the file as a whole; `durable` also waits for the disk."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, json.dumps(body).encode())
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.rename(temporary, path)
+
+
+def read_json(path: str) -> dict[str, Any] | None:
+    """The file's content, or None if there is none or it is damaged (a machine that lost power)."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        data = os.read(descriptor, 1 << 20)
+    finally:
+        os.close(descriptor)
+    try:
+        body = json.loads(data)
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def take_claim(rank_dir: str, body: dict[str, Any]) -> int | None:
+    """Become the only supervisor of an instance: the locked descriptor, or None if another was first."""
+    temporary = os.path.join(rank_dir, f"{CLAIM}.{os.getpid()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.write(descriptor, json.dumps(body).encode())
+        os.link(temporary, os.path.join(rank_dir, CLAIM))
+    except FileExistsError:
+        os.close(descriptor)
+        return None
+    finally:
+        os.unlink(temporary)
+    return descriptor
+
+
+def claim_state(rank_dir: str) -> ClaimState:
+    try:
+        descriptor = os.open(os.path.join(rank_dir, CLAIM), os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return ClaimState.NONE
+    try:
+        # Shared, so that two observers never mistake each other for the supervisor.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return ClaimState.HELD
+    finally:
+        os.close(descriptor)
+    return ClaimState.FREE
+
+
+def boot_id() -> str:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as source:
+        return source.read().strip()
+
+
+def notify(events_path: str, attempt_id: str) -> bool:
+    """Tell the engine to look at an attempt, if one listens. Never blocks; False if its pipe is full just now."""
+    try:
+        descriptor = os.open(events_path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return True  # no engine lives: the next one looks by itself
+    try:
+        os.write(descriptor, attempt_id.encode() + b"\n")
+    except BlockingIOError:
+        return False
+    except BrokenPipeError:
+        return True
+    finally:
+        os.close(descriptor)
+    return True

@@ -1,0 +1,355 @@
+"""One per instance: starts the job's process, keeps its log, ends it when told or when its time is over, and records
+how it ended. It needs nobody: the server may stop, crash and come back meanwhile.
+
+It decides the reason and exit code of its own instance only; what that means for the attempt is the engine's
+business. Runs forked from the spawner, so only the standard library is imported here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from typing import Any, NoReturn
+
+from corral.engines.local.cgroups import Cgroup, CgroupSupport
+from corral.engines.local.logs import LogWriter
+from corral.engines.local.messages import InstanceSpec
+from corral.engines.local.processes import (
+    ExecFailed,
+    become_subreaper,
+    descendants,
+    enter_job,
+    name_process,
+    send,
+    start_ticks,
+)
+from corral.engines.local.rundir import EXIT, STARTED, STOP, WORK, notify, read_json, take_claim, write_json
+
+#: How long processes that a finished job left behind may take to end by themselves.
+LINGER_SECONDS = 0.5
+#: How often SIGKILL is repeated while something is still there (new forks, or stuck in the kernel).
+KILL_AGAIN_SECONDS = 0.05
+_READ_BYTES = 1 << 16
+_READS_PER_TURN = 16
+_NOTIFY_SECONDS = 1.0
+_HELD_BACK = {signal.SIGTERM}
+
+REASON_EXIT = "exit_code"
+REASON_LAUNCH = "launch_error"
+REASON_TIME = "timed_out"
+REASON_OOM = "oom_killed"
+REASON_LOST = "lost"
+
+
+def supervise(spec: InstanceSpec) -> None:
+    """Run one instance from its claim to its exit record."""
+    supervisor = Supervisor(spec)
+    if not supervisor.claim():
+        return
+    try:
+        supervisor.run()
+    except Exception as error:
+        # The job must not outlive the one who watches it, and its end must be on record.
+        supervisor.kill_everything()
+        record_exit(spec, reason=REASON_LOST, message=f"its supervisor failed: {error!r}")
+        raise
+
+
+def record_failed_launch(spec: InstanceSpec, message: str) -> None:
+    """The instance ends before it began, unless another supervisor has it."""
+    claim = take_claim(spec["rank_dir"], {"pid": 0, "boot_id": spec["boot_id"]})
+    if claim is not None:
+        record_exit(spec, reason=REASON_LAUNCH, message=message)
+        os.close(claim)
+
+
+def record_exit(
+    spec: InstanceSpec,
+    *,
+    reason: str,
+    message: str,
+    exit_code: int | None = None,
+    signal_number: int | None = None,
+    started_at: float | None = None,
+    **more: Any,
+) -> None:
+    body = {
+        "exit_code": exit_code,
+        "signal": signal_number,
+        "reason": reason,
+        "message": message,
+        "started_at": started_at,
+        "ended_at": time.time(),
+        **more,
+    }
+    write_json(os.path.join(spec["rank_dir"], EXIT), body, durable=True)
+    deadline = time.monotonic() + _NOTIFY_SECONDS
+    while not notify(spec["events_path"], spec["attempt_id"]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+class Supervisor:
+    def __init__(self, spec: InstanceSpec) -> None:
+        self._spec = spec
+        self._log = LogWriter(spec["rank_dir"], spec["log_limit_bytes"])
+        self._cgroup = _cgroup_of(spec)
+        self._pid = os.getpid()
+        self._main = 0
+        self._main_status: int | None = None
+        self._children_left = False
+        self._started_at: float | None = None
+        self._limit_at: float | None = None
+        self._kill_at: float | None = None
+        self._timed_out = False
+        self._stop_wanted = False
+        self._stopping = False
+        self._exec_problem = b""
+        self._output = -1
+        self._exec_report = -1
+        self._wake, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def claim(self) -> bool:
+        """Whether this supervisor owns the instance. The claim stays locked until the process ends."""
+        # Signals first: from the moment of the claim on the engine may send one.
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.signal(signal.SIGTERM, lambda number, frame: self._want_stop())
+        for ignored in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(ignored, signal.SIG_IGN)
+        body = {"pid": self._pid, "boot_id": self._spec["boot_id"], "start_ticks": start_ticks(self._pid)}
+        return take_claim(self._spec["rank_dir"], body) is not None
+
+    def run(self) -> None:
+        # A stop that came before the claim found nobody to signal, but left its file.
+        if os.path.exists(self._stop_path):
+            record_exit(self._spec, reason=REASON_EXIT, message="stopped before it started")
+            return
+        name_process("corral-job")
+        become_subreaper()
+        if not self._start():
+            return
+        self._watch()
+        self._finish()
+
+    @property
+    def _stop_path(self) -> str:
+        return os.path.join(self._spec["attempt_dir"], STOP)
+
+    # -------------------------------------------------------------------------------------------- beginning
+
+    def _start(self) -> bool:
+        workdir = self._spec["workdir"] or os.path.join(self._spec["rank_dir"], WORK)
+        try:
+            if not self._spec["workdir"]:
+                os.makedirs(workdir, exist_ok=True)
+            if self._cgroup:
+                self._cgroup.create()
+            null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            self._output, output_write = os.pipe2(os.O_CLOEXEC)
+            self._exec_report, report_write = os.pipe2(os.O_CLOEXEC)
+            # A stop may come between fork and exec: held back, it meets the job and not this program's handler.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
+            pid = os.fork()
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            record_exit(self._spec, reason=REASON_LAUNCH, message=f"could not be prepared: {place}{error.strerror}")
+            if self._cgroup:
+                self._cgroup.remove()
+            return False
+        if pid == 0:
+            self._become_job(workdir, output_write, null, report_write)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD_BACK)
+        for descriptor in (null, output_write, report_write):
+            os.close(descriptor)
+        for descriptor in (self._output, self._exec_report):
+            os.set_blocking(descriptor, False)
+        self._main = pid
+        self._children_left = True
+        return True
+
+    def _become_job(self, workdir: str, output: int, null: int, report: int) -> NoReturn:
+        try:
+            signal.set_wakeup_fd(-1)
+            if self._cgroup:
+                self._cgroup.join()
+            enter_job(self._spec["command"], self._spec["env"], workdir, parent=self._pid, output=output, null=null)
+        except ExecFailed as error:
+            os.write(report, str(error).encode(errors="replace"))
+        except BaseException as error:  # noqa: BLE001 - a forked child must never run its parent's code
+            os.write(report, f"could not be started: {error}".encode(errors="replace"))
+        finally:
+            os._exit(127)
+
+    def _mark_started(self) -> None:
+        self._started_at = time.time()
+        if self._spec["time_limit_seconds"] is not None:
+            self._limit_at = time.monotonic() + self._spec["time_limit_seconds"]
+        body = {"pid": self._main, "start_ticks": start_ticks(self._main), "at": self._started_at}
+        write_json(os.path.join(self._spec["rank_dir"], STARTED), body)
+        notify(self._spec["events_path"], self._spec["attempt_id"])
+
+    # -------------------------------------------------------------------------------------------- watching
+
+    def _watch(self) -> None:
+        """Until the main process and everything it left behind is gone."""
+        poll = select.poll()
+        for descriptor in (self._wake, self._output, self._exec_report):
+            poll.register(descriptor, select.POLLIN)
+        while True:
+            for descriptor, _ in poll.poll(self._milliseconds_to_wait()):
+                if descriptor == self._wake:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(self._wake, 4096)
+                elif not (self._pump() if descriptor == self._output else self._read_exec_report()):
+                    poll.unregister(descriptor)
+            self._reap()
+            if self._main_status is not None and not self._children_left:
+                return
+            if not self._act_on_time():
+                return
+
+    def _milliseconds_to_wait(self) -> float | None:
+        due = [at for at in (self._kill_at, None if self._stopping else self._limit_at) if at is not None]
+        if self._stop_wanted:
+            return 0
+        return max(0.0, min(due) - time.monotonic()) * 1000 if due else None
+
+    def _act_on_time(self) -> bool:
+        """Do what is due. False when all that is left cannot be signalled by us."""
+        now = time.monotonic()
+        if self._stop_wanted:
+            self._stop_wanted = False
+            self._terminate(self._grace_seconds())
+        elif self._main_status is None and not self._stopping and self._limit_at is not None and now >= self._limit_at:
+            self._timed_out = True
+            self._terminate(self._spec["grace_seconds"])
+        elif self._main_status is not None and not self._stopping:
+            self._terminate(LINGER_SECONDS)
+        if self._kill_at is not None and now >= self._kill_at:
+            reached = self.kill_everything()
+            self._kill_at = now + KILL_AGAIN_SECONDS
+            return reached > 0 or self._main_status is None
+        return True
+
+    def _want_stop(self) -> None:
+        self._stop_wanted = True
+
+    def _grace_seconds(self) -> float:
+        stop = read_json(self._stop_path) or {}
+        return float(stop.get("grace_seconds", self._spec["grace_seconds"]))
+
+    def _terminate(self, grace_seconds: float) -> None:
+        """SIGTERM to all, SIGKILL after the grace time; of several requests the earliest end counts."""
+        kill_at = time.monotonic() + grace_seconds
+        self._kill_at = kill_at if self._kill_at is None else min(self._kill_at, kill_at)
+        if self._stopping:
+            return
+        self._stopping = True
+        targets = self._processes()
+        send(targets, signal.SIGTERM)
+        send(targets, signal.SIGCONT)  # a suspended process would not notice before it is killed
+
+    def kill_everything(self) -> int:
+        return send(self._processes(), signal.SIGKILL)
+
+    def _processes(self) -> set[int]:
+        found = set(descendants(self._pid))
+        return found | self._cgroup.processes() if self._cgroup else found
+
+    def _pump(self) -> bool:
+        """Move output into the log; False at its end. Bounded, so that a torrent cannot delay a stop."""
+        for _ in range(_READS_PER_TURN):
+            try:
+                data = os.read(self._output, _READ_BYTES)
+            except BlockingIOError:
+                return True
+            if not data:
+                return False
+            self._log.write(data)
+        return True
+
+    def _read_exec_report(self) -> bool:
+        """The report closes without a word when the program begins to run."""
+        try:
+            data = os.read(self._exec_report, 4096)
+        except BlockingIOError:
+            return True
+        if data:
+            self._exec_problem += data
+            return True
+        if not self._exec_problem and self._started_at is None:
+            self._mark_started()
+        return False
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                self._children_left = False
+                return
+            if pid == 0:
+                return
+            if pid == self._main:
+                self._main_status = status
+
+    # -------------------------------------------------------------------------------------------- end
+
+    def _finish(self) -> None:
+        while self._started_at is None and self._read_exec_report():
+            continue
+        # Bounded by what is in the pipe now: somebody outside may still hold its other end.
+        self._pump()
+        self._log.close()
+        assert self._main_status is not None
+        code = os.waitstatus_to_exitcode(self._main_status)
+        signal_number = -code if code < 0 else None
+        exit_code = 128 - code if code < 0 else code
+        reason, message = self._verdict(exit_code, signal_number)
+        record_exit(
+            self._spec,
+            reason=reason,
+            message=message,
+            exit_code=None if reason == REASON_LAUNCH else exit_code,
+            signal_number=signal_number,
+            started_at=self._started_at,
+            dropped_log_bytes=self._log.dropped_bytes,
+        )
+        if self._cgroup:
+            self._cgroup.remove()
+
+    def _verdict(self, exit_code: int, signal_number: int | None) -> tuple[str, str]:
+        if self._exec_problem:
+            return REASON_LAUNCH, self._exec_problem.decode(errors="replace")
+        if self._timed_out:
+            return REASON_TIME, f"ran longer than its time limit of {self._spec['time_limit_seconds']:g} s"
+        if exit_code and self._cgroup:
+            report = self._cgroup.memory_report()
+            if report.oom_kills:
+                return REASON_OOM, _oom_message(self._spec["memory_bytes"], report.peak_bytes, report.own_limit)
+        if signal_number is not None:
+            return REASON_EXIT, f"killed by {_signal_name(signal_number)}"
+        return REASON_EXIT, f"exit code {exit_code}" if exit_code else ""
+
+
+def _cgroup_of(spec: InstanceSpec) -> Cgroup | None:
+    support = CgroupSupport(version=spec["cgroup_version"], memory=spec["cgroup_memory"], cpu=spec["cgroup_cpu"])
+    cgroup = Cgroup(support, spec["cgroup_name"], memory_bytes=spec["memory_bytes"], cpu_milli=spec["cpu_milli"])
+    return cgroup if cgroup.directories else None
+
+
+def _oom_message(limit_bytes: int, peak_bytes: int, own_limit: bool) -> str:
+    if not own_limit:
+        return "the machine ran out of memory; the kernel killed it"
+    peak = f" (peak {peak_bytes / (1 << 20):.1f} MiB)" if peak_bytes else ""
+    return f"used more than its {limit_bytes / (1 << 20):.1f} MiB of memory{peak}; the kernel killed it"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

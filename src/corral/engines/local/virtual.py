@@ -1,0 +1,152 @@
+"""Virtual GPUs: what `--virtual-gpus 8xA100-80G` and `--virtual-nodes 6x4xA10,5x4xA100-80G` mean. Pure.
+
+Only the hardware is imagined; the processes that get these GPUs are real. Readings for them are telemetry's work.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from corral.core.model import WHOLE, Gpu, Node
+
+GIB = 1 << 30
+DEFAULT_MEMORY_GIB = 24
+DEFAULT_TDP_WATTS = 250.0
+#: What a virtual node claims for every GPU.
+CPUS_PER_GPU = 16
+MEMORY_BYTES_PER_GPU = 64 * GIB
+MAX_NODES = 10_000
+MAX_GPUS_PER_NODE = 64
+
+GPUS_FORM = "COUNTxMODEL, for example 8xA100-80G"
+NODES_FORM = "NODESxGPUSxMODEL, several groups separated by commas, for example 6x4xA10,5x4xA100-80G"
+
+_MODEL = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,31}")
+_MEMORY_SUFFIX = re.compile(r"-(\d{1,4})GB?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuSpec:
+    """The data sheet of a model, as far as corral imitates it."""
+
+    model: str
+    memory_bytes: int
+    tdp_watts: float
+    idle_watts: float
+
+
+#: Model, memory in GiB, board power and power at rest in watts, from the vendors' data sheets.
+_SHEETS = (
+    ("A10", 24, 150.0, 16.0),
+    ("A30", 24, 165.0, 26.0),
+    ("A40", 48, 300.0, 28.0),
+    ("A100", 40, 400.0, 52.0),
+    ("H100", 80, 700.0, 68.0),
+    ("H200", 141, 700.0, 74.0),
+    ("B200", 180, 1000.0, 110.0),
+    ("L4", 24, 72.0, 12.0),
+    ("L40S", 48, 350.0, 32.0),
+    ("V100", 32, 300.0, 38.0),
+    ("P100", 16, 250.0, 26.0),
+    ("T4", 16, 70.0, 9.0),
+    ("RTX3090", 24, 350.0, 22.0),
+    ("RTX4090", 24, 450.0, 18.0),
+    ("RTX5090", 32, 575.0, 22.0),
+)
+_KNOWN = {
+    name: GpuSpec(model=name, memory_bytes=memory * GIB, tdp_watts=tdp, idle_watts=idle)
+    for name, memory, tdp, idle in _SHEETS
+}
+
+
+def gpu_spec(model: str) -> GpuSpec:
+    """What a model is. A suffix such as -80G sets the memory; an unknown name is an average GPU."""
+    suffix = _MEMORY_SUFFIX.search(model)
+    family = model[: suffix.start()] if suffix else model
+    known = _KNOWN.get(family.upper())
+    default = known.memory_bytes if known else DEFAULT_MEMORY_GIB * GIB
+    return GpuSpec(
+        model=model,
+        memory_bytes=int(suffix.group(1)) * GIB if suffix else default,
+        tdp_watts=known.tdp_watts if known else DEFAULT_TDP_WATTS,
+        idle_watts=known.idle_watts if known else DEFAULT_TDP_WATTS / 10,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeGroup:
+    """Some equal virtual nodes."""
+
+    nodes: int
+    gpus: int
+    model: str
+
+
+def parse_virtual_gpus(text: str) -> NodeGroup:
+    """One node's GPUs. Raises ValueError with what is allowed."""
+    parts = text.strip().split("x", 1)
+    if len(parts) != 2:
+        raise ValueError(f"virtual GPUs {text!r}: expected {GPUS_FORM}")
+    gpus = _count(parts[0], text, "GPUs", MAX_GPUS_PER_NODE, GPUS_FORM)
+    return NodeGroup(nodes=1, gpus=gpus, model=_model(parts[1], text, GPUS_FORM))
+
+
+def parse_virtual_nodes(text: str) -> tuple[NodeGroup, ...]:
+    """Groups of nodes. Raises ValueError with what is allowed."""
+    groups: list[NodeGroup] = []
+    for part in text.split(","):
+        fields = part.strip().split("x", 2)
+        if len(fields) != 3:
+            raise ValueError(f"virtual nodes {text!r}: expected {NODES_FORM}")
+        groups.append(
+            NodeGroup(
+                nodes=_count(fields[0], part, "nodes", MAX_NODES, NODES_FORM),
+                gpus=_count(fields[1], part, "GPUs", MAX_GPUS_PER_NODE, NODES_FORM),
+                model=_model(fields[2], part, NODES_FORM),
+            )
+        )
+    return tuple(groups)
+
+
+def _count(text: str, whole: str, what: str, most: int, form: str) -> int:
+    if not re.fullmatch(r"\d{1,6}", text) or not 1 <= int(text) <= most:
+        raise ValueError(f"{whole.strip()!r}: the number of {what} must be 1 to {most}; expected {form}")
+    return int(text)
+
+
+def _model(text: str, whole: str, form: str) -> str:
+    if not _MODEL.fullmatch(text):
+        raise ValueError(
+            f"{whole.strip()!r}: a GPU model has letters, digits and '-' and begins with a letter; expected {form}"
+        )
+    return text
+
+
+def virtual_nodes(groups: tuple[NodeGroup, ...], *, host: str) -> tuple[Node, ...]:
+    """One node has this host's name; several are numbered per model, so that a longer list keeps old names."""
+    if sum(group.nodes for group in groups) == 1:
+        return (_node(host, groups[0]),)
+    numbers: dict[str, int] = {}
+    nodes: list[Node] = []
+    for group in groups:
+        for _ in range(group.nodes):
+            stem = group.model.lower()
+            numbers[stem] = numbers.get(stem, 0) + 1
+            nodes.append(_node(f"{stem}-{numbers[stem]:03d}", group))
+    return tuple(nodes)
+
+
+def _node(name: str, group: NodeGroup) -> Node:
+    spec = gpu_spec(group.model)
+    gpus = tuple(
+        Gpu(id=f"{name}/gpu{index}", index=index, model=group.model, memory_bytes=spec.memory_bytes)
+        for index in range(group.gpus)
+    )
+    return Node(
+        id=name,
+        cpu_milli=group.gpus * CPUS_PER_GPU * WHOLE,
+        memory_bytes=group.gpus * MEMORY_BYTES_PER_GPU,
+        gpus=gpus,
+        labels=(("gpu-model", group.model), ("virtual", "true")),
+    )

@@ -1,0 +1,149 @@
+"""The engine's one thread: wakes up when a supervisor has news, and reports each change of an attempt once.
+
+News is only "look at this attempt"; what is true stands in its files. A slow rescan finds what no news came for,
+such as a supervisor that was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from corral.control.ports import AttemptPhase, AttemptStatus
+from corral.engines.local.aggregation import aggregate, up_since
+from corral.engines.local.attempts import Tracked
+
+logger = logging.getLogger(__name__)
+_READ_BYTES = 1 << 16
+_PAUSE_AFTER_ERROR_SECONDS = 0.5
+
+
+class Watched(Protocol):
+    """What the thread needs of the engine."""
+
+    def look(self, attempt_id: str) -> Tracked | None: ...
+
+    def look_at_all(self) -> list[Tracked]: ...
+
+    def spawner_fileno(self) -> tuple[int, bool]: ...
+
+    def serve_spawner(self) -> None: ...
+
+
+class Watcher:
+    def __init__(self, watched: Watched, events_path: str, rescan_seconds: float) -> None:
+        self._watched = watched
+        self._rescan_seconds = rescan_seconds
+        # Open for both, so that the pipe never reports an end while no supervisor has it open.
+        self._news = os.open(events_path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._partial = b""
+        self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._lock = threading.Lock()
+        self._asked: set[str] = set()
+        self._sinks: list[Callable[[AttemptStatus], None]] = []
+        self._stopping = False
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="local-engine", daemon=True)
+
+    def prime(self, attempts: Iterable[Tracked]) -> None:
+        """These states are known before the first event."""
+        for tracked in attempts:
+            if tracked.is_over:
+                tracked.reported = AttemptPhase.ENDED
+            elif up_since(tracked.instances) is not None:
+                tracked.reported = AttemptPhase.RUNNING
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
+        with self._lock:
+            self._sinks.append(sink)
+
+    def look_at(self, attempt_id: str) -> None:
+        with self._lock:
+            self._asked.add(attempt_id)
+        self.wake()
+
+    def wake(self) -> None:
+        with self._lock, contextlib.suppress(BlockingIOError):
+            if not self._closed:
+                os.write(self._wake_write, b"\0")
+
+    def stop(self) -> None:
+        self._stopping = True
+        self.wake()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        with self._lock:
+            self._closed = True
+            for descriptor in (self._news, self._wake_read, self._wake_write):
+                os.close(descriptor)
+
+    # -------------------------------------------------------------------------------------------- the thread
+
+    def _run(self) -> None:
+        rescan_at = time.monotonic() + self._rescan_seconds
+        while not self._stopping:
+            try:
+                self._turn(rescan_at)
+                if time.monotonic() >= rescan_at:
+                    for tracked in self._watched.look_at_all():
+                        self._report(tracked)
+                    rescan_at = time.monotonic() + self._rescan_seconds
+            except Exception:
+                # Without this thread no end would ever be reported: say it, and go on.
+                logger.exception("the local engine could not handle an event")
+                time.sleep(_PAUSE_AFTER_ERROR_SECONDS)
+
+    def _turn(self, rescan_at: float) -> None:
+        poll = select.poll()
+        poll.register(self._news, select.POLLIN)
+        poll.register(self._wake_read, select.POLLIN)
+        spawner, has_unsent = self._watched.spawner_fileno()
+        if spawner >= 0:
+            poll.register(spawner, select.POLLIN | (select.POLLOUT if has_unsent else 0))
+        ready = {descriptor for descriptor, _ in poll.poll(max(0.0, rescan_at - time.monotonic()) * 1000)}
+        if self._wake_read in ready:
+            os.read(self._wake_read, _READ_BYTES)
+        if spawner in ready:
+            self._watched.serve_spawner()
+        for attempt_id in self._take_news():
+            tracked = self._watched.look(attempt_id)
+            if tracked is not None:
+                self._report(tracked)
+
+    def _take_news(self) -> set[str]:
+        with self._lock:
+            named, self._asked = self._asked, set()
+        with contextlib.suppress(BlockingIOError):
+            *lines, self._partial = (self._partial + os.read(self._news, _READ_BYTES)).split(b"\n")
+            named.update(line.decode(errors="replace") for line in lines)
+        return named
+
+    def _report(self, tracked: Tracked) -> None:
+        """Each phase once and in order, also when a short job was over before anybody looked."""
+        if tracked.reported is AttemptPhase.ENDED:
+            return
+        since = up_since(tracked.instances)
+        if tracked.reported is None and since is not None:
+            tracked.reported = AttemptPhase.RUNNING
+            self._tell(AttemptStatus(attempt_id=tracked.attempt_id, phase=AttemptPhase.RUNNING, at=since))
+        if tracked.is_over and (status := aggregate(tracked.attempt_id, tracked.instances)) is not None:
+            tracked.reported = AttemptPhase.ENDED
+            self._tell(status)
+
+    def _tell(self, status: AttemptStatus) -> None:
+        with self._lock:
+            sinks = list(self._sinks)
+        for sink in sinks:
+            try:
+                sink(status)
+            except Exception:
+                logger.exception("a listener failed on %s of %s", status.phase, status.attempt_id)
