@@ -45,6 +45,7 @@ _WORDS: Mapping[str, str] = {
     "string_too_long": "must have at most {max_length} characters",
     "too_short": "must have at least {min_length} item(s)",
     "too_long": "must have at most {max_length} items",
+    "string_pattern_mismatch": "has characters that are not allowed: it must match {pattern}",
     "literal_error": "must be one of {expected}",
     "enum": "must be one of {expected}",
 }

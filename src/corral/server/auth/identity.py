@@ -1,0 +1,121 @@
+"""Who is asking: from a secret to a user, without a database read for every request.
+
+Identities are remembered for a few seconds. Every change made through this server (a user disabled, a token revoked)
+drops them at once; the short lifetime only covers changes made to the store behind its back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from corral.control.ports import Store
+from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
+from corral.server.auth.secrets import secret_hash
+
+log = logging.getLogger("corral.server.auth")
+
+LIFETIME_SECONDS = 10.0
+TOUCH_SECONDS = 60.0
+_MAX_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Identity:
+    """A user behind a valid credential."""
+
+    user: str
+    role: Role
+    must_change_password: bool
+    credential_id: str
+    kind: CredentialKind
+    csrf: str
+    expires_at: float | None
+    secret_hash: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Remembered:
+    identity: Identity
+    until: float
+
+
+class Identities:
+    """`touch` is told, from the event loop and at most once a minute per credential, that it was used."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        touch: Callable[[str, float], None],
+        now: Callable[[], float],
+        lifetime: float = LIFETIME_SECONDS,
+    ) -> None:
+        self._store = store
+        self._touch = touch
+        self._now = now
+        self._lifetime = lifetime
+        self._remembered: dict[str, _Remembered] = {}
+        #: counts up with every `forget`, so that a lookup that began before it is not remembered
+        self._generation = 0
+
+    async def of_secret(self, secret: str, kind: CredentialKind) -> Identity | None:
+        """The identity behind a token or session id, or None if it is unknown, expired or its user disabled."""
+        return await self._of_hash(secret_hash(secret), kind)
+
+    async def still_valid(self, identity: Identity) -> bool:
+        """For answers that last: whether the caller would still be let in."""
+        return await self._of_hash(identity.secret_hash, identity.kind) is not None
+
+    def forget(self, user: str) -> None:
+        """Something about this user or one of their credentials changed: ask the store again."""
+        self._generation += 1
+        self._remembered = {key: entry for key, entry in self._remembered.items() if entry.identity.user != user}
+
+    async def _of_hash(self, hashed: str, kind: CredentialKind) -> Identity | None:
+        now = self._now()
+        entry = self._remembered.get(hashed)
+        if entry is not None and now < entry.until and entry.identity.kind is kind:
+            return entry.identity
+        generation = self._generation
+        found = await asyncio.to_thread(self._look_up, hashed)
+        if found is None:
+            self._remembered.pop(hashed, None)
+            return None
+        credential, user = found
+        if credential.kind is not kind or user.disabled or (credential.expires_at or now + 1) <= now:
+            self._remembered.pop(hashed, None)
+            return None
+        identity = _identity(credential, user)
+        if generation == self._generation:
+            self._remember(hashed, identity, now)
+        if credential.last_used_at is None or now - credential.last_used_at >= TOUCH_SECONDS:
+            self._touch(credential.id, now)
+        return identity
+
+    def _remember(self, hashed: str, identity: Identity, now: float) -> None:
+        if len(self._remembered) >= _MAX_REMEMBERED:
+            self._remembered.clear()
+        until = min(now + self._lifetime, identity.expires_at or now + self._lifetime)
+        self._remembered[hashed] = _Remembered(identity=identity, until=until)
+
+    def _look_up(self, hashed: str) -> tuple[CredentialRecord, UserRecord] | None:
+        with self._store.read() as tables:
+            credential = tables.credentials.by_hash(hashed)
+            user = tables.people.user(credential.user) if credential is not None else None
+        return (credential, user) if credential is not None and user is not None else None
+
+
+def _identity(credential: CredentialRecord, user: UserRecord) -> Identity:
+    return Identity(
+        user=user.name,
+        role=user.role,
+        must_change_password=user.must_change_password,
+        credential_id=credential.id,
+        kind=credential.kind,
+        csrf=credential.csrf,
+        expires_at=credential.expires_at,
+        secret_hash=credential.secret_hash,
+    )

@@ -1,0 +1,67 @@
+"""Passwords: hashed with Argon2, slowly and on threads of their own, never on the event loop.
+
+Decides how passwords are kept and compared, and which ones are acceptable. Who may sign in is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+MIN_LENGTH = 8
+MAX_LENGTH = 256
+
+
+class Passwords:
+    """Two threads, because each hash takes 64 MiB while it is computed: more would let sign-ins eat the machine."""
+
+    def __init__(self, hasher: PasswordHasher | None = None) -> None:
+        self._hasher = hasher or PasswordHasher()
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="passwords")
+
+    def hash_now(self, password: str) -> str:
+        """For start-up, where there is no event loop yet."""
+        return self._hasher.hash(password)
+
+    async def hash(self, password: str) -> str:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._hasher.hash, password)
+
+    async def matches(self, password_hash: str | None, password: str) -> bool:
+        """Takes as long for a user that does not exist (None) as for one that does."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._matches, password_hash, password)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @cached_property
+    def _nobodys_hash(self) -> str:
+        return self._hasher.hash(secrets.token_urlsafe(16))
+
+    def _matches(self, password_hash: str | None, password: str) -> bool:
+        try:
+            self._hasher.verify(password_hash or self._nobodys_hash, password)
+        except (VerificationError, InvalidHashError):
+            return False
+        return password_hash is not None
+
+
+def refusal_of(password: str) -> str | None:
+    """Why a new password is not acceptable, or None if it is."""
+    if len(password) < MIN_LENGTH:
+        return f"must have at least {MIN_LENGTH} characters"
+    if len(password) > MAX_LENGTH:
+        return f"must have at most {MAX_LENGTH} characters"
+    if "\x00" in password or password.isspace():
+        return "must not be blank or contain NUL characters"
+    return None
+
+
+def one_time_password() -> str:
+    """Random, and without letters that look alike: somebody will type it."""
+    alphabet = "abcdefghijkmnpqrstuvwxyz23456789"
+    return "-".join("".join(secrets.choice(alphabet) for _ in range(5)) for _ in range(4))

@@ -1,0 +1,81 @@
+"""What all request bodies and answers have in common: strictness on the way in, one form of times on the way out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from corral.core.quantities import parse_bytes, parse_duration
+
+Item = TypeVar("Item")
+
+
+class Body(BaseModel):
+    """A request body. Unknown fields are refused, and nothing is guessed: "5" is not 5, and true is not 1."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class View(BaseModel):
+    """A part of an answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class ListView(View, Generic[Item]):
+    items: list[Item]
+    #: where the next page begins; null on the last one
+    next_cursor: str | None = None
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        if "\x00" in value:
+            raise ValueError("must not contain NUL characters")
+        # JSON can spell half a surrogate pair, which neither a store nor a process takes.
+        if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+            raise ValueError("must be valid Unicode text")
+    return value
+
+
+_NUMBER_OR_TEXT = {"anyOf": [{"type": "number"}, {"type": "string"}]}
+
+#: Text that can be stored, shown and handed to a process.
+Text = Annotated[str, BeforeValidator(_storable)]
+Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Duration = Annotated[
+    float, BeforeValidator(parse_duration), WithJsonSchema({**_NUMBER_OR_TEXT, "examples": [7200, "2h", "1d12h"]})
+]
+Size = Annotated[
+    int, BeforeValidator(parse_bytes), WithJsonSchema({**_NUMBER_OR_TEXT, "examples": [17179869184, "16GiB"]})
+]
+
+
+def rfc3339(at: float) -> str:
+    """A time as the API writes it: UTC, to the millisecond."""
+    # Rounded before splitting: datetime would otherwise cut 0.9996 s down to .999.
+    millis = round(at * 1000)
+    moment = datetime.fromtimestamp(millis // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{millis % 1000:03d}Z"
+
+
+def rfc3339_or_none(at: float | None) -> str | None:
+    return None if at is None else rfc3339(at)
+
+
+def parse_time(text: str) -> float:
+    """Seconds since the epoch from an RFC 3339 time. Raises ValueError."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a time such as 2026-01-03T10:00:00Z") from None
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone: end it with Z for UTC")
+    return moment.timestamp()
+
+
+def number(value: float) -> int | float:
+    """Whole amounts as whole numbers: two GPUs are 2, not 2.0."""
+    return int(value) if value == int(value) else value

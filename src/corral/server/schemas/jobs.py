@@ -1,0 +1,242 @@
+"""Jobs on the wire: what may be asked for, and how a job is shown."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
+
+from corral.control.records import AttemptRecord, JobRecord
+from corral.control.work import Caller
+from corral.core.model import WHOLE, Allocation, JobKind, JobState
+from corral.core.quantities import parse_cpus, parse_gpus
+from corral.server.schemas.base import Body, Duration, Size, Text, View, number, rfc3339, rfc3339_or_none
+
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _gpus(value: Any) -> Any:
+    parse_gpus(value)
+    return value
+
+
+def _cpus(value: Any) -> Any:
+    parse_cpus(value)
+    return value
+
+
+def _program(command: list[str]) -> list[str]:
+    if not command[0].strip():
+        raise ValueError("the program, its first word, must not be empty")
+    return command
+
+
+def _environment(env: dict[str, str]) -> dict[str, str]:
+    for name in env:
+        if _ENV_NAME.fullmatch(name) is None:
+            raise ValueError(f"{name!r} is not a name of an environment variable: letters, digits and _")
+    return env
+
+
+def _models(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/"):
+        raise ValueError(f"must be an absolute path, got {path!r}")
+    return path
+
+
+_NUMBER = WithJsonSchema({"type": "number", "minimum": 0})
+_TEXT_OR_LIST = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+
+#: What one process may be given is limited by the kernel; these stay well below it.
+Word = Annotated[Text, Field(max_length=65_536)]
+Label = Annotated[Text, Field(max_length=253)]
+JobName = Annotated[str, Field(min_length=4, max_length=63, pattern=r"^[A-Za-z0-9_-]+$")]
+
+
+class JobCreate(Body):
+    """A job as a user asks for it."""
+
+    name: JobName | None = None
+    kind: Literal["workbench", "training", "distributed"] | None = None
+    command: Annotated[list[Word], Field(min_length=1, max_length=1024), AfterValidator(_program)]
+    gpus: Annotated[float, BeforeValidator(_gpus), _NUMBER] = Field(
+        default=0, description="Per node: 0, a share below 1, or whole GPUs."
+    )
+    nodes: Annotated[int, Field(ge=1, le=10_000)] = 1
+    cpus: Annotated[float, BeforeValidator(_cpus), _NUMBER] = 0
+    memory: Size = 0
+    model: Annotated[list[Label], BeforeValidator(_models), Field(max_length=32), _TEXT_OR_LIST] | None = Field(
+        default=None, description="GPU models that will do."
+    )
+    labels: Annotated[dict[Label, Label], Field(max_length=64)] | None = None
+    queue: Annotated[Text, Field(min_length=1, max_length=63)] | None = None
+    priority: Annotated[int, Field(ge=0, le=100)] | None = None
+    time: Annotated[Duration, Field(gt=0)] | None = None
+    grace: Annotated[Duration, Field(le=3600)] | None = None
+    env: Annotated[dict[str, Word], Field(max_length=1024), AfterValidator(_environment)] | None = None
+    workdir: Annotated[Text, Field(max_length=4096), AfterValidator(_absolute)] | None = None
+    max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
+    hold: bool = False
+
+    @field_validator("nodes")
+    @classmethod
+    def _kind_fits_nodes(cls, nodes: int, info: ValidationInfo) -> int:
+        kind = info.data.get("kind")
+        if nodes > 1 and kind not in (None, "distributed"):
+            raise ValueError(f"a {kind} job runs on one node; several nodes make it distributed")
+        return nodes
+
+
+class JobBatch(Body):
+    jobs: Annotated[list[JobCreate], Field(min_length=1, max_length=1000)]
+
+
+class JobMove(Body):
+    """Put a job of one's own before or after another one of one's own."""
+
+    before: Text | None = None
+    after: Text | None = Field(default=None, validate_default=True)
+
+    @field_validator("after")
+    @classmethod
+    def _one_of_them(cls, after: str | None, info: ValidationInfo) -> str | None:
+        if (info.data.get("before") is None) == (after is None):
+            raise ValueError("give either before or after")
+        return after
+
+
+class GrantView(View):
+    node: str
+    gpus: list[str]
+    gpu_share: float
+    cpus: float
+    memory_bytes: int
+
+
+class AllocationView(View):
+    model: str
+    grants: list[GrantView]
+
+
+class JobView(View):
+    id: str
+    name: str
+    user: str
+    kind: JobKind
+    state: JobState
+    queue: str
+    priority: int
+    nodes: int
+    gpus: float
+    cpus: float
+    memory_bytes: int
+    models: list[str]
+    labels: dict[str, str]
+    command: list[str]
+    env: dict[str, str] = Field(description="Empty for jobs of others, unless an operator looks.")
+    workdir: str | None
+    time_limit_seconds: float | None
+    grace_seconds: float
+    max_retries: int
+    created_at: str
+    queued_at: str | None
+    started_at: str | None
+    ended_at: str | None
+    pinned_at: str | None
+    attempt: int
+    attempt_id: str | None
+    allocation: AllocationView | None
+    end_reason: str | None
+    exit_code: int | None
+    message: str
+    retries: int
+    not_before: str | None
+    stopping_for: str | None
+
+
+class AttemptView(View):
+    id: str
+    number: int
+    allocation: AllocationView
+    planned_at: str
+    started_at: str | None
+    ended_at: str | None
+    end_reason: str | None
+    exit_code: int | None
+    message: str
+
+
+def allocation_view(allocation: Allocation) -> AllocationView:
+    return AllocationView(
+        model=allocation.model,
+        grants=[
+            GrantView(
+                node=grant.node,
+                gpus=list(grant.gpus),
+                gpu_share=number(grant.gpu_milli / WHOLE) if grant.gpus else 0,
+                cpus=number(grant.cpu_milli / WHOLE),
+                memory_bytes=grant.memory_bytes,
+            )
+            for grant in allocation.grants
+        ],
+    )
+
+
+def job_view(record: JobRecord, caller: Caller) -> JobView:
+    """The job as this caller may see it: environments often hold keys, so they are shown to the owner and operators."""
+    job, spec, request = record.job, record.spec, record.job.request
+    may_see_env = caller.is_operator or caller.name == job.user
+    return JobView(
+        id=job.id,
+        name=job.name,
+        user=job.user,
+        kind=job.kind,
+        state=job.state,
+        queue=job.queue,
+        priority=job.priority,
+        nodes=request.nodes,
+        gpus=number(request.gpus + request.gpu_milli / WHOLE),
+        cpus=number(request.cpu_milli / WHOLE),
+        memory_bytes=request.memory_bytes,
+        models=list(request.models),
+        labels=dict(request.labels),
+        command=list(spec.command),
+        env=dict(spec.env) if may_see_env else {},
+        workdir=spec.workdir,
+        time_limit_seconds=job.time_limit_seconds,
+        grace_seconds=job.grace_seconds,
+        max_retries=job.max_retries,
+        created_at=rfc3339(job.created_at),
+        queued_at=rfc3339_or_none(job.queued_at),
+        started_at=rfc3339_or_none(job.started_at),
+        ended_at=rfc3339_or_none(job.ended_at),
+        pinned_at=rfc3339_or_none(job.pinned_at),
+        attempt=job.attempt,
+        attempt_id=job.attempt_id if job.attempt else None,
+        allocation=allocation_view(job.allocation) if job.allocation is not None else None,
+        end_reason=job.end_reason,
+        exit_code=job.exit_code,
+        message=job.message,
+        retries=job.retries,
+        not_before=rfc3339(job.not_before) if job.not_before else None,
+        stopping_for=job.stopping_for,
+    )
+
+
+def attempt_view(attempt: AttemptRecord) -> AttemptView:
+    return AttemptView(
+        id=attempt.id,
+        number=attempt.number,
+        allocation=allocation_view(attempt.allocation),
+        planned_at=rfc3339(attempt.planned_at),
+        started_at=rfc3339_or_none(attempt.started_at),
+        ended_at=rfc3339_or_none(attempt.ended_at),
+        end_reason=attempt.end_reason,
+        exit_code=attempt.exit_code,
+        message=attempt.message,
+    )

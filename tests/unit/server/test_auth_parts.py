@@ -1,0 +1,148 @@
+"""The parts of sign-in: passwords, the brake on guessing, secrets, and identities that cost no database read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from argon2 import PasswordHasher
+
+from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
+from corral.server.auth.identity import Identities
+from corral.server.auth.passwords import Passwords, one_time_password, refusal_of
+from corral.server.auth.secrets import new_token, secret_hash
+from corral.server.auth.throttle import LoginThrottle
+
+
+class Hand:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def test_guessing_is_slowed_down_per_user_and_let_go_after_the_window() -> None:
+    clock = Hand()
+    throttle = LoginThrottle(attempts=3, window_seconds=60, monotonic=clock)
+    assert [throttle.begin("ann", "1.1.1.1") for _ in range(3)] == [0, 0, 0]
+    clock.at += 10
+    assert throttle.begin("ann", "2.2.2.2") == pytest.approx(50)
+    assert throttle.begin("bob", "1.1.1.1") == 0
+    clock.at += 51
+    assert throttle.begin("ann", "2.2.2.2") == 0
+
+
+def test_an_address_that_tries_many_users_is_slowed_down_too() -> None:
+    throttle = LoginThrottle(attempts=2, window_seconds=60, monotonic=Hand())
+    assert [throttle.begin(f"user{n}", "1.1.1.1") for n in range(8)] == [0] * 8
+    assert throttle.begin("somebody", "1.1.1.1") > 0
+    assert throttle.begin("somebody", "3.3.3.3") == 0
+
+
+def test_successful_sign_ins_never_add_up() -> None:
+    throttle = LoginThrottle(attempts=2, window_seconds=60, monotonic=Hand())
+    for _ in range(50):
+        assert throttle.begin("ann", "1.1.1.1") == 0
+        throttle.succeeded("ann", "1.1.1.1")
+
+
+def test_the_brake_forgets_old_keys() -> None:
+    clock = Hand()
+    throttle = LoginThrottle(attempts=2, window_seconds=1, monotonic=clock)
+    for number in range(30_000):
+        clock.at += 0.01
+        throttle.begin(f"u{number}", f"a{number}")
+    assert len(throttle._seen) < 25_000
+
+
+def test_passwords_match_only_themselves_and_nobody_matches_none() -> None:
+    passwords = Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+
+    async def story() -> None:
+        hashed = await passwords.hash("correct horse")
+        assert "correct" not in hashed
+        assert await passwords.matches(hashed, "correct horse")
+        assert not await passwords.matches(hashed, "wrong")
+        assert not await passwords.matches(None, "wrong")
+        assert not await passwords.matches("not a hash", "wrong")
+
+    asyncio.run(story())
+    passwords.close()
+
+
+def test_unacceptable_passwords_are_explained() -> None:
+    assert "at least 8" in str(refusal_of("short"))
+    assert "at most" in str(refusal_of("x" * 300))
+    assert "blank" in str(refusal_of(" " * 10))
+    assert refusal_of(one_time_password()) is None
+
+
+def test_tokens_are_long_prefixed_and_different() -> None:
+    tokens = {new_token() for _ in range(100)}
+    assert len(tokens) == 100
+    assert all(token.startswith("corral_") and len(token) == 50 and token[7:].isalnum() for token in tokens)
+
+
+class OneCredential:
+    """A store with one user and one credential that counts how often it is read."""
+
+    def __init__(self, credential: CredentialRecord, user: UserRecord) -> None:
+        self.credential, self.user_record = credential, user
+        self.reads = 0
+
+    @contextmanager
+    def read(self) -> Iterator[Any]:
+        self.reads += 1
+        yield SimpleNamespace(
+            credentials=SimpleNamespace(
+                by_hash=lambda h: self.credential if h == self.credential.secret_hash else None
+            ),
+            people=SimpleNamespace(user=lambda name: self.user_record if name == self.user_record.name else None),
+        )
+
+
+def one_credential(expires_at: float | None = None) -> OneCredential:
+    record = CredentialRecord(
+        id="c-1", kind=CredentialKind.TOKEN, user="ann", secret_hash=secret_hash("s3cret"), expires_at=expires_at
+    )
+    return OneCredential(record, UserRecord(name="ann", role=Role.SCIENTIST))
+
+
+def test_an_identity_is_read_once_and_forgotten_on_change() -> None:
+    store, clock, touched = one_credential(), Hand(), []
+    identities = Identities(store, touch=lambda cid, at: touched.append((cid, at)), now=clock)  # type: ignore[arg-type]
+
+    async def story() -> None:
+        for _ in range(5):
+            found = await identities.of_secret("s3cret", CredentialKind.TOKEN)
+            assert found is not None
+            assert found.user == "ann"
+        assert store.reads == 1
+        assert touched == [("c-1", 1000.0)]
+        assert await identities.of_secret("s3cret", CredentialKind.SESSION) is None
+        assert await identities.of_secret("other", CredentialKind.TOKEN) is None
+
+        store.user_record = UserRecord(name="ann", disabled=True)
+        identities.forget("ann")
+        assert await identities.of_secret("s3cret", CredentialKind.TOKEN) is None
+
+    asyncio.run(story())
+
+
+def test_an_expired_credential_is_nobody_even_while_it_is_remembered() -> None:
+    store, clock = one_credential(expires_at=1005.0), Hand()
+    identities = Identities(store, touch=lambda cid, at: None, now=clock)  # type: ignore[arg-type]
+
+    async def story() -> None:
+        assert await identities.of_secret("s3cret", CredentialKind.TOKEN) is not None
+        clock.at = 1005.0
+        assert await identities.of_secret("s3cret", CredentialKind.TOKEN) is None
+
+    asyncio.run(story())

@@ -1,0 +1,100 @@
+"""The event feed: in order, exactly once, whatever happens around it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from corral.control.records import EventRecord, Role
+from corral.server.stream import EventFeed, sse
+from corral.server.visibility import may_see
+
+
+def event(number: int) -> EventRecord:
+    return EventRecord(id=number, at=float(number), actor="ann", action="job.submitted", subject=f"j-{number}")
+
+
+class Log:
+    """Committed events."""
+
+    def __init__(self) -> None:
+        self.events: list[EventRecord] = []
+        self.reads = 0
+
+    def read_after(self, event_id: int, limit: int) -> list[EventRecord]:
+        self.reads += 1
+        return [e for e in self.events if e.id > event_id][:limit]
+
+
+def test_followers_at_different_places_get_everything_after_theirs_once_and_in_order() -> None:
+    log = Log()
+    log.events = [event(n) for n in range(1, 1001)]
+
+    async def story() -> None:
+        feed = EventFeed(log.read_after, kept=64)
+        feed.attach(asyncio.get_running_loop())
+
+        async def take(after: int, until: int) -> list[int]:
+            got: list[int] = []
+            async for batch in feed.follow(after, ping_seconds=5):
+                got.extend(e.id for e in batch)
+                await asyncio.sleep(0)
+                if got and got[-1] >= until:
+                    return got
+            return got
+
+        followers = [asyncio.create_task(take(after, 3000)) for after in (0, 7, 999, 1000)]
+
+        def commit() -> None:
+            for n in range(1001, 3001):
+                log.events.append(event(n))
+                feed.publish([log.events[-1]])
+
+        writer = threading.Thread(target=commit)
+        writer.start()
+        results = await asyncio.wait_for(asyncio.gather(*followers), 20)
+        writer.join()
+        for after, got in zip((0, 7, 999, 1000), results, strict=True):
+            assert got == list(range(after + 1, 3001))
+
+    asyncio.run(story())
+
+
+def test_recent_news_need_no_store() -> None:
+    log = Log()
+
+    async def story() -> None:
+        feed = EventFeed(log.read_after)
+        feed.attach(asyncio.get_running_loop())
+        feed.publish([event(10), event(11), event(12)])
+        await asyncio.sleep(0)
+        batch = await anext(aiter(feed.follow(10)))
+        assert [e.id for e in batch] == [11, 12]
+        assert log.reads == 0
+
+    asyncio.run(story())
+
+
+def test_silence_brings_pings_and_closing_ends_followers() -> None:
+    async def story() -> None:
+        feed = EventFeed(Log().read_after)
+        feed.attach(asyncio.get_running_loop())
+        stream = feed.follow(0, ping_seconds=0.01)
+        assert await anext(aiter(stream)) == ()
+        feed.close()
+        assert [batch async for batch in stream] == []
+
+    asyncio.run(story())
+
+
+def test_an_event_on_the_wire() -> None:
+    assert sse("job.submitted", {"a": "x\ny"}, 7) == 'id: 7\nevent: job.submitted\ndata: {"a":"x\\ny"}\n\n'
+
+
+def test_who_may_see_what() -> None:
+    own = EventRecord(id=1, at=0, actor="corral", action="job.started", subject="j-1", owner="ann")
+    fleet = EventRecord(id=2, at=0, actor="op", action="node.cordoned", subject="n1")
+    secret = EventRecord(id=3, at=0, actor="op", action="user.created", subject="bob")
+    assert [may_see(e, "ann", Role.SCIENTIST) for e in (own, fleet, secret)] == [True, True, False]
+    assert [may_see(e, "bob", Role.SCIENTIST) for e in (own, fleet, secret)] == [False, True, False]
+    assert all(may_see(e, "op", Role.OPERATOR) for e in (own, fleet, secret))
