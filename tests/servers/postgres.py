@@ -1,0 +1,128 @@
+"""A real PostgreSQL for tests: its own directory, a unix socket only, gone at the end.
+
+`postgres_server` runs once for all tests of a process; `fresh_database` gives each test a database of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+HOW_TO_INSTALL = "PostgreSQL is not installed: run scripts/install-test-servers as root (Debian package: postgresql)"
+
+#: A crash of the machine would lose data; a test does not care, and is faster.
+SETTINGS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "listen_addresses": "",
+    "max_connections": "100",
+    "shared_buffers": "32MB",
+}
+
+
+@dataclass(kw_only=True)
+class PostgresServer:
+    directory: Path
+    programs: Path
+    account: str
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def start(self) -> None:
+        self._run("initdb", "-D", self.data, "-U", "corral", "--auth=trust", "--encoding=UTF8", "--locale=C", "-N")
+        self.restart(first=True)
+
+    def restart(self, *, first: bool = False) -> None:
+        settings = " ".join(f"-c {name}='{value}'" for name, value in SETTINGS.items())
+        action = "start" if first else "restart"
+        options = f"{settings} -k {self.directory}"
+        self._run("pg_ctl", "-D", self.data, "-l", self.directory / "log", "-w", "-m", "fast", "-o", options, action)
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")
+
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    def url(self, database: str) -> str:
+        return f"postgresql://corral@/{database}?host={quote(str(self.directory))}"
+
+    def create_database(self, template: str = "template1") -> str:
+        """The name of a new database."""
+        name = f"test_{next(self._numbers)}"
+        self._execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return name
+
+    def drop_database(self, name: str) -> None:
+        self._execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _execute(self, statement: str) -> None:
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def _run(self, program: str, *arguments: object) -> None:
+        # PostgreSQL refuses to run as root.
+        me = pwd.getpwuid(os.geteuid()).pw_name
+        other = {"user": self.account, "group": pwd.getpwnam(self.account).pw_gid, "extra_groups": []}
+        done = subprocess.run(
+            [str(self.programs / program), *map(str, arguments)],
+            stdout=subprocess.PIPE if program == "initdb" else subprocess.DEVNULL,
+            stderr=subprocess.STDOUT if program == "initdb" else subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            cwd=self.directory,
+            timeout=60,
+            check=False,
+            **({} if me == self.account else other),
+        )
+        if done.returncode != 0:
+            log = self.directory / "log"
+            said = (done.stdout or b"").decode() + (log.read_text() if log.exists() else "")
+            raise RuntimeError(f"{program} failed:\n{said[-2000:]}")
+
+
+def find_programs() -> Path | None:
+    """The directory with initdb and pg_ctl: the newest that Debian has, else the one in the PATH."""
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
+    for directory in reversed(debian):
+        if (directory / "initdb").exists() and (directory / "pg_ctl").exists():
+            return directory
+    found = shutil.which("initdb")
+    return Path(found).resolve().parent if found else None
+
+
+def find_account() -> str | None:
+    """Whom the server runs as: whoever runs the tests, or the package's own account when that is root."""
+    if os.geteuid() != 0:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    return "postgres" if any(entry.pw_name == "postgres" for entry in pwd.getpwall()) else None
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    programs, account = find_programs(), find_account()
+    if programs is None or account is None:
+        pytest.skip(HOW_TO_INSTALL)
+    # Short, because a socket's path may have 107 characters only; and not under pytest's own directory, which others
+    # than its owner cannot enter.
+    directory = Path(tempfile.mkdtemp(prefix="corral-pg-", dir="/tmp"))
+    server = PostgresServer(directory=directory, programs=programs, account=account)
+    try:
+        shutil.chown(directory, user=account)
+        server.start()
+        yield server
+    finally:
+        if (server.data / "postmaster.pid").exists():
+            server.stop()
+        shutil.rmtree(directory)
