@@ -1,0 +1,1 @@
+"""The command line. One file per command group; `main` puts them together."""

@@ -95,6 +95,8 @@ def hint_for(status: int, problem: Mapping[str, Any]) -> str:
     own = problem.get("hint")
     if isinstance(own, str) and own:
         return own
+    if str(problem.get("type") or "").endswith("/name-taken"):
+        return "Choose another name, or delete what has it."
     if status == 401:
         return "Sign in first: run `corral login`."
     if status == 403:

@@ -6,6 +6,7 @@ to the modules beside it.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -132,13 +133,14 @@ class Transport:
     ) -> httpx.Response:
         """The answer, if it is a good one. Only reading is repeated: a change may have happened though its
         answer got lost. A refused connection is not repeated either; nobody is there to answer the second one."""
+        content, headers = None, {"Accept": accept}
+        if body is not None:
+            content, headers["Content-Type"] = _encoded(body), "application/json"
         delays = iter(RETRY_DELAYS_SECONDS if method == "GET" else ())
         while True:
             delay = next(delays, None)
             try:
-                answer = self._http.request(
-                    method, path, params=_present(params), json=body, headers={"Accept": accept}
-                )
+                answer = self._http.request(method, path, params=_present(params), content=content, headers=headers)
             except (httpx.ConnectError, httpx.TimeoutException, httpx.UnsupportedProtocol) as error:
                 raise self._unreachable(error) from error
             except httpx.TransportError as error:
@@ -177,3 +179,11 @@ def _present(params: Params | None) -> dict[str, Any] | None:
     if not params:
         return None
     return {key: value for key, value in params.items() if value is not None}
+
+
+def _encoded(body: Any) -> bytes:
+    """Plain ASCII JSON, so that also text that is no valid Unicode reaches the server, which can say so."""
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise ClientError(f"cannot be sent as JSON: {error}") from error

@@ -1,0 +1,153 @@
+"""Signing in and out, one's own password and one's own tokens."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Annotated
+
+import typer
+
+from corral.cli import words
+from corral.cli.failures import WrongUsage
+from corral.cli.terminal import Section, Terminal, command
+from corral.client.errors import ClientError
+
+app = typer.Typer()
+token_app = typer.Typer(help="Manage your own API tokens.", no_args_is_help=True)
+
+
+@command(
+    app,
+    "login",
+    section=Section.PEOPLE,
+    examples=[
+        "corral login --user maria",
+        'echo "$PASSWORD" | corral login --user operator --password-stdin',
+        "corral login --server http://gpu-head:8470 --user maria",
+    ],
+)
+def login(
+    terminal: Terminal,
+    user: Annotated[str | None, typer.Option(help="Who you are; asked for if not given.")] = None,
+    password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
+) -> None:
+    """Sign in: a token for this server is stored for the next commands, readable by you only."""
+    from corral.client.credentials import Credential
+
+    if user is None:
+        if not terminal.is_interactive:
+            raise WrongUsage("--user: who signs in?", hint="corral login --user NAME --password-stdin")
+        user = str(typer.prompt("User", err=True))
+    store = terminal.credentials()
+    with terminal.client(anonymous=True) as client:
+        # a broken file must be found before a token is made that could not be kept
+        before = store.get(client.server)
+        password = terminal.password("Password", from_stdin=password_stdin)
+        view = client.people.login(user, password, token_name=f"cli on {os.uname().nodename}"[:60])
+        store.put(client.server, Credential(user=view["user"], token=view["token"]))
+        server = client.server
+    if before is not None:
+        # the replaced token is of no use to anybody any more; if it cannot be revoked, it just expires
+        with contextlib.suppress(ClientError), terminal.client(token=before.token) as old:
+            old.people.logout()
+    with terminal.client(token=view["token"]) as client:
+        me = client.people.me()
+    terminal.answer(
+        {"server": server, "user": view["user"], "role": view["role"], "stored_in": str(store.path)},
+        f"Signed in to {server} as {view['user']} ({view['role']}).",
+    )
+    if me["must_change_password"]:
+        terminal.note("This is a one-time password. Set your own: corral passwd")
+
+
+@command(app, "logout", section=Section.PEOPLE, examples=["corral logout"])
+def logout(terminal: Terminal) -> None:
+    """Sign out: the stored token is revoked and forgotten."""
+    from corral.client.transport import server_address
+
+    server = server_address(terminal.server)
+    removed = terminal.credentials().remove(server)
+    if removed is None:
+        terminal.answer({"server": server, "signed_out": False}, f"Nobody was signed in to {server}.")
+        return
+    try:
+        with terminal.client(token=removed.token) as client:
+            client.people.logout()
+    except ClientError as error:
+        terminal.note(f"The token is forgotten here, but could not be revoked: {error.message}")
+    terminal.answer({"server": server, "signed_out": True}, f"Signed out of {server}.")
+
+
+@command(app, "whoami", section=Section.PEOPLE, examples=["corral whoami", "corral whoami -o json"])
+def whoami(terminal: Terminal) -> None:
+    """Show who you are signed in as."""
+    with terminal.client() as client:
+        me, server = client.people.me(), client.server
+    terminal.answer({**me, "server": server}, f"{me['name']} ({me['role']}) on {server}")
+    if me["must_change_password"]:
+        terminal.note("This is a one-time password. Set your own: corral passwd")
+
+
+@command(
+    app,
+    "passwd",
+    section=Section.PEOPLE,
+    examples=["corral passwd", "printf 'old\\nnew\\n' | corral passwd --password-stdin"],
+)
+def passwd(
+    terminal: Terminal,
+    password_stdin: Annotated[
+        bool, typer.Option("--password-stdin", help="Read the old and the new one from stdin, a line each.")
+    ] = False,
+) -> None:
+    """Change your own password."""
+    old = terminal.password("Old password", from_stdin=password_stdin)
+    new = terminal.password("New password", from_stdin=password_stdin, confirm=True)
+    with terminal.client() as client:
+        client.people.change_password(old=old, new=new)
+    terminal.answer({"changed": True}, "Password changed.")
+
+
+@command(token_app, "ls", examples=["corral token ls"])
+def list_tokens(terminal: Terminal) -> None:
+    """List your tokens."""
+    with terminal.client() as client:
+        found = list(client.people.tokens())
+    now = terminal.now()
+    terminal.table(
+        ("ID", "NAME~", "CREATED", "EXPIRES", "LAST USED"),
+        found,
+        lambda view: (
+            view["id"],
+            view["name"],
+            words.ago(view["created_at"], now),
+            words.ago(view["expires_at"], now) if view["expires_at"] else "never",
+            words.ago(view["last_used_at"], now) if view["last_used_at"] else "never",
+        ),
+        empty="No tokens. Create one: corral token create NAME",
+    )
+
+
+@command(token_app, "create", examples=["corral token create ci --expires-in-days 90"])
+def create_token(
+    terminal: Terminal,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.")],
+    expires_in_days: Annotated[int | None, typer.Option(min=1, metavar="N", help="How long it is valid.")] = None,
+) -> None:
+    """Create a token for a program. It is shown once."""
+    with terminal.client() as client:
+        view = client.people.create_token(name, expires_in_days=expires_in_days)
+    terminal.answer(view, view.get("token", ""))
+    terminal.note(f"Token {view['id']} ({view['name']}). It is not shown again; use it as CORRAL_TOKEN or --token.")
+
+
+@command(token_app, "rm", examples=["corral token rm t-3"])
+def delete_token(
+    terminal: Terminal,
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="A token's id, from `corral token ls`.")],
+) -> None:
+    """Revoke a token."""
+    with terminal.client() as client:
+        client.people.delete_token(token_id)
+    terminal.answer({"id": token_id, "deleted": True}, f"Revoked token {token_id}")

@@ -1,0 +1,261 @@
+"""`corral doctor`: is everything in place, and what to do about what is not.
+
+Each check is one small function that gives a Finding; `CHECKS` is the list of them. A check never
+raises: what keeps it from looking is itself a finding.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from corral.cli import words
+from corral.cli.shell import version_text
+from corral.cli.terminal import Section, Terminal, command
+from corral.client.errors import ClientError, NotSignedIn, ServerUnreachable
+
+if TYPE_CHECKING:
+    from corral.server.settings import Settings
+
+app = typer.Typer()
+
+OLDEST_PYTHON = (3, 11)
+LOW_DISK_BYTES = 2 * 1024**3
+NO_DISK_BYTES = 100 * 1024**2
+CLOCK_SECONDS = 5.0
+
+
+class Verdict(StrEnum):
+    OK = "OK"
+    WARN = "WARN"
+    FAIL = "FAIL"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    check: str
+    verdict: Verdict
+    detail: str
+    #: how to mend it
+    fix: str = ""
+
+
+@command(app, "doctor", section=Section.SETUP, examples=["corral doctor", "corral doctor -o json"])
+def doctor(terminal: Terminal) -> None:
+    """Check the set-up of this machine and of the server, and say how to fix what is wrong."""
+    findings = [check(terminal) for check in CHECKS]
+    failed = sum(finding.verdict is Verdict.FAIL for finding in findings)
+    warned = sum(finding.verdict is Verdict.WARN for finding in findings)
+    if terminal.as_json:
+        terminal.json(
+            {
+                "items": [
+                    {"check": f.check, "verdict": str(f.verdict), "detail": f.detail, "fix": f.fix} for f in findings
+                ],
+                "healthy": not failed,
+            }
+        )
+    else:
+        for finding in findings:
+            colour = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "red"}[finding.verdict]
+            typer.echo(f"{typer.style(f'{finding.verdict:<4}', fg=colour)}  {finding.check:<14}  {finding.detail}")
+            if finding.fix:
+                typer.echo(f"{'':22}fix: {finding.fix}")
+        summary = ", ".join([words.count(failed, "failure"), words.count(warned, "warning")])
+        typer.echo(f"\n{summary}." if failed or warned else "\nEverything is in place.")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _ok(check: str, detail: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.OK, detail=detail)
+
+
+def _warn(check: str, detail: str, fix: str = "") -> Finding:
+    return Finding(check=check, verdict=Verdict.WARN, detail=detail, fix=fix)
+
+
+def _fail(check: str, detail: str, fix: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.FAIL, detail=detail, fix=fix)
+
+
+def python_version(terminal: Terminal) -> Finding:
+    running = ".".join(str(part) for part in sys.version_info[:3])
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        return _fail("Python", f"{running} is too old", "Install Python 3.11 or newer and run `make setup` again.")
+    return _ok("Python", running)
+
+
+def _settings() -> Settings | str:
+    """The settings of a server started here, or why there are none."""
+    from corral.server.configfile import ConfigError
+    from corral.server.settings import load_settings
+
+    try:
+        return load_settings()
+    except ConfigError as error:
+        return str(error.problems[0])
+
+
+def configuration(terminal: Terminal) -> Finding:
+    settings = _settings()
+    if isinstance(settings, str):
+        return _fail("Configuration", settings, "Mend that line; `corral config check FILE` tells when it is good.")
+    return _ok("Configuration", str(settings.config_file or "defaults"))
+
+
+def _home() -> Path:
+    from corral.server.settings import default_home
+
+    settings = _settings()
+    if not isinstance(settings, str):
+        return settings.home
+    return Path(os.environ["CORRAL_HOME"]) if os.environ.get("CORRAL_HOME") else default_home(os.environ)
+
+
+def _existing(path: Path) -> Path:
+    """The path, or the nearest directory above it that exists."""
+    return next(place for place in (path, *path.absolute().parents) if place.exists())
+
+
+def home_writable(terminal: Terminal) -> Finding:
+    home = _home()
+    place = _existing(home)
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        return _fail(
+            "Home", f"{home} cannot be written", "Set CORRAL_HOME to a directory of yours, or change its owner."
+        )
+    return _ok("Home", f"{home}" if place == home else f"{home} (will be made)")
+
+
+def free_disk(terminal: Terminal) -> Finding:
+    free = shutil.disk_usage(_existing(_home())).free
+    detail = f"{words.size(free)} free for {_home()}"
+    fix = "Make room, or set CORRAL_HOME to a larger disk."
+    if free < NO_DISK_BYTES:
+        return _fail("Disk", detail, fix)
+    return _warn("Disk", detail, fix) if free < LOW_DISK_BYTES else _ok("Disk", detail)
+
+
+def database(terminal: Terminal) -> Finding:
+    settings = _settings()
+    if isinstance(settings, str):
+        return _warn("Database", "not looked at: the configuration cannot be used")
+    url = settings.database_url
+    if not url.startswith("postgres"):
+        return _ok("Database", "SQLite, in the home")
+    import psycopg
+
+    try:
+        with psycopg.connect(url.replace("+psycopg", ""), connect_timeout=5) as connection:
+            version = connection.info.server_version
+    except psycopg.Error as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return _fail(
+            "Database",
+            f"PostgreSQL cannot be reached: {reason}",
+            "Start it, or correct storage.database in corral.yaml.",
+        )
+    return _ok("Database", f"PostgreSQL {version // 10000}")
+
+
+def server_reachable(terminal: Terminal) -> Finding:
+    try:
+        with terminal.client() as client:
+            about = client.fleet.about()
+    except ServerUnreachable as error:
+        return _fail("Server", error.message, "Start it with `corral up`, or set CORRAL_SERVER.")
+    except NotSignedIn:
+        return _ok("Server", f"{terminal.server} answers")
+    except ClientError as error:
+        return _fail("Server", error.message, error.hint or "Look at the server's log.")
+    if about["version"] != version_text():
+        return _warn(
+            "Server",
+            f"{terminal.server} has version {about['version']}, this command {version_text()}",
+            "Use the same version on both sides.",
+        )
+    return _ok("Server", f"{terminal.server}, version {about['version']}, up {words.duration(about['uptime_seconds'])}")
+
+
+def signed_in(terminal: Terminal) -> Finding:
+    try:
+        with terminal.client() as client:
+            me = client.people.me()
+    except NotSignedIn:
+        return _fail("Sign-in", "not signed in", "Run `corral login`.")
+    except ServerUnreachable:
+        return _warn("Sign-in", "not looked at: the server cannot be reached")
+    except ClientError as error:
+        return _fail("Sign-in", error.message, error.hint or "Run `corral login`.")
+    if me["must_change_password"]:
+        return _warn("Sign-in", f"{me['name']} still has the one-time password", "Run `corral passwd`.")
+    return _ok("Sign-in", f"{me['name']} ({me['role']})")
+
+
+def clock(terminal: Terminal) -> Finding:
+    """Times in tables are worked out here from times that the server gave."""
+    try:
+        with terminal.client() as client:
+            before = terminal.now()
+            about = client.fleet.about()
+    except ClientError:
+        return _warn("Clock", "not compared: the server did not tell its time")
+    server_now = words.moment(about["started_at"]) + about["uptime_seconds"]
+    off = server_now - (before + terminal.now()) / 2
+    if abs(off) > CLOCK_SECONDS:
+        return _warn("Clock", f"the server's clock is {off:+.0f} s off from this machine's", "Let NTP set both clocks.")
+    return _ok("Clock", "agrees with the server's")
+
+
+def gpus(terminal: Terminal) -> Finding:
+    import pynvml  # type: ignore[import-untyped]
+
+    fix = "Install the NVIDIA driver; to try things out use `corral up --virtual-gpus 8xA100-80G`."
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return _warn("GPUs", f"NVML finds none ({error}); a server here uses virtual ones", fix)
+    try:
+        count, driver = pynvml.nvmlDeviceGetCount(), pynvml.nvmlSystemGetDriverVersion()
+        names = sorted({str(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(i))) for i in range(count)})
+    except pynvml.NVMLError as error:
+        return _warn("GPUs", f"NVML is there but fails: {error}", "`nvidia-smi` should list the GPUs; reboot if not.")
+    finally:
+        pynvml.nvmlShutdown()
+    return _ok("GPUs", f"{count} ({words.listed(names)}), driver {driver}")
+
+
+def cgroup_limits(terminal: Terminal) -> Finding:
+    from corral.engines.local.cgroups import cgroup_support
+
+    support = cgroup_support()
+    if not support.writable:
+        return _warn(
+            "Limits",
+            f"memory and CPU limits of jobs are not enforced: {support.detail}",
+            "Run the server as a systemd unit with Delegate=yes, or as root.",
+        )
+    return _ok("Limits", f"enforced by cgroup {support.detail}")
+
+
+CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
+    python_version,
+    configuration,
+    home_writable,
+    free_disk,
+    database,
+    gpus,
+    cgroup_limits,
+    server_reachable,
+    signed_in,
+    clock,
+)

@@ -1,0 +1,123 @@
+"""`corral events` and `corral scores`: what happened, and how much everyone used lately."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corral.cli import words
+from corral.cli.failures import WrongUsage
+from corral.cli.terminal import Section, Terminal, command
+
+if TYPE_CHECKING:
+    from corral.client.views import EventView
+
+app = typer.Typer()
+
+TITLES = ("AT", "WHO", "WHAT", "TO", "DETAIL~")
+
+
+@command(
+    app,
+    "events",
+    section=Section.CLUSTER,
+    examples=[
+        "corral events",
+        "corral events --subject j-12",
+        "corral events --actor maria --since 2h",
+        "corral events -f -o json",
+    ],
+)
+def events(
+    terminal: Terminal,
+    actor: Annotated[str | None, typer.Option(help="Only by this user.")] = None,
+    action: Annotated[str | None, typer.Option(help="Only of this kind, such as job.submitted.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Only about this thing, such as j-12.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="WHEN", help="From then on: RFC 3339, or 2h for 2h ago.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to then.")] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on with what happens next.")] = False,
+) -> None:
+    """Show the audit log: who did what to which thing, the newest last."""
+    now = terminal.now()
+    with terminal.client() as client:
+        newest_first = list(
+            client.events.list(
+                actor=actor,
+                action=action,
+                subject=subject,
+                since=_moment("--since", since, now),
+                until=_moment("--until", until, now),
+                limit=limit,
+            )
+        )
+        past = newest_first[::-1]
+        if not follow:
+            terminal.table(TITLES, past, lambda event: _row(event, now), empty="Nothing has happened yet.")
+            return
+        for event in past:
+            _say_event(terminal, event)
+        # without a past there is no place to continue from: the stream begins with the next event
+        for event in client.events.follow(after=past[-1]["id"] if past else None):
+            if _matches(event, actor, action, subject):
+                _say_event(terminal, event)
+
+
+def _moment(flag: str, text: str | None, now: float) -> str | None:
+    """An absolute time as it is; a duration means that long ago."""
+    if text is None:
+        return None
+    from corral.core.quantities import parse_duration
+
+    if re.fullmatch(r"\d{4}-.*", text):
+        try:
+            words.moment(text)
+        except ValueError:
+            raise WrongUsage(f"{flag}: {text!r} is not a time such as 2026-01-03T10:00:00Z") from None
+        return words.rfc3339(words.moment(text))
+    try:
+        return words.rfc3339(now - parse_duration(text))
+    except ValueError as error:
+        raise WrongUsage(f"{flag}: {error}") from error
+
+
+def _matches(event: EventView, actor: str | None, action: str | None, subject: str | None) -> bool:
+    wanted = ((actor, event["actor"]), (action, event["action"]), (subject, event["subject"]))
+    return all(want is None or want == got for want, got in wanted)
+
+
+def _say_event(terminal: Terminal, event: EventView) -> None:
+    if terminal.as_json:
+        typer.echo(json.dumps(event, ensure_ascii=False))
+    else:
+        who = f"{event['actor']:<12} {event['action']:<18} {event['subject']:<10}"
+        terminal.say(f"{words.local_time(event['at'])} {who} {_detail(event)}")
+
+
+def _row(event: EventView, now: float) -> Sequence[str]:
+    return (words.ago(event["at"], now), event["actor"], event["action"], event["subject"], _detail(event))
+
+
+def _detail(event: EventView) -> str:
+    shown = []
+    for key, value in event["detail"].items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        shown.append(f"{key}={text}")
+    return " ".join(shown)
+
+
+@command(app, "scores", section=Section.QUEUE, examples=["corral scores", "corral scores -o json"])
+def scores(terminal: Terminal) -> None:
+    """Show everyone's score per GPU model: the lower goes first in fair-share queues."""
+    with terminal.client() as client:
+        found = sorted(client.fleet.scores(), key=lambda view: (view["model"], -view["score"], view["user"]))
+    terminal.table(
+        ("USER", "MODEL", "SCORE>", "GPUS NOW>"),
+        found,
+        lambda view: (view["user"], view["model"], f"{view['score']:.3f}", words.number(view["usage"])),
+        empty="No scores yet: they begin with the first job that holds a GPU.",
+    )

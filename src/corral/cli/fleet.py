@@ -1,0 +1,153 @@
+"""`corral nodes` and `corral gpus`: the machines, and what operators do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corral.cli import words
+from corral.cli.terminal import Terminal, command, default_command
+
+if TYPE_CHECKING:
+    from corral.client.views import GpuView, HolderView, NodeView
+
+nodes_app = typer.Typer(help="See the nodes; take them out of use and back.")
+gpus_app = typer.Typer(help="See the GPUs and their readings; clear their health.")
+
+NodesArgument = Annotated[list[str], typer.Argument(metavar="NODE...", help="Names of nodes.")]
+NO_NODES = "No nodes. What is wrong: corral doctor"
+NO_GPUS = "No GPUs here. Virtual ones to try things out: corral up --virtual-gpus 8xA100-80G"
+
+
+@default_command(nodes_app, examples=["corral nodes", "corral nodes -o json", "corral nodes drain gpu-03"])
+def nodes(terminal: Terminal) -> None:
+    """List the nodes; with a command, take them out of use and back."""
+    _list_nodes(terminal)
+
+
+@command(nodes_app, "ls", examples=["corral nodes ls"])
+def list_nodes(terminal: Terminal) -> None:
+    """List the nodes."""
+    _list_nodes(terminal)
+
+
+def _list_nodes(terminal: Terminal) -> None:
+    with terminal.client() as client:
+        found = list(client.fleet.nodes())
+    terminal.table(
+        ("NODE", "STATE!", "FREE>", "GPUS>", "MODEL", "CPUS>", "MEMORY>", "LOAD>", "LABELS~", "JOBS~"),
+        found,
+        _node_row,
+        empty=NO_NODES,
+    )
+
+
+def _node_row(node: NodeView) -> Sequence[str]:
+    return (
+        node["id"],
+        node["state"],
+        words.number(node["gpus_free"]),
+        words.number(node["gpus_total"]),
+        words.listed(sorted({gpu["model"] for gpu in node["gpus"]})),
+        words.number(node["cpus"]),
+        words.size(node["memory_bytes"]),
+        words.percent(node["load"]),
+        words.listed([f"{key}={value}" for key, value in sorted(node["labels"].items())]),
+        _holders(node["jobs"]),
+    )
+
+
+def _holders(jobs: Sequence[HolderView]) -> str:
+    return words.listed([f"{job['id']} ({job['user']})" for job in jobs])
+
+
+@command(nodes_app, "cordon", examples=["corral nodes cordon gpu-03"])
+def cordon(terminal: Terminal, nodes: NodesArgument) -> None:
+    """Let nothing new start on a node; what runs goes on (operators)."""
+    _change(terminal, nodes, "cordon")
+
+
+@command(nodes_app, "uncordon", examples=["corral nodes uncordon gpu-03"])
+def uncordon(terminal: Terminal, nodes: NodesArgument) -> None:
+    """Use a node again (operators)."""
+    _change(terminal, nodes, "uncordon")
+
+
+@command(nodes_app, "drain", examples=["corral nodes drain gpu-03"])
+def drain(terminal: Terminal, nodes: NodesArgument) -> None:
+    """Empty a node: its jobs go back to the queue, and nothing new starts (operators)."""
+    _change(terminal, nodes, "drain")
+
+
+def _change(terminal: Terminal, nodes: Sequence[str], action: str) -> None:
+    changed = []
+    with terminal.client() as client:
+        for node in nodes:
+            view = client.fleet.change_node(node, action)
+            changed.append(view)
+            busy = f"; still there: {_holders(view['jobs'])}" if view["jobs"] else ""
+            terminal.say(f"{view['id']} is {view['state']}{busy}")
+    if terminal.as_json:
+        terminal.json({"items": changed})
+
+
+@default_command(gpus_app, examples=["corral gpus", "corral gpus -o json", "corral gpus reset-health GPU-1b2c"])
+def gpus(terminal: Terminal) -> None:
+    """List the GPUs with their latest readings; with a command, clear their health."""
+    _list_gpus(terminal)
+
+
+@command(gpus_app, "ls", examples=["corral gpus ls"])
+def list_gpus(terminal: Terminal) -> None:
+    """List the GPUs."""
+    _list_gpus(terminal)
+
+
+def _list_gpus(terminal: Terminal) -> None:
+    with terminal.client() as client:
+        found = list(client.fleet.gpus())
+    terminal.table(
+        ("GPU~", "NODE", "#>", "MODEL", "HEALTH!", "USED>", "UTIL>", "MEMORY>", "TEMP>", "POWER>", "JOBS~"),
+        found,
+        _gpu_row,
+        empty=NO_GPUS,
+    )
+
+
+def _gpu_row(gpu: GpuView) -> Sequence[str]:
+    reading = gpu["reading"]
+    utilization = memory = temperature = power = words.NOTHING
+    if reading is not None:
+        # a question mark, not only a colour: the number is old
+        old = "?" if reading["stale"] else ""
+        utilization = words.percent(reading["utilization"]) + old
+        memory = words.size(reading["memory_used_bytes"]) + old
+        if reading["temperature_celsius"] is not None:
+            temperature = f"{words.number(round(reading['temperature_celsius']))}°C{old}"
+        if reading["power_watts"] is not None:
+            power = f"{round(reading['power_watts'])} W{old}"
+    return (
+        gpu["id"],
+        gpu["node"],
+        str(gpu["index"]),
+        gpu["model"],
+        gpu["health"],
+        words.percent(gpu["allocated"]),
+        utilization,
+        memory,
+        temperature,
+        power,
+        _holders(gpu["jobs"]),
+    )
+
+
+@command(gpus_app, "reset-health", examples=["corral gpus reset-health GPU-1b2c"])
+def reset_health(
+    terminal: Terminal, gpu: Annotated[str, typer.Argument(metavar="GPU", help="A GPU's id, from `corral gpus`.")]
+) -> None:
+    """Take a suspect or failed GPU back into use after it was repaired (operators)."""
+    with terminal.client() as client:
+        view = client.fleet.reset_gpu_health(gpu)
+    terminal.answer(view, f"{view['id']} is {view['health']}")

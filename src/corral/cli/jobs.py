@@ -1,0 +1,296 @@
+"""`corral jobs`, `show`, `why`, `stop`, `start` and `rm`: looking at jobs and changing them one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corral.cli import words
+from corral.cli.failures import WrongUsage, exit_code, problem, readable
+from corral.cli.submit import state_line
+from corral.cli.terminal import Section, Terminal, command
+from corral.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from corral.client.client import Client
+    from corral.client.views import AllocationView, AttemptView, JobView, ReasonView, WhyView
+
+app = typer.Typer()
+
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or the name of one of yours.")]
+JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids, or names of your own jobs.")]
+
+TITLES = ("ID", "NAME~", "USER", "STATE!", "QUEUE", "PRIO>", "NODES>", "GPUS>", "AGE>", "RAN>", "DETAIL~")
+NO_JOBS = "No jobs yet. Submit one: corral submit --gpus 1 -- python train.py"
+NO_LIVE_JOBS = (
+    "No jobs that wait or run. Ended ones: corral jobs -a. Submit one: corral submit --gpus 1 -- python train.py"
+)
+NO_MATCH = "No job matches. Without filters, with ended ones: corral jobs -a"
+
+
+@command(
+    app,
+    "jobs",
+    section=Section.DAILY,
+    examples=[
+        "corral jobs",
+        "corral jobs -a --user maria --limit 20",
+        "corral jobs --state failed --state stopped -o json",
+        "corral jobs -w",
+    ],
+)
+def jobs(
+    terminal: Terminal,
+    state: Annotated[list[str] | None, typer.Option(help="Only in this state; repeatable.")] = None,
+    user: Annotated[str | None, typer.Option(help="Only of this user.")] = None,
+    kind: Annotated[list[str] | None, typer.Option(help="Only of this kind; repeatable.")] = None,
+    queue: Annotated[str | None, typer.Option(help="Only in this queue.")] = None,
+    name: Annotated[str | None, typer.Option(help="Only with this text in the name.")] = None,
+    everything: Annotated[bool, typer.Option("-a", "--all", help="Ended ones too.")] = False,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
+    watch: Annotated[bool, typer.Option("-w", "--watch", help="Keep the list on the screen up to date.")] = False,
+    interval: Annotated[float, typer.Option(min=0.2, metavar="SECONDS", help="Between updates of --watch.")] = 2.0,
+) -> None:
+    """List jobs, the newest first; without -a those that wait or run."""
+    from corral.client.jobs import LIVE_STATES
+
+    states = tuple(state) if state else () if everything else LIVE_STATES
+    filtered = bool(state or user or kind or queue or name)
+
+    def load(client: Client) -> tuple[list[JobView], bool]:
+        # one more than asked for tells whether the list was cut
+        found = list(
+            client.jobs.list(
+                states=states, kinds=kind or (), user=user, queue=queue, name=name, sort="-created_at", limit=limit + 1
+            )
+        )
+        return found[:limit], len(found) > limit
+
+    with terminal.client() as client:
+        if watch:
+            _watch(terminal, lambda: load(client)[0], interval)
+            return
+        found, more = load(client)
+    empty = NO_MATCH if filtered else NO_JOBS if everything else NO_LIVE_JOBS
+    now = terminal.now()
+    terminal.table(TITLES, found, lambda job: job_row(job, now), empty=empty)
+    if more:
+        terminal.note(f"Only the newest {limit} are shown. More: --limit {limit * 4}")
+
+
+def job_row(job: JobView, now: float) -> Sequence[str]:
+    detail = words.listed([grant["node"] for grant in job["allocation"]["grants"]]) if job["allocation"] else ""
+    if job["ended_at"] is not None:
+        detail = state_line(job).removeprefix(job["state"]).strip().removeprefix("(").removesuffix(")")
+    return (
+        job["id"],
+        job["name"],
+        job["user"],
+        job["state"],
+        job["queue"],
+        str(job["priority"]) + ("*" if job["pinned_at"] else ""),
+        str(job["nodes"]),
+        words.number(job["gpus"]),
+        words.duration(now - words.moment(job["created_at"])),
+        words.between(job["started_at"], job["ended_at"], now),
+        detail,
+    )
+
+
+def _watch(terminal: Terminal, load: Callable[[], list[JobView]], interval_seconds: float) -> None:
+    if terminal.as_json:
+        raise WrongUsage("--watch draws on the screen and has no JSON form", hint="`corral events -f -o json` does.")
+    from rich.console import RenderableType
+
+    from corral.cli import tables
+
+    def draw() -> RenderableType:
+        now, found = terminal.now(), load()
+        if not found:
+            return NO_MATCH
+        return tables.table(tables.columns(*TITLES), [job_row(job, now) for job in found])
+
+    tables.watch(draw, interval_seconds)
+
+
+@command(app, "show", section=Section.DAILY, examples=["corral show j-12", "corral show resnet -o json"])
+def show(terminal: Terminal, job: JobArgument) -> None:
+    """Show everything about one job, with its attempts."""
+    with terminal.client() as client:
+        view = client.jobs.get(job)
+        attempts = list(client.jobs.attempts(view["id"]))
+    now = terminal.now()
+    if terminal.as_json:
+        terminal.json({**view, "attempts": attempts})
+        return
+    terminal.facts(view, _job_facts(view, now))
+    if attempts:
+        terminal.say("\nAttempts")
+        terminal.table(
+            ("ID", "STARTED", "RAN>", "ON~", "END~"), attempts, lambda attempt: _attempt_row(attempt, now), empty=""
+        )
+    if view["state"] == "queued":
+        terminal.say(f"\nWhy it waits: corral why {view['id']}")
+
+
+def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
+    import shlex
+
+    return [
+        ("Id", job["id"]),
+        ("Name", job["name"]),
+        ("User", job["user"]),
+        ("Kind", job["kind"]),
+        ("State", job["state"]),
+        ("How it ended", state_line(job).removeprefix(job["state"]).strip() if job["ended_at"] else ""),
+        ("Message", job["message"] if not job["ended_at"] else ""),
+        ("Queue", f"{job['queue']}, priority {job['priority']}" + (", pinned" if job["pinned_at"] else "")),
+        ("Asks for", _request_text(job)),
+        ("Holds", _allocation_text(job["allocation"])),
+        ("Command", shlex.join(job["command"])),
+        ("Directory", job["workdir"] or ""),
+        ("Environment", " ".join(f"{key}={shlex.quote(value)}" for key, value in sorted(job["env"].items()))),
+        ("Time limit", words.duration(job["time_limit_seconds"]) if job["time_limit_seconds"] else "none"),
+        ("Grace", words.duration(job["grace_seconds"])),
+        ("Retries", f"{job['retries']} of {job['max_retries']}"),
+        ("Created", words.at_and_ago(job["created_at"], now)),
+        ("Queued", words.at_and_ago(job["queued_at"], now) if job["queued_at"] else ""),
+        ("Not before", words.at_and_ago(job["not_before"], now) if job["not_before"] else ""),
+        ("Started", words.at_and_ago(job["started_at"], now) if job["started_at"] else ""),
+        ("Ended", words.at_and_ago(job["ended_at"], now) if job["ended_at"] else ""),
+        ("Ran", words.between(job["started_at"], job["ended_at"], now) if job["started_at"] else ""),
+    ]
+
+
+def _request_text(job: JobView) -> str:
+    parts = [words.count(job["gpus"], "GPU")]
+    if job["cpus"]:
+        parts.append(words.count(job["cpus"], "CPU"))
+    if job["memory_bytes"]:
+        parts.append(f"{words.size(job['memory_bytes'])} of memory")
+    text = ", ".join(parts)
+    if job["nodes"] > 1:
+        text += f" on each of {job['nodes']} nodes"
+    if job["models"]:
+        text += f"; model {' or '.join(job['models'])}"
+    if job["labels"]:
+        text += f"; labels {words.listed([f'{key}={value}' for key, value in sorted(job['labels'].items())])}"
+    return text
+
+
+def _allocation_text(allocation: AllocationView | None) -> str:
+    """Node by node: `gpu-01 (gpu ids)`."""
+    if allocation is None:
+        return ""
+    shown = []
+    for grant in allocation["grants"]:
+        share = f"{words.number(grant['gpu_share'])} of " if grant["gpus"] and grant["gpu_share"] < 1 else ""
+        shown.append(f"{grant['node']} ({share}{', '.join(grant['gpus'])})" if grant["gpus"] else grant["node"])
+    model = f"{allocation['model']}: " if allocation["model"] else ""
+    return model + "; ".join(shown)
+
+
+def _attempt_row(attempt: AttemptView, now: float) -> Sequence[str]:
+    end = [attempt["end_reason"] or "", attempt["message"]]
+    if attempt["exit_code"] is not None:
+        end.insert(0, f"exit code {attempt['exit_code']}")
+    return (
+        attempt["id"],
+        words.ago(attempt["started_at"], now),
+        words.between(attempt["started_at"], attempt["ended_at"], now),
+        _allocation_text(attempt["allocation"]),
+        "; ".join(part for part in end if part) if attempt["ended_at"] else "",
+    )
+
+
+@command(app, "why", section=Section.DAILY, examples=["corral why j-12", "corral why resnet -o json"])
+def why(terminal: Terminal, job: JobArgument) -> None:
+    """Say why a job waits: every rule that holds it, who is ahead, and when it is planned to start."""
+    with terminal.client() as client:
+        view = client.jobs.why(job)
+    if terminal.as_json:
+        terminal.json(view)
+        return
+    terminal.say(f"{view['job_id']} is {view['state']}: {view['summary']}")
+    for reason in view["reasons"]:
+        terminal.say(f"  - {reason_line(reason)}")
+    for line in _place_lines(view, terminal.now()):
+        terminal.say(line)
+
+
+def reason_line(reason: ReasonView) -> str:
+    jobs = f" ({', '.join(reason['jobs'][:5])}{', …' if len(reason['jobs']) > 5 else ''})" if reason["jobs"] else ""
+    return f"{reason['rule']}: {reason['detail']}{jobs}"
+
+
+def _place_lines(view: WhyView, now: float) -> list[str]:
+    lines = []
+    if view["position"] is not None:
+        lines.append(f"Place in its line: {view['position']}")
+    if view["ahead"]:
+        ahead = ", ".join(f"{ref['id']} ({ref['name']}, {ref['user']})" for ref in view["ahead"][:5])
+        more = view["ahead_count"] - min(5, len(view["ahead"]))
+        lines.append(f"Ahead: {ahead}" + (f" and {more} more" if more > 0 else ""))
+    if view["planned_start"] is not None:
+        where = f" on {words.listed(view['planned_nodes'])}" if view["planned_nodes"] else ""
+        lines.append(f"Planned start: {words.at_and_ago(view['planned_start'], now)}{where}")
+    return lines
+
+
+@command(app, "stop", section=Section.DAILY, examples=["corral stop j-12", "corral stop j-12 j-13"])
+def stop(terminal: Terminal, jobs: JobsArgument) -> None:
+    """Stop jobs: a warning (SIGTERM), the grace time, then the end."""
+    _each(terminal, jobs, lambda client, job: client.jobs.stop(job), lambda view: f"{view['id']} is {view['state']}")
+
+
+@command(app, "start", section=Section.DAILY, examples=["corral start j-12"])
+def start(terminal: Terminal, jobs: JobsArgument) -> None:
+    """Queue jobs that were held back or have ended, with the same settings."""
+    _each(terminal, jobs, lambda client, job: client.jobs.start(job), lambda view: f"{view['id']} is {view['state']}")
+
+
+@command(app, "rm", section=Section.DAILY, examples=["corral rm j-12", "corral rm -y j-12 j-13"])
+def rm(
+    terminal: Terminal,
+    jobs: JobsArgument,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
+) -> None:
+    """Delete ended jobs with their attempts and logs."""
+    what = jobs[0] if len(jobs) == 1 else words.count(len(jobs), "job")
+    terminal.confirm(f"Delete {what} with logs?", assume_yes=yes)
+
+    def delete(client: Client, job: str) -> JobView:
+        view = client.jobs.get(job)
+        client.jobs.delete(view["id"])
+        return view
+
+    _each(terminal, jobs, delete, lambda view: f"Deleted {view['id']} ({view['name']})")
+
+
+def _each(
+    terminal: Terminal,
+    jobs: Sequence[str],
+    change: Callable[[Client, str], JobView],
+    text: Callable[[JobView], str],
+) -> None:
+    """One after the other; one that is refused does not keep the rest from being done. The first refusal gives the
+    exit code."""
+    done, failed = [], list[ClientError]()
+    with terminal.client() as client:
+        for job in jobs:
+            try:
+                view = change(client, job)
+            except ClientError as error:
+                if len(jobs) == 1:
+                    raise
+                failed.append(error)
+                terminal.note(problem(error) if terminal.as_json else f"{job}: {readable(error)}")
+            else:
+                done.append(view)
+                terminal.say(text(view))
+    if terminal.as_json:
+        terminal.json(done[0] if len(jobs) == 1 else {"items": done})
+    if failed:
+        raise typer.Exit(exit_code(failed[0]))

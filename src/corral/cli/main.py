@@ -1,0 +1,167 @@
+"""The entry point: the command groups put together, help in sections, and usage errors like all other errors."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from corral.cli import (
+    account,
+    configuration,
+    doctor,
+    events,
+    fleet,
+    jobs,
+    logs,
+    people,
+    queues,
+    shell,
+    status,
+    submit,
+    tasks,
+    up,
+)
+from corral.cli.failures import WrongUsage, problem
+from corral.cli.terminal import Options, OutputOption, Section, ServerOption, TokenOption, keep_options
+
+#: The shell's completion script asks by setting this variable.
+COMPLETE_VARIABLE = "_CORRAL_COMPLETE"
+
+
+class SectionedGroup(TyperGroup):
+    """Commands under the heading that each was registered with. Typer would draw this with Rich, which alone costs
+    more time than the rest of the help."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        shown = [(name, self.commands[name]) for name in self.list_commands(ctx) if not self.commands[name].hidden]
+        width = max((len(name) for name, _ in shown), default=0)
+        for name, entry in shown:
+            heading = getattr(entry, "rich_help_panel", None) or "Commands"
+            text = entry.get_short_help_str(formatter.width - 6 - width)
+            sections.setdefault(heading, []).append((name.ljust(width), text))
+        for heading, rows in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+    def main(self, args: Sequence[str] | None = None, *extra: Any, **settings: Any) -> Any:
+        """As Typer's, but a usage error becomes JSON when JSON was asked for."""
+        typed = list(sys.argv[1:] if args is None else args)
+        plain_help = self._plain_help(typed)
+        if plain_help is not None:
+            typer.echo(plain_help)
+            sys.exit(0)
+        settings["standalone_mode"] = False
+        try:
+            code = super().main(typed, *extra, **settings)
+        except typer.Abort:
+            typer.echo("Aborted.", err=True)
+            code = 1
+        except typer.TyperException as error:
+            _show_usage_error(error, as_json=_asks_for_json(typed))
+            code = error.exit_code
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def _plain_help(self, typed: Sequence[str]) -> str | None:
+        """The help of a command line that is nothing but a command's name and --help. Parsed in the normal way it would
+        take twice as long: Typer loads pydantic to check the options of the groups on the way."""
+        if not typed or typed[-1] not in ("-h", "--help"):
+            return None
+        found: Any = self
+        ctx = found.context_class(found, info_name="corral", **found.context_settings)
+        for name in typed[:-1]:
+            found = getattr(found, "commands", {}).get(name)
+            if found is None:
+                return None
+            ctx = found.context_class(found, info_name=name, parent=ctx, **found.context_settings)
+        return str(ctx.get_help())
+
+
+app = typer.Typer(
+    name="corral",
+    cls=SectionedGroup,
+    help="corral: shared, fair and observable GPUs, on one machine or on an existing cluster.",
+    epilog=(
+        "\b\nStart here:\n"
+        "  corral up                                          start a server on this machine\n"
+        "  corral login --user operator                       sign in\n"
+        "  corral submit --gpus 1 -- python train.py          run something\n"
+        "  corral jobs                                        see how it goes\n"
+        "\n\nExit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 not signed in or not allowed, "
+        "4 not found, 5 server unreachable."
+    ),
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    pretty_exceptions_enable=False,
+)
+
+app.add_typer(submit.app)
+app.add_typer(jobs.app)
+app.add_typer(logs.app)
+app.add_typer(queues.top)
+app.add_typer(queues.app, name="queue", rich_help_panel=Section.QUEUE)
+app.add_typer(status.app)
+app.add_typer(fleet.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
+app.add_typer(fleet.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
+app.add_typer(events.app)
+app.add_typer(tasks.app)
+app.add_typer(account.app)
+app.add_typer(account.token_app, name="token", rich_help_panel=Section.PEOPLE)
+app.add_typer(people.user_app, name="user", rich_help_panel=Section.PEOPLE)
+app.add_typer(people.quota_app, name="quota", rich_help_panel=Section.PEOPLE)
+app.add_typer(up.app)
+app.add_typer(configuration.app, name="config", rich_help_panel=Section.SETUP)
+app.add_typer(doctor.app)
+app.add_typer(shell.completion_app, name="completion", rich_help_panel=Section.SETUP)
+app.add_typer(shell.app)
+
+
+@app.callback()
+def root(
+    ctx: typer.Context,
+    output: OutputOption = None,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=shell.print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    keep_options(ctx, Options(output=output, server=server, token=token))
+
+
+def _asks_for_json(typed: Sequence[str]) -> bool:
+    """Whether JSON was asked for on a command line that could not be parsed."""
+    own = " ".join(typed[: typed.index("--")] if "--" in typed else typed)
+    return re.search(r"(^| )(-o ?|--output[ =])json( |$)", own) is not None
+
+
+def _show_usage_error(error: typer.TyperException, *, as_json: bool) -> None:
+    message = error.format_message()
+    if as_json:
+        typer.echo(problem(WrongUsage(message)), err=True)
+        return
+    ctx: Any = getattr(error, "ctx", None)
+    if message.startswith("Usage:"):  # a group without a command: its help is the message
+        typer.echo(message, err=True)
+        return
+    typer.echo(f"Error: {message}", err=True)
+    if ctx is not None:
+        typer.echo(f"{ctx.get_usage()}\nHint: `{ctx.command_path} --help` explains it.", err=True)
+
+
+def main() -> None:
+    if COMPLETE_VARIABLE in os.environ:
+        shell.prepare_completion()
+    app(prog_name="corral")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""`corral user` and `corral quota`: who may use the installation, and how much of it (operators)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral.cli import words
+from corral.cli.failures import WrongUsage
+from corral.cli.queues import NO_LIMIT
+from corral.cli.terminal import Terminal, command
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corral.client.views import QuotaView
+
+user_app = typer.Typer(help="Manage users (operators).", no_args_is_help=True)
+quota_app = typer.Typer(help="See quotas; set them (operators).", no_args_is_help=True)
+
+UserArgument = Annotated[str, typer.Argument(metavar="USER", help="A user's name.")]
+YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
+
+
+@command(user_app, "ls", examples=["corral user ls"])
+def list_users(terminal: Terminal) -> None:
+    """List the users."""
+    with terminal.client() as client:
+        found = list(client.people.users())
+    now = terminal.now()
+    terminal.table(
+        ("NAME", "ROLE", "SIGN-IN", "CREATED"),
+        found,
+        lambda view: (
+            view["name"],
+            view["role"],
+            "disabled" if view["disabled"] else "allowed",
+            words.ago(view["created_at"], now),
+        ),
+        empty="No users. Create one: corral user create NAME",
+    )
+
+
+@command(
+    user_app,
+    "create",
+    examples=[
+        "corral user create maria",
+        'echo "$PASSWORD" | corral user create maria --role scientist --password-stdin',
+    ],
+)
+def create_user(
+    terminal: Terminal,
+    name: UserArgument,
+    role: Annotated[str | None, typer.Option(help="scientist (the default) or operator.")] = None,
+    password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
+    no_password: Annotated[bool, typer.Option("--no-password", help="Create it without one.")] = False,
+) -> None:
+    """Create a user."""
+    if password_stdin and no_password:
+        raise WrongUsage("--password-stdin and --no-password exclude each other")
+    password = None
+    if password_stdin or (terminal.is_interactive and not no_password):
+        password = terminal.password(f"Password for {name}", from_stdin=password_stdin, confirm=True)
+    with terminal.client() as client:
+        view = client.people.create_user(name, password=password, role=role)
+    terminal.answer(view, f"Created {view['role']} {view['name']}.")
+    if view.get("password"):
+        terminal.say(f"One-time password: {view['password']}")
+    elif password is None:
+        terminal.note(f"Without a password nobody can sign in as {name}. Set one: corral user password {name}")
+
+
+@command(user_app, "rm", examples=["corral user rm maria"])
+def delete_user(terminal: Terminal, name: UserArgument, yes: YesOption = False) -> None:
+    """Delete a user who has no active job."""
+    terminal.confirm(f"Delete user {name}?", assume_yes=yes)
+    with terminal.client() as client:
+        client.people.delete_user(name)
+    terminal.answer({"name": name, "deleted": True}, f"Deleted user {name}")
+
+
+@command(user_app, "role", examples=["corral user role maria operator"])
+def set_role(
+    terminal: Terminal,
+    name: UserArgument,
+    role: Annotated[str, typer.Argument(metavar="ROLE", help="scientist or operator.")],
+) -> None:
+    """Change a user's role."""
+    _edit(terminal, name, {"role": role})
+
+
+@command(user_app, "disable", examples=["corral user disable maria"])
+def disable(terminal: Terminal, name: UserArgument) -> None:
+    """Keep a user from signing in; running jobs go on."""
+    _edit(terminal, name, {"disabled": True})
+
+
+@command(user_app, "enable", examples=["corral user enable maria"])
+def enable(terminal: Terminal, name: UserArgument) -> None:
+    """Let a disabled user sign in again."""
+    _edit(terminal, name, {"disabled": False})
+
+
+@command(
+    user_app,
+    "password",
+    examples=["corral user password maria", 'echo "$PASSWORD" | corral user password maria --password-stdin'],
+)
+def set_password(
+    terminal: Terminal,
+    name: UserArgument,
+    password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
+) -> None:
+    """Give a user a new password."""
+    password = terminal.password(f"New password for {name}", from_stdin=password_stdin, confirm=True)
+    _edit(terminal, name, {"password": password})
+
+
+def _edit(terminal: Terminal, name: str, changes: Mapping[str, Any]) -> None:
+    with terminal.client() as client:
+        view = client.people.edit_user(name, changes)
+    sign_in = "disabled" if view["disabled"] else "may sign in"
+    terminal.answer(view, f"{view['name']}: {view['role']}, {sign_in}")
+
+
+@command(quota_app, "show", examples=["corral quota show", "corral quota show maria -o json"])
+def show_quota(
+    terminal: Terminal,
+    user: Annotated[str | None, typer.Argument(metavar="[USER]", help="Default: you.")] = None,
+) -> None:
+    """Show the most that a user may hold, per job kind."""
+    with terminal.client() as client:
+        name = user or client.people.me()["name"]
+        quota = client.people.quota(name)
+    if terminal.as_json:
+        terminal.json(quota)
+        return
+    limited = [(kind, limits) for kind, limits in sorted(quota.items()) if any(v is not None for v in limits.values())]
+    terminal.table(
+        ("KIND", "GPUS>", "CPUS>", "MEMORY>"),
+        limited,
+        lambda entry: _quota_row(*entry),
+        empty=f"{name} has no quota. Set one: corral quota set {name} --kind training --gpus 8",
+    )
+
+
+def _quota_row(kind: str, limits: QuotaView) -> tuple[str, ...]:
+    memory = "no limit" if limits["memory_bytes"] is None else words.size(limits["memory_bytes"])
+    return (kind, *("no limit" if v is None else words.number(v) for v in (limits["gpus"], limits["cpus"])), memory)
+
+
+@command(
+    quota_app,
+    "set",
+    examples=["corral quota set maria --kind training --gpus 8 --memory 256GiB", "corral quota set maria --gpus none"],
+)
+def set_quota(
+    terminal: Terminal,
+    user: UserArgument,
+    kind: Annotated[str, typer.Option(help="The job kind it is for.")] = "training",
+    gpus: Annotated[str | None, typer.Option(metavar="N", help="Most GPUs; the word none removes the limit.")] = None,
+    cpus: Annotated[str | None, typer.Option(metavar="N", help="Most CPUs, or none.")] = None,
+    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Most memory, or none.")] = None,
+) -> None:
+    """Set the most that a user may hold with jobs of one kind. What runs is not touched."""
+    changes: dict[str, float | int | None] = {}
+    if gpus is not None:
+        changes["gpus"] = _amount("--gpus", gpus)
+    if cpus is not None:
+        changes["cpus"] = _amount("--cpus", cpus)
+    if memory is not None:
+        changes["memory_bytes"] = _bytes("--memory", memory)
+    if not changes:
+        raise WrongUsage("nothing to set", hint="Give --gpus, --cpus or --memory.")
+    with terminal.client() as client:
+        quota: dict[str, Any] = dict(client.people.quota(user))
+        quota[kind] = {"gpus": None, "cpus": None, "memory_bytes": None, **quota.get(kind, {}), **changes}
+        view = client.people.set_quota(user, quota)
+    terminal.answer(view, f"Quota of {user} for {kind}: {', '.join(_limits(view.get(kind)))}")
+
+
+def _limits(limits: QuotaView | None) -> list[str]:
+    if limits is None:
+        return ["no limit"]
+    _, gpus, cpus, memory = _quota_row("", limits)
+    return [f"GPUs {gpus}", f"CPUs {cpus}", f"memory {memory}"]
+
+
+def _amount(flag: str, text: str) -> float | int | None:
+    if text == NO_LIMIT:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        raise WrongUsage(f"{flag}: expected a number or the word {NO_LIMIT}, got {text!r}") from None
+    return int(value) if value.is_integer() else value
+
+
+def _bytes(flag: str, text: str) -> int | None:
+    from corral.core.quantities import parse_bytes
+
+    if text == NO_LIMIT:
+        return None
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise WrongUsage(f"{flag}: {error}") from error

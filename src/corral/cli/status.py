@@ -1,0 +1,108 @@
+"""`corral status`: the whole installation on one page, in the shape of 003's status page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from corral.cli import words
+from corral.cli.terminal import Section, Terminal, command
+
+if TYPE_CHECKING:
+    from corral.client.views import JobView, NodeView, OverviewView
+
+app = typer.Typer()
+
+WIDE_RULE = "=" * 60
+RULE = "-" * 40
+
+
+@command(app, "status", section=Section.CLUSTER, examples=["corral status", "corral status -o json"])
+def status(terminal: Terminal) -> None:
+    """Show nodes, free and allocated GPUs, and what runs where."""
+    from corral.client.jobs import HOLDING_STATES
+
+    with terminal.client() as client:
+        overview = client.fleet.overview()
+        nodes = list(client.fleet.nodes())
+        holding = list(client.jobs.list(states=HOLDING_STATES, sort="id"))
+    if terminal.as_json:
+        terminal.json(_document(overview, nodes, holding))
+        return
+    terminal.say("\n".join(_page(overview, nodes, holding)))
+
+
+def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView]) -> list[str]:
+    lines = [
+        WIDE_RULE,
+        "corral Status",
+        WIDE_RULE,
+        f"Total Nodes: {overview['nodes']}",
+        f"Total GPUs: {overview['gpus']}",
+        f"Free GPUs: {words.number(overview['gpus_free'])}",
+        f"Allocated GPUs: {words.number(overview['gpus_allocated'])}",
+        f"Active Tasks: {len(holding)}",
+        f"Queued Tasks: {overview['queued']}",
+        "",
+        "Node Details:",
+        RULE,
+        *(_node_line(node) for node in nodes),
+    ]
+    if not nodes:
+        lines.append("No nodes. What is wrong: corral doctor")
+    lines += ["", "Task Allocations:", RULE, *(_task_line(job) for job in holding)]
+    if not holding:
+        lines.append("Nothing runs. Submit a job: corral submit --gpus 1 -- python train.py")
+    return lines
+
+
+def _node_line(node: NodeView) -> str:
+    free, total = words.number(node["gpus_free"]), words.number(node["gpus_total"])
+    state = "" if node["state"] == "ready" else f" [{node['state']}]"
+    return f"{node['id']}: {free}/{total} free ({words.number(node['gpus_allocated'])} allocated){state}"
+
+
+def _task_line(job: JobView) -> str:
+    return f"Task {job['name']}: {words.count(held_gpus(job), 'GPU')} on {_where(job)} ({job['state']})"
+
+
+def held_gpus(job: JobView) -> float:
+    grants = job["allocation"]["grants"] if job["allocation"] else []
+    return sum(len(grant["gpus"]) * grant["gpu_share"] for grant in grants)
+
+
+def _where(job: JobView) -> str:
+    return words.listed([grant["node"] for grant in job["allocation"]["grants"]] if job["allocation"] else [])
+
+
+def _document(overview: OverviewView, nodes: list[NodeView], holding: list[JobView]) -> dict[str, Any]:
+    return {
+        "total_nodes": overview["nodes"],
+        "total_gpus": overview["gpus"],
+        "free_gpus": overview["gpus_free"],
+        "allocated_gpus": overview["gpus_allocated"],
+        "active_tasks": len(holding),
+        "queued_tasks": overview["queued"],
+        "nodes": [
+            {
+                "node": node["id"],
+                "state": node["state"],
+                "total": node["gpus_total"],
+                "free": node["gpus_free"],
+                "allocated": node["gpus_allocated"],
+            }
+            for node in nodes
+        ],
+        "tasks": [
+            {
+                "task": job["name"],
+                "job": job["id"],
+                "user": job["user"],
+                "gpus": held_gpus(job),
+                "nodes": [grant["node"] for grant in job["allocation"]["grants"]] if job["allocation"] else [],
+                "state": job["state"],
+            }
+            for job in holding
+        ],
+    }

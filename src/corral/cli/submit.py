@@ -1,0 +1,243 @@
+"""`corral submit`: flags and a job file become one submission. What is allowed is the server's decision."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corral.cli import words
+from corral.cli.failures import WrongUsage
+from corral.cli.terminal import Section, Terminal, command
+from corral.client.errors import ApiProblem, ServerUnreachable
+
+if TYPE_CHECKING:
+    from corral.cli.jobfile import JobFile
+    from corral.client.client import Client
+    from corral.client.views import JobView, PlanView
+
+app = typer.Typer()
+
+#: The API's word to the flag, where they differ.
+FLAGS = {"labels": "--label", "max_retries": "--retries"}
+
+
+@command(
+    app,
+    "submit",
+    section=Section.DAILY,
+    free_arguments=True,
+    examples=[
+        "corral submit --gpus 1 -- python train.py",
+        "corral submit --name resnet --gpus 4 --time 2h --env EPOCHS=90 -- python train.py",
+        "corral submit --nodes 2 --gpus 8 --model H200 -- torchrun train.py",
+        "corral submit -f job.yaml --gpus 8 --wait",
+        "corral submit --gpus 0.5 --dry-run -- python notebook.py",
+    ],
+)
+def submit(
+    terminal: Terminal,
+    cmd: Annotated[
+        list[str] | None, typer.Argument(metavar="[--] CMD...", help="The program to run and its arguments.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("-f", "--file", metavar="FILE", help="Read the job from a file; flags win.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Its name, unique among your jobs.")] = None,
+    gpus: Annotated[
+        float | None, typer.Option(metavar="N", help="GPUs per node; a fraction is a share of one.")
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(metavar="N", help="Nodes that start together as one gang.")] = None,
+    cpus: Annotated[float | None, typer.Option(metavar="N", help="CPUs per node.")] = None,
+    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory per node, such as 16GiB.")] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="MODEL", help="A GPU model that will do; repeat for several.")
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(metavar="K=V", help="A label that its nodes must have; repeatable.")
+    ] = None,
+    queue: Annotated[str | None, typer.Option(help="The queue to wait in.")] = None,
+    priority: Annotated[int | None, typer.Option(metavar="0..100", help="Smaller goes first; default 5.")] = None,
+    time: Annotated[str | None, typer.Option(metavar="DURATION", help="Longest run time, such as 90m or 2h.")] = None,
+    grace: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Between the warning and the end of a stop; default 30s.")
+    ] = None,
+    env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="An environment variable; repeatable.")] = None,
+    workdir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where it runs; default: here.")] = None,
+    kind: Annotated[str | None, typer.Option(help="training, distributed or workbench; default: by its nodes.")] = None,
+    retries: Annotated[
+        int | None, typer.Option(metavar="N", help="New attempts after failures that are not its own.")
+    ] = None,
+    hold: Annotated[bool | None, typer.Option("--hold", help="Only create it; `corral start` queues it.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; submit nothing.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end and exit with its exit code.")] = False,
+) -> None:
+    """Submit a job.
+
+    Everything after -- is the program to run. A job file has the same words as the flags; flags win over the
+    file. Ctrl-C while waiting lets the job go on.
+    """
+    flags = {
+        "name": name,
+        "kind": kind,
+        "command": cmd or None,
+        "gpus": _whole_if_possible("--gpus", gpus),
+        "nodes": nodes,
+        "cpus": _whole_if_possible("--cpus", cpus),
+        "memory": memory,
+        "model": model or None,
+        "labels": _pairs("--label", label),
+        "queue": queue,
+        "priority": priority,
+        "time": time,
+        "grace": grace,
+        "env": _pairs("--env", env),
+        "workdir": str(workdir.absolute()) if workdir is not None else None,
+        "max_retries": retries,
+        "hold": hold,
+    }
+    job_file = _read(file)
+    body = _merged(job_file, {key: value for key, value in flags.items() if value is not None})
+    if dry_run and wait:
+        raise WrongUsage("--dry-run and --wait exclude each other: a dry run starts nothing to wait for")
+    with terminal.client() as client:
+        try:
+            if dry_run:
+                _show_plan(terminal, client.jobs.plan(body))
+                return
+            job = client.jobs.submit(body)
+        except ApiProblem as error:
+            raise _in_their_words(error, job_file) from error
+        if wait:
+            _wait(terminal, client, job)
+        else:
+            terminal.answer(job, _submitted(job))
+
+
+def _read(file: Path | None) -> JobFile | None:
+    if file is None:
+        return None
+    from corral.cli.jobfile import read_job_file
+
+    return read_job_file(file)
+
+
+def _merged(job_file: JobFile | None, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags win; environment and labels of both are put together."""
+    from_file = dict(job_file.body) if job_file is not None else {}
+    body = {**from_file, **flags}
+    for key in ("env", "labels"):
+        if key in from_file and key in flags:
+            body[key] = {**from_file[key], **flags[key]}
+    body.setdefault("workdir", os.getcwd())
+    if not body.get("command"):
+        raise WrongUsage(
+            "command: there is nothing to run",
+            hint="Put the program after --, as in: corral submit --gpus 1 -- python train.py",
+        )
+    return body
+
+
+def _pairs(flag: str, given: Sequence[str] | None) -> dict[str, str] | None:
+    if not given:
+        return None
+    pairs = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise WrongUsage(f"{flag}: expected NAME=VALUE, got {text!r}")
+        pairs[key] = value
+    return pairs
+
+
+def _whole_if_possible(flag: str, value: float | None) -> float | int | None:
+    if value is not None and not math.isfinite(value):
+        raise WrongUsage(f"{flag}: {value} is not an amount")
+    return int(value) if value is not None and value.is_integer() else value
+
+
+def _in_their_words(error: ApiProblem, job_file: JobFile | None) -> ApiProblem:
+    """The fields that the server names, as the person wrote them: a line of the file, or a flag."""
+    named = []
+    for field, message in error.field_errors:
+        top = field.partition(".")[0].partition("[")[0]
+        if job_file is not None and top in job_file.lines:
+            place = f"{job_file.place(top)}: {field}"
+        else:
+            place = FLAGS.get(top, f"--{top}") if top not in ("", "command") else field
+        named.append({"field": place, "message": message})
+    if not named:
+        return error
+    return type(error)(error.status, {**error.problem, "errors": named})
+
+
+def _submitted(job: JobView) -> str:
+    follow = f"Follow it: corral logs -f {job['id']}"
+    if job["state"] == "created":
+        follow = f"Queue it: corral start {job['id']}"
+    return f"Submitted {job['id']} ({job['name']}), {job['state']}. {follow}"
+
+
+def _show_plan(terminal: Terminal, plan: PlanView) -> None:
+    """A refusal is an answer like the others, but scripts should notice it."""
+    if terminal.as_json:
+        terminal.json(plan)
+    else:
+        outcome = {
+            "start": "It would start now",
+            "wait": "It would wait",
+            "refuse": "It would be refused",
+        }.get(plan["outcome"], plan["outcome"])
+        terminal.say(f"{outcome}: {plan['detail']}" if plan["detail"] else f"{outcome}.")
+        if plan["nodes"]:
+            terminal.say(f"  on {words.listed(plan['nodes'])}")
+        if plan["start_at"] is not None and plan["outcome"] == "wait":
+            terminal.say(f"  planned start {words.at_and_ago(plan['start_at'], terminal.now())}")
+        if plan["ahead_count"]:
+            terminal.say(f"  behind {words.count(plan['ahead_count'], 'job')}")
+        for reason in plan["reasons"]:
+            terminal.say(f"  {reason['rule']}: {reason['detail']}")
+    if plan["outcome"] == "refuse":
+        raise typer.Exit(1)
+
+
+def _wait(terminal: Terminal, client: Client, job: JobView) -> None:
+    from corral.client.following import Patience
+    from corral.client.jobs import exit_status
+
+    def lost(error: ServerUnreachable) -> None:
+        terminal.note(f"{error.message} Still trying; the job is not affected.")
+
+    def changed(view: JobView) -> None:
+        terminal.note(f"{view['id']} {state_line(view)}")
+
+    terminal.note(f"Submitted {job['id']} ({job['name']}), {job['state']}. Ctrl-C stops waiting, not the job.")
+    try:
+        ended = client.jobs.wait(job["id"], patience=Patience(on_lost=lost), on_change=changed, first=job)
+    except KeyboardInterrupt:
+        terminal.note(
+            f"\nNo longer waiting; {job['id']} goes on. Follow it: corral logs -f {job['id']}. "
+            f"Stop it: corral stop {job['id']}"
+        )
+        raise typer.Exit(130) from None
+    if terminal.as_json:
+        terminal.json(ended)
+    raise typer.Exit(exit_status(ended["state"], ended["exit_code"]))
+
+
+def state_line(job: JobView) -> str:
+    """A job's state with where it runs or how it ended."""
+    line = job["state"]
+    if job["allocation"] is not None and job["state"] in ("starting", "running"):
+        line += f" on {words.listed([grant['node'] for grant in job['allocation']['grants']])}"
+    if job["state"] in ("completed", "failed", "stopped"):
+        how = [part for part in (job["end_reason"], job["message"]) if part]
+        if job["exit_code"] is not None:
+            how.insert(0, f"exit code {job['exit_code']}")
+        if how:
+            line += f" ({'; '.join(how)})"
+    return line
