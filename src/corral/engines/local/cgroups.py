@@ -181,7 +181,9 @@ class Cgroup:
             peak = _number(os.path.join(self._memory, "memory.peak"))
         else:
             events = dict(_pairs(os.path.join(self._memory, "memory.oom_control")))
-            own_limit = _number(os.path.join(self._memory, "memory.failcnt")) > 0
+            # With equal limits the kernel may meet the one on memory and swap together first.
+            counters = ("memory.failcnt", "memory.memsw.failcnt")
+            own_limit = any(_number(os.path.join(self._memory, name)) for name in counters)
             peak = _number(os.path.join(self._memory, "memory.max_usage_in_bytes"))
         return MemoryReport(oom_kills=events.get("oom_kill", 0), peak_bytes=peak, own_limit=own_limit)
 
