@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from corral.control.records import (
     AttemptRecord,
@@ -138,6 +138,22 @@ class Engine(Protocol):
         """Let go of the engine. Attempts go on running."""
 
 
+# ------------------------------------------------------------------------------------------------ workspace
+
+
+class Workspace(Protocol):
+    """A directory for each job, where the job can read what it is handed and keep what it must find again."""
+
+    def env(self, job_id: str) -> Mapping[str, str]:
+        """Environment that tells a job where its directories are; they exist when this returns. Quick."""
+
+    def put_once(self, job_id: str, name: str, value: Mapping[str, Any]) -> bool:
+        """Leave a JSON file for the job, whole or not at all; False if it is there already."""
+
+    def remove(self, job_ids: Sequence[str]) -> None:
+        """With everything in it. Unknown jobs are left alone."""
+
+
 # ------------------------------------------------------------------------------------------------ telemetry
 
 
@@ -196,6 +212,9 @@ class JobTable(Protocol):
 
     def find(self, user: str | None, name: str) -> list[JobRecord]:
         """Jobs of that exact name, of one user or of all, newest first."""
+
+    def names_taken(self, user: str, names: Sequence[str]) -> set[str]:
+        """Which of these names the user's jobs have already."""
 
     def delete(self, job_ids: Sequence[str]) -> None:
         """With their attempts. Unknown ids are left alone."""

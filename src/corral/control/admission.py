@@ -1,0 +1,187 @@
+"""Which jobs may enter a queue: names, queue rules, limits, quotas, and whether the fleet could ever run them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from corral.control.errors import InsufficientQuota, Invalid, OverLimit
+from corral.control.state import State
+from corral.core.fleet import Fleet
+from corral.core.model import WHOLE, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue
+from corral.core.placing import could_ever_fit
+from corral.core.resources import NOTHING, Amount, asked_by, gpus_text
+
+NAME = re.compile(r"[A-Za-z0-9_-]{4,63}")
+
+
+def check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise Invalid(
+            f"the name {name!r} is not allowed: 4 to 63 letters, digits, - and _", field="name", length=len(name)
+        )
+
+
+def admit(state: State, jobs: Sequence[Job]) -> None:
+    """Refuse, with the numbers, unless every one of these jobs may wait in its queue from now on."""
+    if not jobs:
+        return
+    for job in jobs:
+        check_queue_rules(state, job)
+    check_lengths(state, jobs)
+    check_quota(state, jobs)
+    check_fleet(state, jobs)
+
+
+def bounded(state: State, job: Job) -> Job:
+    """The job with the longest run time that its queue and the installation allow, if it named none itself.
+
+    A workbench keeps running until it is stopped.
+    """
+    if job.time_limit_seconds is not None or job.kind is JobKind.WORKBENCH:
+        return job
+    longest = _longest(state, state.snapshot.queues.get(job.queue))
+    return replace(job, time_limit_seconds=longest) if longest is not None else job
+
+
+def check_queue_rules(state: State, job: Job) -> None:
+    queue = state.snapshot.queues.get(job.queue)
+    if queue is None:
+        known = sorted(state.snapshot.queues)
+        raise Invalid(f"there is no queue {job.queue!r}; there are: {', '.join(known)}", field="queue", known=known)
+    if queue.kinds and job.kind not in queue.kinds:
+        allowed = ", ".join(queue.kinds)
+        raise Invalid(f"queue {queue.name} takes only {allowed} jobs, not {job.kind}", field="kind")
+    asked = job.request.total_gpu_milli
+    if queue.min_job_gpus is not None and asked < queue.min_job_gpus * WHOLE:
+        raise _size(queue, f"at least {queue.min_job_gpus}", asked, queue.min_job_gpus)
+    for limit, whose in (
+        (queue.max_job_gpus, f"queue {queue.name}"),
+        (state.policies.limits.max_gpus_per_job, "a job"),
+    ):
+        if limit is not None and asked > limit * WHOLE:
+            raise OverLimit(
+                f"{whose} may have {limit} GPUs per job: asked {gpus_text(asked)}",
+                field="gpus",
+                asked=asked / WHOLE,
+                limit=limit,
+            )
+    longest = _longest(state, queue)
+    if longest is not None and job.time_limit_seconds is not None and job.time_limit_seconds > longest:
+        raise OverLimit(
+            f"queue {queue.name} allows {longest:g} s at most: asked {job.time_limit_seconds:g} s",
+            field="time",
+            asked=job.time_limit_seconds,
+            limit=longest,
+        )
+
+
+def check_lengths(state: State, jobs: Sequence[Job]) -> None:
+    """Queues have a longest length, each and together."""
+    snapshot = state.snapshot
+    arriving: dict[str, int] = defaultdict(int)
+    for job in jobs:
+        arriving[job.queue] += 1
+    waiting = snapshot.count(JobState.QUEUED)
+    most = state.policies.max_queue_length
+    if most is not None and waiting + len(jobs) > most:
+        raise OverLimit(
+            f"at most {most} jobs may wait: {waiting} do already", asked=len(jobs), held=waiting, limit=most
+        )
+    for name, count in arriving.items():
+        limit = snapshot.queues[name].max_length
+        queued = sum(len(line.jobs) for key, line in snapshot.lines.items() if key.queue == name)
+        if limit is not None and queued + count > limit:
+            raise OverLimit(
+                f"queue {name} is full: {queued} of {limit} jobs wait in it",
+                field="queue",
+                asked=count,
+                held=queued,
+                limit=limit,
+            )
+
+
+def check_quota(state: State, jobs: Sequence[Job]) -> None:
+    """All unfinished jobs of a kind count, so that two submissions can never exceed a quota together."""
+    asked: dict[tuple[str, JobKind], Amount] = {}
+    for job in jobs:
+        key = (job.user, job.kind)
+        asked[key] = asked.get(key, NOTHING) + asked_by(job.request)
+    for (user, kind), amount in asked.items():
+        quota = state.snapshot.quotas.get((user, kind))
+        if quota is None:
+            continue
+        held = state.snapshot.active.of_kind(user, kind)
+        for name, wants, has, limit, unit in (
+            ("gpus", amount.gpu_milli, held.gpu_milli, quota.gpu_milli, WHOLE),
+            ("cpus", amount.cpu_milli, held.cpu_milli, quota.cpu_milli, WHOLE),
+            ("memory_bytes", amount.memory_bytes, held.memory_bytes, quota.memory_bytes, 1),
+        ):
+            if limit is not None and wants > 0 and has + wants > limit:
+                raise InsufficientQuota(
+                    f"insufficient quota for {kind} {name}: asked {wants / unit:g}, held {has / unit:g}, "
+                    f"limit {limit / unit:g}",
+                    field="gpus" if name == "gpus" else name.removesuffix("_bytes"),
+                    resource=name,
+                    asked=wants / unit,
+                    held=has / unit,
+                    limit=limit / unit,
+                )
+
+
+def check_fleet(state: State, jobs: Sequence[Job]) -> None:
+    """Refuse what no node, or set of nodes, could hold even when all of them are healthy and empty."""
+    if not state.snapshot.nodes:
+        return  # nothing was observed yet: the job waits, and says why
+    whole: Fleet | None = None
+    for request in {(job.request, job.queue): job for job in jobs}.values():
+        pool = state.snapshot.queues[request.queue].pool
+        if could_ever_fit(state.snapshot.fleet, request, pool):
+            continue
+        whole = whole or Fleet(_at_its_best(node) for node in state.snapshot.nodes.values())
+        if not could_ever_fit(whole, request, pool):
+            raise _never_fits(state, request, pool)
+
+
+def _at_its_best(node: Node) -> Node:
+    gpus = tuple(replace(gpu, health=GpuHealth.HEALTHY) for gpu in node.gpus)
+    return replace(node, state=NodeState.READY, gpus=gpus)
+
+
+def _never_fits(state: State, job: Job, pool: str) -> Invalid:
+    request = job.request
+    counts: dict[str, list[int]] = defaultdict(list)
+    for node in state.snapshot.nodes.values():
+        for model in {gpu.model for gpu in node.gpus if gpu.pool == pool}:
+            counts[model].append(sum(gpu.model == model and gpu.pool == pool for gpu in node.gpus))
+    models = sorted(counts)
+    if request.models and not set(request.models) & set(models):
+        there = ", ".join(models) or "none"
+        asked = " or ".join(request.models)
+        return Invalid(
+            f"there is no GPU of model {asked} in pool {pool}; there are: {there}", field="model", known=models
+        )
+    wanted = [count for model in (request.models or models) for count in counts.get(model, [])]
+    detail = (
+        f"no set of nodes in pool {pool} can ever hold this: asked {gpus_text(request.total_gpu_milli // request.nodes)} "
+        f"GPUs, {request.cpu_milli / WHOLE:g} CPUs and {request.memory_bytes} bytes on each of {request.nodes} nodes; "
+        f"there are {len(wanted)} nodes with matching GPUs, the largest with {max(wanted, default=0)}"
+    )
+    field = "nodes" if request.is_gang else "gpus"
+    return Invalid(detail, field=field, asked=request.total_gpu_milli / WHOLE, largest_node=max(wanted, default=0))
+
+
+def _longest(state: State, queue: Queue | None) -> float | None:
+    limits = [limit for limit in (queue.max_seconds if queue else None, state.policies.limits.max_seconds) if limit]
+    return min(limits, default=None)
+
+
+def _size(queue: Queue, words: str, asked_milli: int, limit: int) -> Invalid:
+    return Invalid(
+        f"queue {queue.name} takes jobs of {words} GPUs: asked {gpus_text(asked_milli)}",
+        field="gpus",
+        asked=asked_milli / WHOLE,
+        limit=limit,
+    )

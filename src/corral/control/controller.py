@@ -1,0 +1,336 @@
+"""The one place where the live system changes: a thread that owns the state, takes requests and events in turns, and acts.
+
+A turn is: take everything that has arrived, run it in one transaction, plan, write, commit; then answer, tell the engines and announce
+what changed. Many requests that arrive together share one commit. If a turn fails, nothing of it happened: the state is loaded from the
+store again and each request gets a turn of its own, so that one bad request harms no other.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from corral.control.cycle import run_cycle
+from corral.control.errors import Refusal
+from corral.control.journal import JournalWriter
+from corral.control.orders import launch_order
+from corral.control.outbox import ForgetEffect, LaunchEffect, Outbox, StopEffect
+from corral.control.policies import Policies
+from corral.control.ports import AttemptPhase, AttemptStatus, Clock, Engine, EngineUnavailable, Store, StoreSuperseded
+from corral.control.reconcile import reconcile, report
+from corral.control.records import EventRecord, JobSpec
+from corral.control.state import State, load_state
+from corral.control.work import Work
+from corral.core.lifecycle import Launch
+from corral.core.model import EndReason, Job, job_of_attempt
+
+log = logging.getLogger("corral.control")
+
+Params = ParamSpec("Params")
+Answer = TypeVar("Answer")
+
+#: Requests that share one transaction at most; more would make the first ones wait.
+TURN_SIZE = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterHealth:
+    healthy: bool
+    detail: str
+    at: float
+
+
+@dataclass(slots=True)
+class _Request:
+    run: Callable[[Work], Any]
+    answer: Future[Any] = field(default_factory=Future)
+    result: Any = None
+    refusal: Refusal | None = None
+
+
+class Controller:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        engines: Mapping[str, Engine],
+        clock: Clock,
+        policies: Policies,
+        job_env: Callable[[Job, JobSpec], Mapping[str, str]] = lambda job, spec: {},
+        announce: Callable[[Sequence[EventRecord]], None] = lambda events: None,
+        observe_seconds: float = 5.0,
+        tidy_seconds: float = 30.0,
+    ) -> None:
+        """`announce` is called from the controller's thread with events that were just committed; it must be quick.
+
+        `tidy_seconds` is the safety net: a cycle runs that often even if nothing seems to have happened.
+        """
+        self.engines = dict(engines)
+        self.health: dict[str, ClusterHealth] = {}
+        self.cycle_seconds: Callable[[float], None] = lambda seconds: None
+        self._store = store
+        self._clock = clock
+        self._policies = policies
+        self._job_env = job_env
+        self._announce = announce
+        self._observe_seconds = observe_seconds
+        self._tidy_seconds = tidy_seconds
+        self._state = State(policies)
+        self._journal = JournalWriter()
+        self._last_cycle_at = 0.0
+        self._arrived = threading.Condition()
+        self._requests: deque[_Request] = deque()
+        self._reads: deque[tuple[Callable[[State], Any], Future[Any]]] = deque()
+        self._stopping = threading.Event()
+        self._observe_now = threading.Event()
+        self._outboxes = {name: Outbox(name, engine, self._launch_refused) for name, engine in self.engines.items()}
+        self._threads = [
+            threading.Thread(target=self._serve, name="controller", daemon=True),
+            *(
+                threading.Thread(target=self._watch, args=(name,), name=f"watch-{name}", daemon=True)
+                for name in self.engines
+            ),
+        ]
+        self.failure: BaseException | None = None
+
+    # ---------------------------------------------------------------- outside
+
+    def start(self) -> None:
+        """Load the state, bring it together with what the engines see, and begin."""
+        self._store.take_over()
+        with self._store.read() as tx:
+            self._state = load_state(tx, self._policies)
+        for name, engine in self.engines.items():
+            engine.subscribe(self._heard)
+            self._observe(name)
+        self._turn(list(self._requests))
+        self._requests.clear()
+        for outbox in self._outboxes.values():
+            outbox.start()
+        for thread in self._threads:
+            thread.start()
+
+    def execute(
+        self, use_case: Callable[Concatenate[Work, Params], Answer], *args: Params.args, **kwargs: Params.kwargs
+    ) -> Future[Answer]:
+        """Run a use case in the next transaction. The future has its answer once that is committed, or its refusal."""
+        request = _Request(run=lambda work: use_case(work, *args, **kwargs))
+        with self._arrived:
+            if self._stopping.is_set() or self.failure is not None:
+                request.answer.set_exception(RuntimeError("the server is stopping"))
+                return request.answer
+            self._requests.append(request)
+            self._arrived.notify()
+        return request.answer
+
+    def inspect(
+        self, read: Callable[Concatenate[State, Params], Answer], *args: Params.args, **kwargs: Params.kwargs
+    ) -> Future[Answer]:
+        """Run a function that only reads the state, between two turns."""
+        answer: Future[Answer] = Future()
+        with self._arrived:
+            if self._stopping.is_set() or self.failure is not None:
+                answer.set_exception(RuntimeError("the server is stopping"))
+                return answer
+            self._reads.append((lambda state: read(state, *args, **kwargs), answer))
+            self._arrived.notify()
+        return answer
+
+    def observe_soon(self) -> None:
+        """Look at the engines now rather than at the next regular time."""
+        self._observe_now.set()
+
+    @property
+    def is_alive(self) -> bool:
+        return self.failure is None and not self._stopping.is_set() and self._threads[0].is_alive()
+
+    def stop(self) -> None:
+        """End all threads. Attempts go on running; what was not carried out is found again at the next start."""
+        self._stopping.set()
+        self._observe_now.set()
+        with self._arrived:
+            self._arrived.notify()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(timeout=30.0)
+        for outbox in self._outboxes.values():
+            outbox.close()
+        for request in self._requests:
+            request.answer.set_exception(RuntimeError("the server is stopping"))
+
+    # ---------------------------------------------------------------- the controller's thread
+
+    def _serve(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                requests, reads = self._take()
+                for read, answer in reads:
+                    self._read(read, answer)
+                if requests or self._cycle_is_due():
+                    self._turn(requests)
+        except BaseException as failure:
+            self.failure = failure
+            log.critical("the controller has failed: %s", failure, exc_info=not isinstance(failure, StoreSuperseded))
+            raise
+
+    def _take(self) -> tuple[list[_Request], list[tuple[Callable[[State], Any], Future[Any]]]]:
+        with self._arrived:
+            if not self._requests and not self._reads and not self._cycle_is_due() and not self._stopping.is_set():
+                self._arrived.wait(timeout=self._rest_seconds())
+            requests = [self._requests.popleft() for _ in range(min(TURN_SIZE, len(self._requests)))]
+            reads = list(self._reads)
+            self._reads.clear()
+        return requests, reads
+
+    def _cycle_is_due(self) -> bool:
+        now, wake_at = self._clock.now(), self._state.plan.wake_at
+        return (
+            self._state.needs_cycle
+            or (wake_at is not None and now >= wake_at)
+            or now >= self._last_cycle_at + self._tidy_seconds
+        )
+
+    def _rest_seconds(self) -> float:
+        now, wake_at = self._clock.now(), self._state.plan.wake_at
+        until = min(self._last_cycle_at + self._tidy_seconds, wake_at or float("inf"))
+        return max(0.001, until - now)
+
+    def _turn(self, requests: list[_Request]) -> None:
+        try:
+            work, events = self._run(requests)
+        except StoreSuperseded:
+            for request in requests:
+                request.answer.set_exception(RuntimeError("another server has taken over the store"))
+            raise
+        except Exception as error:
+            with self._store.read() as tx:
+                self._state = load_state(tx, self._policies)
+            if len(requests) > 1:
+                log.warning("a turn of %d requests failed, running each alone: %s", len(requests), error)
+                for request in requests:
+                    self._turn([_Request(run=request.run, answer=request.answer)])
+                return
+            for request in requests:
+                if not request.answer.done():
+                    request.answer.set_exception(error)
+            if not requests:
+                log.exception("a cycle failed")
+                self._state.needs_cycle = False
+            return
+        self._after_commit(work, events, requests)
+
+    def _run(self, requests: list[_Request]) -> tuple[Work, list[EventRecord]]:
+        now = self._clock.now()
+        with self._store.write() as tx:
+            work = Work(tx, self._state, now)
+            for request in requests:
+                self._attend(work, request)
+            if self._cycle_is_due():
+                run_cycle(work, self._journal)
+                self._last_cycle_at = now
+                self.cycle_seconds(self._clock.now() - now)
+            events = work.flush()
+        return work, events
+
+    def _attend(self, work: Work, request: _Request) -> None:
+        steps = work.steps
+        try:
+            request.result = request.run(work)
+        except Refusal as refusal:
+            if work.steps != steps:
+                raise RuntimeError(f"refused half way: {refusal}") from refusal
+            request.refusal = refusal
+
+    def _after_commit(self, work: Work, events: list[EventRecord], requests: list[_Request]) -> None:
+        self._send(work)
+        for request in requests:
+            if request.refusal is not None:
+                request.answer.set_exception(request.refusal)
+            else:
+                request.answer.set_result(request.result)
+        if events:
+            self._announce(events)
+
+    def _send(self, work: Work) -> None:
+        """Hand what was decided to the engines."""
+        for instruction in work.instructions:
+            job = self._state.snapshot.jobs.get(job_of_attempt(instruction.attempt_id)[0])
+            outbox = self._outbox_of(job)
+            if isinstance(instruction, Launch):
+                if job is not None and job.allocation is not None and job.attempt_id == instruction.attempt_id:
+                    spec = self._state.specs.get(job.id) or self._read_spec(job.id)
+                    env = self._job_env(job, spec)
+                    outbox.put(LaunchEffect(order=launch_order(job, spec, self._state.snapshot.nodes, env)))
+            else:
+                outbox.put(StopEffect(attempt_id=instruction.attempt_id, grace_seconds=instruction.grace_seconds))
+        if work.recorded_ends:
+            for outbox in self._outboxes.values():
+                outbox.put(ForgetEffect(attempt_ids=tuple(work.recorded_ends)))
+        if work.deleted_attempts:
+            for outbox in self._outboxes.values():
+                outbox.put(ForgetEffect(attempt_ids=tuple(work.deleted_attempts), delete_logs=True))
+
+    def _read_spec(self, job_id: str) -> JobSpec:
+        with self._store.read() as tx:
+            record = tx.jobs.get(job_id)
+        assert record is not None, job_id
+        self._state.keep_spec(job_id, record.spec)
+        return record.spec
+
+    def _outbox_of(self, job: Job | None) -> Outbox:
+        if job is not None and job.allocation is not None:
+            node = self._state.snapshot.nodes.get(job.allocation.grants[0].node)
+            if node is not None and node.cluster in self._outboxes:
+                return self._outboxes[node.cluster]
+        return next(iter(self._outboxes.values()))
+
+    def _read(self, read: Callable[[State], Any], answer: Future[Any]) -> None:
+        try:
+            answer.set_result(read(self._state))
+        except Exception as error:  # noqa: BLE001 - it belongs to whoever asked
+            answer.set_exception(error)
+
+    # ---------------------------------------------------------------- engines
+
+    def _heard(self, status: AttemptStatus) -> None:
+        self.execute(report, status).add_done_callback(_log_failure)
+
+    def _launch_refused(self, attempt_id: str, message: str) -> None:
+        self._heard(
+            AttemptStatus(
+                attempt_id=attempt_id,
+                phase=AttemptPhase.ENDED,
+                at=self._clock.now(),
+                reason=EndReason.LAUNCH_ERROR,
+                message=message,
+            )
+        )
+
+    def _watch(self, name: str) -> None:
+        while not self._stopping.is_set():
+            self._observe_now.wait(timeout=self._observe_seconds)
+            self._observe_now.clear()
+            if not self._stopping.is_set():
+                self._observe(name)
+
+    def _observe(self, name: str) -> None:
+        observed_at = self._clock.now()
+        try:
+            observation = self.engines[name].observe()
+        except EngineUnavailable as error:
+            self.health[name] = ClusterHealth(healthy=False, detail=str(error), at=observed_at)
+            log.warning("cluster %s cannot be observed: %s", name, error)
+            return
+        self.health[name] = ClusterHealth(healthy=True, detail="", at=observed_at)
+        self.execute(reconcile, name, observation, observed_at).add_done_callback(_log_failure)
+
+
+def _log_failure(answer: Future[Any]) -> None:
+    error = answer.exception()
+    if error is not None and not isinstance(error, RuntimeError):
+        log.error("an engine's report could not be taken: %s", error, exc_info=error)

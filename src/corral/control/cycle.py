@@ -1,0 +1,36 @@
+"""One cycle of the live system: decide from the picture, then write what was decided. Acting on it comes after the commit."""
+
+from __future__ import annotations
+
+from corral.control.journal import JournalWriter
+from corral.control.work import SYSTEM, Work
+from corral.core.changes import PutLastNode
+from corral.core.lifecycle import Planned
+from corral.core.plan import Plan
+from corral.core.scheduler import schedule
+
+
+def run_cycle(work: Work, journal: JournalWriter) -> Plan:
+    """Plan, and let the plan happen to the jobs. Costs next to nothing when nothing can start."""
+    state = work.state
+    plan = schedule(state.snapshot, work.now)
+    if plan.starts:
+        work.tx.cycles.append(journal.entry(state, plan))
+    for start in plan.starts:
+        job = work.advance(state.snapshot.jobs[start.job_id], Planned(at=work.now, allocation=start.allocation))
+        work.record(
+            SYSTEM,
+            "job.planned",
+            job.id,
+            owner=job.user,
+            detail={
+                "attempt": job.attempt,
+                "model": start.allocation.model,
+                "nodes": {grant.node: list(grant.gpus) for grant in start.allocation.grants},
+            },
+        )
+    if plan.starts:
+        work.change(PutLastNode(id=plan.starts[-1].allocation.grants[-1].node))
+    state.plan = plan
+    state.needs_cycle = False
+    return plan

@@ -1,0 +1,86 @@
+"""Refusals: what a use case answers when it will not do what was asked. The server turns each into a problem response.
+
+A refusal names the field or the thing it is about and carries the numbers that explain it, and leaves nothing changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+
+class Refusal(Exception):
+    """The request is refused."""
+
+    #: names the kind of problem for programs
+    slug: ClassVar[str] = "refused"
+    #: HTTP's word for it
+    status: ClassVar[int] = 400
+
+    def __init__(
+        self, detail: str, *, field: str | None = None, **numbers: float | int | str | list[str] | None
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.field = field
+        self.numbers: Mapping[str, float | int | str | list[str] | None] = numbers
+
+    @property
+    def title(self) -> str:
+        return (type(self).__doc__ or "").strip().rstrip(".")
+
+
+class Invalid(Refusal):
+    """A value is not allowed."""
+
+    slug = "invalid"
+    status = 422
+
+
+class NotFound(Refusal):
+    """There is no such thing."""
+
+    slug = "not-found"
+    status = 404
+
+
+class Forbidden(Refusal):
+    """Your role does not allow this."""
+
+    slug = "forbidden"
+    status = 403
+
+
+class Taken(Refusal):
+    """The name is taken."""
+
+    slug = "name-taken"
+    status = 409
+
+
+class WrongState(Refusal):
+    """The state of the thing does not allow this."""
+
+    slug = "wrong-state"
+    status = 409
+
+
+class InUse(Refusal):
+    """It is in use."""
+
+    slug = "in-use"
+    status = 409
+
+
+class InsufficientQuota(Refusal):
+    """Insufficient quota."""
+
+    slug = "insufficient-quota"
+    status = 409
+
+
+class OverLimit(Refusal):
+    """A limit would be exceeded."""
+
+    slug = "over-limit"
+    status = 409

@@ -1,0 +1,200 @@
+"""What people do with jobs: submit, start, stop, pin, move, delete.
+
+Each use case checks everything before it changes anything, so that a refusal leaves nothing half done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from corral.control.admission import admit, bounded, check_name
+from corral.control.errors import Forbidden, Invalid, NotFound, Taken, WrongState
+from corral.control.records import JobRecord, JobSpec
+from corral.control.work import Caller, Work
+from corral.core.lifecycle import StartRequested, StopRequested
+from corral.core.lines import line_of
+from corral.core.model import EndReason, Job, JobKind, JobState, Request
+
+MAX_BATCH = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobDraft:
+    """A job as somebody asks for it; None where the installation decides."""
+
+    spec: JobSpec
+    request: Request = field(default_factory=Request)
+    name: str | None = None
+    kind: JobKind | None = None
+    queue: str | None = None
+    priority: int | None = None
+    time_limit_seconds: float | None = None
+    grace_seconds: float | None = None
+    max_retries: int | None = None
+    #: stay created until it is started explicitly
+    hold: bool = False
+
+
+def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRecord]:
+    """Create jobs, all of them or none, and put them in their queues."""
+    if len(drafts) > MAX_BATCH:
+        raise Invalid(f"at most {MAX_BATCH} jobs in one request", field="jobs", asked=len(drafts), limit=MAX_BATCH)
+    jobs = [bounded(work.state, make_job(work, caller, draft)) for draft in drafts]
+    _check_names(work, caller, [job.name for job in jobs if job.name])
+    admit(work.state, [job for job, draft in zip(jobs, drafts, strict=True) if not draft.hold])
+    records = []
+    for job_id, job, draft in zip(work.tx.jobs.next_ids(len(jobs)), jobs, drafts, strict=True):
+        named = replace(job, id=job_id, name=job.name or _free_name(work, caller.name, job_id))
+        work.add_job(JobRecord(job=named, spec=draft.spec))
+        if not draft.hold:
+            named = work.advance(named, StartRequested(at=work.now))
+        work.record(caller, "job.submitted", named.id, owner=named.user, detail={"name": named.name})
+        records.append(JobRecord(job=named, spec=draft.spec))
+    return records
+
+
+def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
+    """The job that a draft describes, without an id; refused if one of its values can never be right."""
+    if not draft.spec.command or not draft.spec.command[0]:
+        raise Invalid("a command is needed", field="command")
+    if draft.name is not None:
+        check_name(draft.name)
+    policies = work.state.policies
+    kind = draft.kind or (JobKind.DISTRIBUTED if draft.request.is_gang else JobKind.TRAINING)
+    if draft.request.is_gang and kind is not JobKind.DISTRIBUTED:
+        raise Invalid(
+            f"a {kind} job runs on one node; ask for kind distributed", field="nodes", asked=draft.request.nodes
+        )
+    return Job(
+        id="j-0",
+        name=draft.name or "",
+        user=caller.name,
+        kind=kind,
+        queue=draft.queue or "default",
+        request=draft.request,
+        priority=policies.default_priority if draft.priority is None else draft.priority,
+        created_at=work.now,
+        time_limit_seconds=draft.time_limit_seconds,
+        grace_seconds=policies.grace_seconds if draft.grace_seconds is None else draft.grace_seconds,
+        max_retries=policies.max_retries if draft.max_retries is None else draft.max_retries,
+    )
+
+
+def start(work: Work, caller: Caller, ref: str) -> Job:
+    """Queue a created or ended job, with the same settings."""
+    job = own_job(work, caller, ref)
+    if job.state.is_active:
+        raise WrongState(f"job {job.id} is {job.state} already", state=job.state)
+    admit(work.state, [job])
+    started = work.advance(job, StartRequested(at=work.now))
+    work.record(caller, "job.started", job.id, owner=job.user)
+    return started
+
+
+def stop(work: Work, caller: Caller, ref: str) -> Job:
+    """End a job: at once while it waits, with a warning and a grace time while it runs. A second stop changes nothing."""
+    job = own_job(work, caller, ref)
+    if job.state.is_ended:
+        raise WrongState(f"job {job.id} has ended already: {job.state}", state=job.state)
+    by_owner = caller.name == job.user
+    reason = EndReason.STOPPED_BY_USER if by_owner else EndReason.STOPPED_BY_OPERATOR
+    if job.state is JobState.STOPPING and job.stopping_for is not EndReason.PREEMPTED:
+        return job
+    stopped = work.advance(job, StopRequested(at=work.now, reason=reason))
+    work.record(caller, "job.stop-requested", job.id, owner=job.user)
+    if stopped.state is JobState.STOPPED:
+        work.record(caller, "job.stopped", job.id, owner=job.user, detail={"reason": reason})
+    return stopped
+
+
+def pin(work: Work, caller: Caller, ref: str) -> Job:
+    """Put a waiting job in front of all others of its line; the later pin goes first."""
+    return _set_pin(work, caller, ref, pinned_at=work.now, action="job.pinned")
+
+
+def unpin(work: Work, caller: Caller, ref: str) -> Job:
+    return _set_pin(work, caller, ref, pinned_at=None, action="job.unpinned")
+
+
+def move(work: Work, caller: Caller, ref: str, *, before: str | None = None, after: str | None = None) -> Job:
+    """Change the order among one's own waiting jobs of one line."""
+    if (before is None) == (after is None):
+        raise Invalid("say either before or after which job", field="before")
+    job = _waiting(own_job(work, caller, ref))
+    target = _waiting(own_job(work, caller, before or after or ""))
+    if job.id == target.id:
+        raise Invalid(f"{job.id} cannot be moved next to itself", field="before" if before else "after")
+    if job.user != target.user:
+        raise Invalid(f"{job.id} and {target.id} belong to different users; only one's own order can be changed")
+    if line_of(job) != line_of(target):
+        raise Invalid(f"{job.id} and {target.id} wait in different lines", field="before" if before else "after")
+    sequence = [item for item in work.state.snapshot.lines[line_of(job)].own_sequence(job.user) if item.id != job.id]
+    place = next((n for n, item in enumerate(sequence) if item.id == target.id), None)
+    if place is None or job.pinned_at is not None:
+        raise WrongState("a pinned job has its place from an operator", state="pinned")
+    sequence.insert(place + (after is not None), job)
+    # Moved jobs get negative places, so that jobs submitted later, with place 0, stay behind them.
+    for order, item in enumerate(sequence, start=-len(sequence)):
+        if item.user_order != order:
+            moved = work.edit(item, replace(item, user_order=order))
+            job = moved if item.id == job.id else job
+    work.record(caller, "job.moved", job.id, owner=job.user, detail={"before": before, "after": after})
+    return job
+
+
+def delete(work: Work, caller: Caller, ref: str) -> Job:
+    """Remove an ended or never started job, with its attempts and logs."""
+    job = own_job(work, caller, ref)
+    if job.state.is_active:
+        raise WrongState(f"job {job.id} is {job.state}: stop it first", state=job.state)
+    work.forget_job(job)
+    work.record(caller, "job.deleted", job.id, owner=job.user, detail={"name": job.name})
+    return job
+
+
+def own_job(work: Work, caller: Caller, ref: str) -> Job:
+    """The job behind an id or a name of the caller's, if the caller may touch it."""
+    job = work.job(ref) if ref.startswith("j-") else None
+    if job is None:
+        found = work.tx.jobs.find(caller.name, ref)
+        # The picture may be ahead of what was read.
+        job = work.job(found[0].job.id) if found else None
+    if job is None or (job.user != caller.name and not caller.is_operator):
+        # Whether another's job exists is nobody's business.
+        raise NotFound(f"there is no job {ref!r}", field="job")
+    return job
+
+
+def _waiting(job: Job) -> Job:
+    if job.state is not JobState.QUEUED:
+        raise WrongState(f"job {job.id} is {job.state}, not queued", state=job.state)
+    return job
+
+
+def _set_pin(work: Work, caller: Caller, ref: str, *, pinned_at: float | None, action: str) -> Job:
+    if not caller.is_operator:
+        raise Forbidden("only operators pin jobs")
+    job = _waiting(own_job(work, caller, ref))
+    pinned = work.edit(job, replace(job, pinned_at=pinned_at))
+    work.record(caller, action, job.id, owner=job.user)
+    return pinned
+
+
+def _check_names(work: Work, caller: Caller, names: Sequence[str]) -> None:
+    taken = work.tx.jobs.names_taken(caller.name, names) if names else set()
+    seen: set[str] = set()
+    for name in names:
+        if name in taken or name in seen or work.is_new_name(caller.name, name):
+            raise Taken(
+                f"you have a job named {name!r} already: choose another name or remove it", field="name", name=name
+            )
+        seen.add(name)
+
+
+def _free_name(work: Work, user: str, job_id: str) -> str:
+    """A name for a job that came without one. Somebody may have chosen just this name before."""
+    name = f"job-{job_id.removeprefix('j-')}"
+    while work.is_new_name(user, name) or work.tx.jobs.names_taken(user, [name]):
+        name += "x"
+    return name

@@ -1,0 +1,39 @@
+"""From a planned attempt to the order that an engine gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from corral.control.ports import Instance, LaunchOrder
+from corral.control.records import JobSpec
+from corral.core.model import Job, Node
+
+
+def launch_order(job: Job, spec: JobSpec, nodes: Mapping[str, Node], env: Mapping[str, str]) -> LaunchOrder:
+    """`env` comes from the platform and cannot be overridden by the job."""
+    assert job.allocation is not None
+    instances = []
+    for rank, grant in enumerate(job.allocation.grants):
+        node = nodes.get(grant.node)
+        index_of = {gpu.id: gpu.index for gpu in node.gpus} if node else {}
+        instances.append(
+            Instance(
+                rank=rank,
+                node=grant.node,
+                gpu_ids=grant.gpus,
+                gpu_indexes=tuple(index_of[gpu] for gpu in grant.gpus if gpu in index_of),
+            )
+        )
+    return LaunchOrder(
+        attempt_id=job.attempt_id,
+        job_id=job.id,
+        user=job.user,
+        command=spec.command,
+        instances=tuple(instances),
+        env={**spec.env, **env},
+        workdir=spec.workdir,
+        time_limit_seconds=job.time_limit_seconds,
+        grace_seconds=job.grace_seconds,
+        memory_bytes=job.request.memory_bytes,
+        cpu_milli=job.request.cpu_milli,
+    )

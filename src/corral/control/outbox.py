@@ -1,0 +1,92 @@
+"""Effects on an engine: carried out after the commit that decided them, in order, until the engine took them.
+
+Nothing here is stored: after a crash, reconciling finds again what was not done.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from corral.control.ports import Engine, EngineUnavailable, LaunchOrder, LaunchRefused
+
+log = logging.getLogger("corral.control")
+
+RETRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaunchEffect:
+    order: LaunchOrder
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StopEffect:
+    attempt_id: str
+    grace_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForgetEffect:
+    attempt_ids: tuple[str, ...]
+    delete_logs: bool = False
+
+
+Effect = LaunchEffect | StopEffect | ForgetEffect
+
+
+class Outbox:
+    """One engine's effects, on a thread of their own, so that a slow engine slows nobody else."""
+
+    def __init__(self, name: str, engine: Engine, refused: Callable[[str, str], None]) -> None:
+        """`refused` is told the attempt and the reason when the engine will never launch it."""
+        self._engine = engine
+        self._refused = refused
+        self._effects: queue.SimpleQueue[Effect | None] = queue.SimpleQueue()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"outbox-{name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def put(self, effect: Effect) -> None:
+        self._effects.put(effect)
+
+    def close(self) -> None:
+        """Return once what is under way is done. What is still waiting is found again by reconciling."""
+        self._stopped.set()
+        self._effects.put(None)
+        if self._thread.is_alive():
+            self._thread.join(timeout=10.0)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            effect = self._effects.get()
+            while effect is not None and not self._carry_out(effect):
+                if self._stopped.wait(RETRY_SECONDS):
+                    return
+
+    def _carry_out(self, effect: Effect) -> bool:
+        """Whether it is done with; False means: again later."""
+        try:
+            match effect:
+                case LaunchEffect(order=order):
+                    self._engine.launch(order)
+                case StopEffect(attempt_id=attempt_id, grace_seconds=grace_seconds):
+                    self._engine.stop(attempt_id, grace_seconds)
+                case ForgetEffect(attempt_ids=attempt_ids, delete_logs=delete_logs):
+                    self._engine.forget(attempt_ids, delete_logs=delete_logs)
+        except LaunchRefused as refusal:
+            assert isinstance(effect, LaunchEffect)
+            self._refused(effect.order.attempt_id, str(refusal))
+        except EngineUnavailable as error:
+            log.warning("engine is unavailable, trying again: %s", error)
+            return False
+        except Exception as error:  # noqa: BLE001 - a bug in an engine must not end the thread that serves all jobs
+            log.exception("engine failed")
+            if isinstance(effect, LaunchEffect):
+                self._refused(effect.order.attempt_id, f"{type(error).__name__}: {error}")
+        return True

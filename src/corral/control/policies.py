@@ -1,0 +1,39 @@
+"""The installation's settings as use cases need them, free of how they are written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from corral.core.model import DEFAULT_PRIORITY, Limits
+from corral.core.snapshot import DEFAULT_TIME_CONSTANT
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskPolicy:
+    """The workflow of allocate, start-program and release: whoever allocates without a number gets what is free, within limits."""
+
+    #: put in front of a task's name to make its job's name
+    prefix: str = "task_"
+    #: GPUs that one user's automatic, and explicitly sized, allocations may hold; None means no limit
+    max_auto_gpus: int | None = 2
+    max_manual_gpus: int | None = 6
+    #: the program that is started when none is given; `{gpu_list}` and `{gpu_count}` are filled in
+    command: tuple[str, ...] = ("python", "train.py")
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policies:
+    limits: Limits = Limits()
+    score_time_constant: float = DEFAULT_TIME_CONSTANT
+    default_priority: int = DEFAULT_PRIORITY
+    #: jobs that may wait in all queues together
+    max_queue_length: int | None = 1000
+    max_retries: int = 3
+    grace_seconds: float = 30.0
+    #: the queue `default` follows these on the first start
+    ordering: str = "fair-share"
+    blocking: str = "backfill"
+    placement: str = "pack"
+    tasks: TaskPolicy = TaskPolicy()

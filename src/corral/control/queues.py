@@ -1,0 +1,95 @@
+"""What operators do with queues."""
+
+from __future__ import annotations
+
+from corral.control.admission import check_name
+from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.work import Caller, Work
+from corral.core.changes import DropQueue, PutQueue
+from corral.core.model import DEFAULT_QUEUE, Queue
+from corral.core.ordering import POLICIES as ORDERINGS
+from corral.core.placement import POLICIES as PLACEMENTS
+
+
+def create(work: Work, caller: Caller, queue: Queue) -> Queue:
+    _check(work, caller, queue)
+    if queue.name in work.state.snapshot.queues:
+        raise Taken(f"there is a queue {queue.name!r} already", field="name", name=queue.name)
+    return _save(work, caller, queue, "queue.created")
+
+
+def edit(work: Work, caller: Caller, queue: Queue) -> Queue:
+    """Replace a queue's settings. What waits in it is ordered by the new ones from now on."""
+    existing(work, queue.name)
+    _check(work, caller, queue)
+    return _save(work, caller, queue, "queue.edited")
+
+
+def delete(work: Work, caller: Caller, name: str) -> None:
+    _only_operators(caller)
+    existing(work, name)
+    if name == DEFAULT_QUEUE:
+        raise InUse("the default queue cannot be deleted", field="name")
+    users = sorted(job.id for job in work.state.snapshot.jobs.values() if job.queue == name)
+    if users:
+        raise InUse(f"queue {name} has {len(users)} jobs: {', '.join(users[:5])} …", field="name", jobs=users[:20])
+    work.tx.fleet.delete_queue(name)
+    work.change(DropQueue(name=name))
+    work.record(caller, "queue.deleted", name)
+
+
+def existing(work: Work, name: str) -> Queue:
+    queue = work.state.snapshot.queues.get(name)
+    if queue is None:
+        raise NotFound(f"there is no queue {name!r}", field="queue")
+    return queue
+
+
+def _save(work: Work, caller: Caller, queue: Queue, action: str) -> Queue:
+    work.tx.fleet.save_queue(queue)
+    work.change(PutQueue(queue=queue))
+    work.record(caller, action, queue.name)
+    return queue
+
+
+def _check(work: Work, caller: Caller, queue: Queue) -> None:
+    _only_operators(caller)
+    check_name(queue.name)
+    for field, value, known in (
+        ("policy", queue.policy, ORDERINGS),
+        ("placement", queue.placement, PLACEMENTS),
+    ):
+        if value not in known:
+            raise Invalid(
+                f"there is no {field} {value!r}; there are: {', '.join(known)}", field=field, known=list(known)
+            )
+    pools = {"default"} | {gpu.pool for node in work.state.snapshot.nodes.values() for gpu in node.gpus}
+    if queue.pool not in pools:
+        there = ", ".join(sorted(pools))
+        raise Invalid(f"there is no pool {queue.pool!r}; there are: {there}", field="pool", known=sorted(pools))
+    for field, number in (
+        ("guaranteed_gpus", queue.guaranteed_gpus),
+        ("max_gpus", queue.max_gpus),
+        ("max_length", queue.max_length),
+        ("max_seconds", queue.max_seconds),
+        ("min_job_gpus", queue.min_job_gpus),
+        ("max_job_gpus", queue.max_job_gpus),
+    ):
+        if number is not None and number < 0:
+            raise Invalid(f"{field} cannot be negative", field=field, asked=number)
+    if not queue.weight > 0:
+        raise Invalid("the weight must be above 0", field="weight", asked=queue.weight)
+    if queue.max_gpus is not None and queue.guaranteed_gpus > queue.max_gpus:
+        raise Invalid(
+            f"{queue.guaranteed_gpus} GPUs cannot be guaranteed where {queue.max_gpus} are allowed",
+            field="guaranteed_gpus",
+            asked=queue.guaranteed_gpus,
+            limit=queue.max_gpus,
+        )
+    if queue.min_job_gpus is not None and queue.max_job_gpus is not None and queue.min_job_gpus > queue.max_job_gpus:
+        raise Invalid("min_job_gpus is above max_job_gpus", field="min_job_gpus", asked=queue.min_job_gpus)
+
+
+def _only_operators(caller: Caller) -> None:
+    if not caller.is_operator:
+        raise Forbidden("only operators manage queues")

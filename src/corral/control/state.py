@@ -1,0 +1,72 @@
+"""What the control layer keeps in memory: the picture, the last plan, and what has changed since the last journal entry.
+
+The store is the truth; this is a copy of its live part, kept current by every committed piece of work and thrown away after a failed one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from corral.control.policies import Policies
+from corral.control.ports import Transaction
+from corral.control.records import JobSpec
+from corral.core.changes import Change, PutJob, PutLastNode, PutNode, PutQueue, PutQuota, PutRules, PutScore
+from corral.core.journal import Digest
+from corral.core.model import Job, JobState
+from corral.core.plan import Plan
+from corral.core.snapshot import ClusterSnapshot
+
+#: Specs of recent jobs that are kept at hand, so that a start needs no read.
+KEPT_SPECS = 5000
+
+
+class State:
+    def __init__(self, policies: Policies) -> None:
+        self.policies = policies
+        self.snapshot = ClusterSnapshot()
+        self.plan = Plan(at=0.0)
+        #: something happened that can change the plan
+        self.needs_cycle = True
+        self.digest = Digest()
+        #: changes that no journal entry has yet; None until a base is written
+        self.unjournaled: list[Change] | None = None
+        self.specs: OrderedDict[str, JobSpec] = OrderedDict()
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        changes = list(changes)
+        self.snapshot.apply(changes)
+        self.digest.add(changes)
+        if self.unjournaled is not None:
+            self.unjournaled.extend(changes)
+
+    def keep_spec(self, job_id: str, spec: JobSpec) -> None:
+        self.specs[job_id] = spec
+        if len(self.specs) > KEPT_SPECS:
+            self.specs.popitem(last=False)
+
+
+def load_state(tx: Transaction, policies: Policies) -> State:
+    """The state as the store has it."""
+    state = State(policies)
+    jobs = [job for job in tx.jobs.live() if job.state.is_active]
+    changes: list[Change] = [
+        PutRules(limits=policies.limits, score_time_constant=policies.score_time_constant),
+        *(PutNode(node=node) for node in tx.fleet.nodes()),
+        *(PutQueue(queue=queue) for queue in tx.fleet.queues()),
+        *(PutQuota(user=record.user, kind=record.kind, quota=record.quota) for record in tx.people.quotas()),
+        *(PutScore(user=user, model=model, score=score) for (user, model), score in tx.scores.all().items()),
+        *(PutJob(job=job) for job in jobs),
+        PutLastNode(id=_last_node(jobs)),
+    ]
+    state.apply(changes)
+    return state
+
+
+def _last_node(jobs: Iterable[Job]) -> str:
+    latest = max(
+        (job for job in jobs if job.state is not JobState.QUEUED and job.allocation),
+        key=lambda job: (job.allocated_at or 0.0, job.serial),
+        default=None,
+    )
+    return latest.allocation.grants[-1].node if latest and latest.allocation else ""

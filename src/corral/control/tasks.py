@@ -1,0 +1,142 @@
+"""Tasks: hold GPUs first, decide later what runs on them.
+
+`allocate` submits a job that holds its GPUs and waits for a program; `start_program` hands it one; `release` ends it. Without a number the
+allocation is automatic: as many GPUs as are free, within what automatic allocations of the user may hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corral.control import jobs
+from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, WrongState
+from corral.control.ports import Workspace
+from corral.control.records import JobRecord, JobSpec
+from corral.control.work import Caller, Work
+from corral.core.model import WHOLE, Job, JobKind, JobState, Request
+
+TASK_LABEL = "task"
+MODE_LABEL = "mode"
+PROGRAM_FILE = "program.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Allocated:
+    record: JobRecord
+    #: what the user should know, such as that fewer GPUs were given than could have been
+    warning: str | None = None
+
+
+def allocate(work: Work, caller: Caller, task: str, gpus: int | None, holder: tuple[str, ...]) -> Allocated:
+    """Hold GPUs under a task's name. `holder` is the command that waits for the program."""
+    policy = work.state.policies.tasks
+    mode = "manual" if gpus is not None else "auto"
+    held = _held(work, caller, mode)
+    limit = policy.max_manual_gpus if gpus is not None else policy.max_auto_gpus
+    count, warning = _count(work, gpus, held, limit)
+    name = policy.prefix + task
+    existing = work.tx.jobs.find(caller.name, name)
+    if existing and existing[0].job.state.is_ended:
+        # A released task's name is free for the next allocation of it.
+        jobs.delete(work, caller, existing[0].job.id)
+    draft = jobs.JobDraft(
+        name=name,
+        kind=JobKind.WORKBENCH,
+        request=Request(gpus=count),
+        spec=JobSpec(command=holder, labels={TASK_LABEL: task, MODE_LABEL: mode}),
+    )
+    (record,) = jobs.submit(work, caller, [draft])
+    return Allocated(record=record, warning=warning)
+
+
+def start_program(work: Work, caller: Caller, task: str, command: tuple[str, ...] | None, workspace: Workspace) -> Job:
+    """Hand a task's job the program to run: the given one, or the installation's template."""
+    job = task_job(work, caller, task)
+    if job.state not in (JobState.STARTING, JobState.RUNNING):
+        raise WrongState(f"task {task!r} is {job.state}: its GPUs are not held yet", state=job.state)
+    assert job.allocation is not None
+    policy = work.state.policies.tasks
+    nodes = work.state.snapshot.nodes
+    indexes = [
+        str(gpu.index) for grant in job.allocation.grants for gpu in nodes[grant.node].gpus if gpu.id in grant.gpus
+    ]
+    words = {"{gpu_list}": ",".join(indexes), "{gpu_count}": str(len(indexes))}
+    program = [_filled(part, words) for part in (command or policy.command)]
+    env = {key: _filled(value, words) for key, value in policy.env.items()}
+    if not workspace.put_once(job.id, PROGRAM_FILE, {"attempt": job.attempt, "command": program, "env": env}):
+        raise WrongState(f"task {task!r} has its program already; release it first", state=job.state)
+    work.record(caller, "task.program-started", job.id, owner=job.user, detail={"task": task, "command": program[0]})
+    return job
+
+
+def release(work: Work, caller: Caller, task: str) -> Job:
+    """Give the GPUs back."""
+    job = task_job(work, caller, task)
+    if job.state.is_ended:
+        raise WrongState(f"task {task!r} holds nothing: it is {job.state}", state=job.state)
+    return jobs.stop(work, caller, job.id)
+
+
+def task_job(work: Work, caller: Caller, task: str) -> Job:
+    found = work.tx.jobs.find(caller.name, work.state.policies.tasks.prefix + task)
+    job = work.job(found[0].job.id) if found else None
+    if job is None:
+        raise NotFound(f"there is no task {task!r}", field="task")
+    return job
+
+
+def _count(work: Work, gpus: int | None, held: int, limit: int | None) -> tuple[int, str | None]:
+    """How many GPUs the task gets, and a warning if that is fewer than the user may think."""
+    if gpus is not None:
+        if gpus < 1:
+            raise Invalid("ask for at least 1 GPU", field="gpus", asked=gpus)
+        if limit is not None and held + gpus > limit:
+            raise OverLimit(
+                f"explicit allocations may hold {limit} GPUs: asked {gpus}, held {held}",
+                field="gpus",
+                asked=gpus,
+                held=held,
+                limit=limit,
+            )
+        return gpus, None
+    left = None if limit is None else limit - held
+    if left is not None and left < 1:
+        raise InsufficientQuota(
+            f"automatic allocations may hold {limit} GPUs, and {held} are held: name a number with --gpus",
+            field="gpus",
+            asked=1,
+            held=held,
+            limit=limit,
+        )
+    largest = max(
+        (
+            len(slot.whole_gpus(domain))
+            for slot in work.state.snapshot.fleet.slots
+            for domain in slot.domains
+            if domain[1]
+        ),
+        default=0,
+    )
+    count = max(1, largest if left is None else min(left, largest))
+    warning = None
+    if largest == 0:
+        warning = "no GPU is free now: the task waits for one"
+    elif left is not None and count < left:
+        warning = f"{count} of {left} possible GPUs are free on one node"
+    return count, warning
+
+
+def _held(work: Work, caller: Caller, mode: str) -> int:
+    """GPUs that the user's unfinished tasks of this mode hold or ask for."""
+    prefix = work.state.policies.tasks.prefix
+    return sum(
+        job.request.total_gpu_milli // WHOLE
+        for job in work.state.snapshot.jobs.values()
+        if job.user == caller.name and job.name.startswith(prefix) and work.spec(job.id).labels.get(MODE_LABEL) == mode
+    )
+
+
+def _filled(text: str, words: dict[str, str]) -> str:
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return text

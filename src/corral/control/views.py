@@ -1,0 +1,251 @@
+"""What people look at: answers made from the state alone, without a read from the store."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from corral.control.admission import admit, bounded
+from corral.control.errors import Refusal
+from corral.control.state import State
+from corral.core.accounting import score_at
+from corral.core.changes import DropJob, PutJob
+from corral.core.explain import Explanation, explain, line_order
+from corral.core.lifecycle import StartRequested, advance
+from corral.core.lines import LineKey
+from corral.core.model import WHOLE, Gpu, Job, JobKind, JobState, Node, Queue
+from corral.core.plan import Plan, Start
+from corral.core.scheduler import schedule
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueueView:
+    queue: Queue
+    running: int
+    queued: int
+    held_gpu_milli: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinePlace:
+    position: int
+    job: Job
+    score: float
+    detail: str
+    #: None while it is not promised, infinite when it cannot be told
+    planned_start: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LineView:
+    key: LineKey
+    places: tuple[LinePlace, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuView:
+    gpu: Gpu
+    node: str
+    held_milli: int
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeView:
+    node: Node
+    gpus: tuple[GpuView, ...]
+    jobs: tuple[Job, ...]
+
+    @property
+    def free_gpus(self) -> int:
+        return sum(view.held_milli == 0 for view in self.gpus)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoreView:
+    user: str
+    model: str
+    score: float
+    usage: float
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PanelRow:
+    """One row of the resource panel: jobs of one kind and GPU model, in GPUs."""
+
+    kind: JobKind
+    model: str
+    running: int
+    queued: int
+    occupied: float
+    total: float
+    free: float
+    gap: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialRun:
+    """What would happen to a job if it were submitted now."""
+
+    refusal: Refusal | None = None
+    start: Start | None = None
+    explanation: Explanation | None = None
+
+
+def why(state: State, now: float, job: Job) -> Explanation:
+    """Why a job waits. `job` is the stored one; the state has the better one while it is live."""
+    live = state.snapshot.jobs.get(job.id, job)
+    plan = Plan(at=now, planned=state.plan.planned, wake_at=state.plan.wake_at)
+    return explain(state.snapshot, plan, live, now)
+
+
+def try_out(state: State, now: float, job: Job) -> TrialRun:
+    """Submit a job to the picture alone, plan, and take it out again."""
+    job = bounded(state, replace(job, id="j-999999999999"))
+    try:
+        admit(state, [job])
+    except Refusal as refusal:
+        return TrialRun(refusal=refusal)
+    queued = advance(job, StartRequested(at=now)).job
+    state.snapshot.apply([PutJob(job=queued)])
+    try:
+        plan = schedule(state.snapshot, now)
+        start = next((start for start in plan.starts if start.job_id == job.id), None)
+        return TrialRun(start=start, explanation=explain(state.snapshot, plan, queued, now))
+    finally:
+        state.snapshot.apply([DropJob(id=job.id)])
+
+
+def queue_views(state: State) -> list[QueueView]:
+    running: dict[str, int] = defaultdict(int)
+    queued: dict[str, int] = defaultdict(int)
+    for job in state.snapshot.jobs.values():
+        counts = queued if job.state is JobState.QUEUED else running
+        counts[job.queue] += 1
+    return [
+        QueueView(
+            queue=queue,
+            running=running[name],
+            queued=queued[name],
+            held_gpu_milli=state.snapshot.held.by_queue.get(name, 0),
+        )
+        for name, queue in sorted(state.snapshot.queues.items())
+    ]
+
+
+def queue_order(state: State, now: float, name: str, limit: int = 500) -> list[LineView]:
+    """The lines of a queue in their real order, with the reason for each place."""
+    planned = {item.job_id: item.at for item in state.plan.planned}
+    lines = []
+    for key in sorted(key for key in state.snapshot.lines if key.queue == name):
+        places = []
+        for position, job in enumerate(line_order(state.snapshot, key, now)[:limit], start=1):
+            score = state.snapshot.score(job.user, key.model, now)
+            places.append(
+                LinePlace(
+                    position=position,
+                    job=job,
+                    score=score,
+                    detail=_place_words(state, job, score),
+                    planned_start=planned.get(job.id),
+                )
+            )
+        lines.append(LineView(key=key, places=tuple(places)))
+    return lines
+
+
+def node_views(state: State) -> list[NodeView]:
+    jobs_on: dict[str, list[Job]] = defaultdict(list)
+    held: dict[str, list[tuple[Job, int]]] = defaultdict(list)
+    for job in state.snapshot.jobs.values():
+        for grant in job.allocation.grants if job.allocation else ():
+            jobs_on[grant.node].append(job)
+            for gpu in grant.gpus:
+                held[gpu].append((job, grant.gpu_milli))
+    return [
+        NodeView(
+            node=slot.node,
+            jobs=tuple(jobs_on[slot.node.id]),
+            gpus=tuple(
+                GpuView(
+                    gpu=gpu,
+                    node=slot.node.id,
+                    held_milli=sum(milli for _, milli in held[gpu.id]),
+                    jobs=tuple(job for job, _ in held[gpu.id]),
+                )
+                for gpu in slot.node.gpus
+            ),
+        )
+        for slot in state.snapshot.fleet.slots
+    ]
+
+
+def score_views(state: State, now: float) -> list[ScoreView]:
+    return [
+        ScoreView(
+            user=user,
+            model=model,
+            score=score_at(score, now, state.snapshot.score_time_constant),
+            usage=score.usage,
+            at=now,
+        )
+        for (user, model), score in sorted(state.snapshot.scores.items())
+    ]
+
+
+def panel(state: State, user: str | None) -> list[PanelRow]:
+    """The resource panel: for one user or for the cluster."""
+    totals: dict[str, float] = defaultdict(float)
+    occupied_by_all: dict[str, float] = defaultdict(float)
+    for node in state.snapshot.nodes.values():
+        for gpu in node.gpus:
+            totals[gpu.model] += 1
+    rows: dict[tuple[JobKind, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for kind in JobKind:
+        for model in totals:
+            rows[kind, model]["running"] += 0
+    for job in state.snapshot.jobs.values():
+        for model in _models(job, totals):
+            gpus = job.request.total_gpu_milli / WHOLE
+            if job.allocation is not None:
+                occupied_by_all[model] += gpus
+            if user is None or job.user == user:
+                row = rows[job.kind, model]
+                row["queued" if job.state is JobState.QUEUED else "running"] += 1
+                row["gap" if job.state is JobState.QUEUED else "occupied"] += gpus
+    return [
+        PanelRow(
+            kind=kind,
+            model=model,
+            running=int(row["running"]),
+            queued=int(row["queued"]),
+            occupied=row["occupied"],
+            total=totals[model],
+            free=totals[model] - occupied_by_all[model],
+            gap=row["gap"],
+        )
+        for (kind, model), row in sorted(rows.items())
+    ]
+
+
+def _models(job: Job, known: Iterable[str]) -> list[str]:
+    """The model that a job counts for: what it holds, or the first that it asks for."""
+    if job.allocation is not None:
+        return [job.allocation.model] if job.allocation.model else []
+    if not job.request.wants_gpu:
+        return []
+    return [next(iter(job.request.models), None) or next(iter(sorted(known)), "")]
+
+
+def _place_words(state: State, job: Job, score: float) -> str:
+    if job.pinned_at is not None:
+        return "pinned by an operator"
+    queue = state.snapshot.queues.get(job.queue)
+    if queue is None or queue.policy == "fcfs":
+        return "by age"
+    if queue.policy == "priority":
+        return f"priority {job.priority}, then age"
+    moved = ", moved by its owner" if job.user_order else ""
+    return f"score {score:.3g} of {job.user}{moved}, then priority {job.priority} and age"

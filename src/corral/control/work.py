@@ -1,0 +1,210 @@
+"""One piece of work: what use cases want to change, collected and written in one transaction.
+
+A use case validates first, then changes things through `Work`; the changes are in the picture at once, in the store when the work is
+flushed, and out to the engine when it is committed. If anything fails in between, nothing is committed and the state is loaded again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from corral.control.ports import Transaction
+from corral.control.records import AttemptRecord, EventRecord, JobRecord, JobSpec
+from corral.control.state import State
+from corral.core.accounting import change_usage
+from corral.core.changes import Change, DropJob, PutJob, PutScore
+from corral.core.lifecycle import Ended, Event, Instruction, Planned, Up, advance
+from corral.core.model import WHOLE, Job, Score, attempt_id
+
+#: The actor of what the platform does by itself.
+PLATFORM = "corral"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Caller:
+    """Who asks, and from where."""
+
+    name: str
+    is_operator: bool = False
+    source: str = ""
+
+
+SYSTEM = Caller(name=PLATFORM, is_operator=True)
+
+
+class Work:
+    def __init__(self, tx: Transaction, state: State, now: float) -> None:
+        self.tx = tx
+        self.state = state
+        self.now = now
+        self.instructions: list[Instruction] = []
+        self.events: list[EventRecord] = []
+        #: attempts whose end is now recorded, so that the engine may forget them
+        self.recorded_ends: list[str] = []
+        #: attempts of deleted jobs, whose logs may go
+        self.deleted_attempts: list[str] = []
+        self.steps = 0
+        self._new: dict[str, JobRecord] = {}
+        self._new_names: set[tuple[str, str]] = set()
+        self._changed: dict[str, Job] = {}
+        self._new_attempts: dict[str, AttemptRecord] = {}
+        self._changed_attempts: dict[str, AttemptRecord] = {}
+        self._scores: dict[tuple[str, str], Score] = {}
+
+    # ---------------------------------------------------------------- reading
+
+    def job(self, job_id: str) -> Job | None:
+        """The job as it is after this work so far."""
+        if job_id in self._changed:
+            return self._changed[job_id]
+        if job_id in self._new:
+            return self._new[job_id].job
+        live = self.state.snapshot.jobs.get(job_id)
+        if live is not None:
+            return live
+        record = self.tx.jobs.get(job_id)
+        return record.job if record else None
+
+    def spec(self, job_id: str) -> JobSpec:
+        """What a job runs. The job must exist."""
+        spec = self.state.specs.get(job_id)
+        if spec is None:
+            record = self._new.get(job_id) or self.tx.jobs.get(job_id)
+            assert record is not None, job_id
+            spec = record.spec
+        return spec
+
+    def is_new_name(self, user: str, name: str) -> bool:
+        """Whether this work itself has already given out the name."""
+        return (user, name) in self._new_names
+
+    # ---------------------------------------------------------------- changing
+
+    def change(self, *changes: Change, needs_cycle: bool = True) -> None:
+        """Bring the picture up to date."""
+        self.steps += 1
+        self.state.apply(changes)
+        self.state.needs_cycle |= needs_cycle
+
+    def record(
+        self, caller: Caller, action: str, subject: str, *, owner: str = "", detail: Mapping[str, Any] | None = None
+    ) -> None:
+        """A line for the audit log."""
+        self.steps += 1
+        self.events.append(
+            EventRecord(
+                at=self.now,
+                actor=caller.name,
+                action=action,
+                subject=subject,
+                owner=owner,
+                detail=detail or {},
+                source=caller.source,
+            )
+        )
+
+    def add_job(self, record: JobRecord) -> None:
+        self._new[record.job.id] = record
+        self._new_names.add((record.job.user, record.job.name))
+        self.state.keep_spec(record.job.id, record.spec)
+        self._picture(None, record.job)
+
+    def advance(self, job: Job, event: Event) -> Job:
+        """Let an event happen to a job, with everything that follows from it."""
+        transition = advance(job, event)
+        after = self.edit(job, transition.job)
+        self.instructions.extend(transition.instructions)
+        self._account(job, after)
+        self._follow_attempt(job, after, event)
+        return after
+
+    def edit(self, before: Job, after: Job) -> Job:
+        """Save a changed job. The state must have been changed by `advance` only."""
+        if before.id in self._new:
+            self._new[before.id] = replace(self._new[before.id], job=after)
+        else:
+            if before.id not in self._changed:
+                after = replace(after, version=before.version + 1)
+            self._changed[before.id] = after
+        self._picture(before, after)
+        return after
+
+    def forget_job(self, job: Job) -> None:
+        """Delete the job for good."""
+        self.deleted_attempts.extend(attempt_id(job.id, number) for number in range(1, job.attempt + 1))
+        self.tx.jobs.delete([job.id])
+        self.state.specs.pop(job.id, None)
+        self.steps += 1
+
+    def flush(self) -> list[EventRecord]:
+        """Write everything to the transaction; the events with their ids."""
+        if self._new:
+            self.tx.jobs.add(list(self._new.values()))
+        if self._changed:
+            self.tx.jobs.save(list(self._changed.values()))
+        if self._new_attempts:
+            self.tx.attempts.add(list(self._new_attempts.values()))
+        if self._changed_attempts:
+            self.tx.attempts.save(list(self._changed_attempts.values()))
+        if self._scores:
+            self.tx.scores.save(self._scores)
+        return self.tx.events.append(self.events) if self.events else []
+
+    # ---------------------------------------------------------------- inside
+
+    def _picture(self, before: Job | None, after: Job) -> None:
+        if after.state.is_active:
+            # That processes are up changes no decision; everything else can.
+            only_up = before is not None and before.state.holds_resources and after.state.holds_resources
+            self.change(PutJob(job=after), needs_cycle=not only_up)
+        elif before is not None and before.state.is_active:
+            self.change(DropJob(id=after.id))
+        else:
+            self.steps += 1
+
+    def _account(self, before: Job, after: Job) -> None:
+        """Usage changes when an allocation begins or ends, and with it the score."""
+        if (before.allocation is None) == (after.allocation is None):
+            return
+        allocation = after.allocation or before.allocation
+        assert allocation is not None
+        gpus = allocation.total_gpu_milli / WHOLE
+        if not gpus:
+            return
+        delta = gpus if after.allocation is not None else -gpus
+        key = (after.user, allocation.model)
+        score = self.state.snapshot.scores.get(key, Score(at=self.now))
+        score = change_usage(score, delta, self.now, self.state.snapshot.score_time_constant)
+        self._scores[key] = score
+        self.change(PutScore(user=after.user, model=allocation.model, score=score), needs_cycle=False)
+
+    def _follow_attempt(self, before: Job, after: Job, event: Event) -> None:
+        """Keep the record of the attempt in step with its job."""
+        match event:
+            case Planned(at=at, allocation=allocation):
+                self._new_attempts[after.attempt_id] = AttemptRecord(
+                    id=after.attempt_id, job_id=after.id, number=after.attempt, allocation=allocation, planned_at=at
+                )
+            case Up(at=at):
+                self._edit_attempt(before.attempt_id, started_at=at)
+            case Ended(at=at, reason=reason, exit_code=exit_code, message=message):
+                self._edit_attempt(
+                    before.attempt_id,
+                    ended_at=at,
+                    end_reason=before.stopping_for or reason,
+                    exit_code=exit_code,
+                    message=message,
+                )
+                self.recorded_ends.append(before.attempt_id)
+            case _:
+                pass
+
+    def _edit_attempt(self, of: str, **values: Any) -> None:
+        if of in self._new_attempts:
+            self._new_attempts[of] = replace(self._new_attempts[of], **values)
+            return
+        attempt = self._changed_attempts.get(of) or self.tx.attempts.get([of]).get(of)
+        if attempt is not None:
+            self._changed_attempts[of] = replace(attempt, **values)

@@ -1,0 +1,198 @@
+"""Why a job waits: every rule that holds it, with numbers, the jobs in its way, and its place in line.
+
+The answer is made from the same picture, rules and plan as the decision itself, so that it cannot tell another story.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corral.core.lines import LineKey, line_of
+from corral.core.model import WHOLE, Blocking, Job, JobState, Queue, Request
+from corral.core.placing import could_ever_fit, domains_for, find_place
+from corral.core.plan import Plan, PlannedStart
+from corral.core.resources import gpus_text
+from corral.core.rules import Reason, all_reasons
+from corral.core.snapshot import ClusterSnapshot
+
+#: how many jobs in the way are named; their number is always complete
+NAMED = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    job_id: str
+    summary: str
+    reasons: tuple[Reason, ...] = ()
+    #: place in its line, counted from 1
+    position: int | None = None
+    ahead: tuple[str, ...] = ()
+    planned: PlannedStart | None = None
+
+
+def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Explanation:
+    """The complete answer for one job, from the picture that `plan` was made from (its starts may be applied or not)."""
+    if job.state is not JobState.QUEUED:
+        return Explanation(job_id=job.id, summary=_not_waiting(job))
+    if any(start.job_id == job.id for start in plan.starts):
+        return Explanation(job_id=job.id, summary="it starts now")
+    reasons = all_reasons(snapshot, job, now)
+    queue = snapshot.queues.get(job.queue)
+    if queue is not None:
+        reasons += _resource_reasons(snapshot, plan, queue, job)
+        reasons += _order_reasons(plan, queue, job)
+    ahead = _ahead(snapshot, plan, job, now)
+    planned = plan.planned_start(job.id)
+    return Explanation(
+        job_id=job.id,
+        summary=_summary(reasons, len(ahead)),
+        reasons=tuple(reasons),
+        position=len(ahead) + 1,
+        ahead=tuple(ahead),
+        planned=planned,
+    )
+
+
+def line_order(snapshot: ClusterSnapshot, key: LineKey, now: float) -> list[Job]:
+    """A line's jobs in the order in which they go."""
+    return list(snapshot.lines[key].cursor(lambda user: snapshot.score(user, key.model, now)))
+
+
+def _ahead(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> list[str]:
+    starting = {start.job_id for start in plan.starts}
+    ahead: list[str] = []
+    key = line_of(job)
+    for other in snapshot.lines[key].cursor(lambda user: snapshot.score(user, key.model, now)):
+        if other.id == job.id:
+            break
+        if other.id not in starting:
+            ahead.append(other.id)
+    return ahead
+
+
+def _resource_reasons(snapshot: ClusterSnapshot, plan: Plan, queue: Queue, job: Job) -> list[Reason]:
+    fleet = snapshot.fleet
+    if not could_ever_fit(fleet, job, queue.pool):
+        return [_impossible(snapshot, queue, job)]
+    with snapshot.trial() as trial:
+        for start in plan.starts:
+            starting = snapshot.jobs.get(start.job_id)
+            if starting is not None and starting.state is JobState.QUEUED:
+                trial.start(starting, start.allocation)
+        if find_place(fleet, job, queue.pool, queue.placement) is None:
+            return [_no_room(snapshot, queue, job)]
+        others = [planned for planned in plan.planned if planned.job_id != job.id]
+        for planned in others:
+            trial.hold(planned.job_id, planned.held)
+        if find_place(fleet, job, queue.pool, queue.placement) is None:
+            return [_kept_for_others(others, job)]
+    return []
+
+
+def _order_reasons(plan: Plan, queue: Queue, job: Job) -> list[Reason]:
+    """In strict mode the first job that waits blocks the rest of its line."""
+    if queue.blocking is not Blocking.STRICT:
+        return []
+    first = next((planned for planned in plan.planned if planned.line == line_of(job)), None)
+    if first is None or first.job_id == job.id:
+        return []
+    return [
+        Reason(
+            rule="order",
+            detail=f"queue {queue.name} is strict: {first.job_id} waits in front, and nothing passes it",
+            jobs=(first.job_id,),
+        )
+    ]
+
+
+def _impossible(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
+    request = job.request
+    indexes = domains_for(snapshot.fleet, request, queue.pool)
+    usable = sum(bits.bit_count() * count for index in indexes for count, bits in enumerate(index.whole))
+    largest = max(
+        (len(slot.domains.get(index.domain, ())) for index in indexes for slot in snapshot.fleet.slots), default=0
+    )
+    nodes = sum(index.members.bit_count() for index in indexes)
+    return Reason(
+        rule="impossible",
+        detail=(
+            f"no set of ready nodes in pool {queue.pool} can ever hold {_words(request)}: "
+            f"{nodes} nodes could be used, the largest has {largest} GPUs"
+        ),
+        numbers={
+            "asked_nodes": request.nodes,
+            "asked_gpus": _per_node(request),
+            "nodes": nodes,
+            "largest_node": largest,
+            "free_gpus": usable,
+        },
+    )
+
+
+def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
+    fleet, request = snapshot.fleet, job.request
+    indexes = domains_for(fleet, request, queue.pool)
+    free = sum(index.free_gpus for index in indexes)
+    fullest = max((count for index in indexes for count, bits in enumerate(index.whole) if bits), default=0)
+    models = {index.domain[1] for index in indexes}
+    holders = [
+        job_id
+        for _, _, job_id in snapshot.releases
+        if (allocation := snapshot.jobs[job_id].allocation) and (allocation.model in models or not request.wants_gpu)
+    ]
+    numbers: dict[str, float | int | str] = {
+        "asked_nodes": request.nodes,
+        "asked_gpus": _per_node(request),
+        "free_gpus": free,
+        "most_free_on_a_node": fullest,
+        "jobs_holding": len(holders),
+    }
+    detail = f"needs {_words(request)}; {free} GPUs are free in pool {queue.pool}, at most {fullest} on one node"
+    if request.cpu_milli or request.memory_bytes:
+        cpu = max((slot.free_cpu_milli for slot in fleet.slots), default=0) / WHOLE
+        memory = max((slot.free_memory_bytes for slot in fleet.slots), default=0)
+        numbers |= {"most_free_cpus_on_a_node": cpu, "most_free_memory_bytes_on_a_node": memory}
+        detail += f", and at most {cpu:g} CPUs and {memory / 2**30:.1f} GiB of memory"
+    return Reason(rule="resources", detail=detail, numbers=numbers, jobs=tuple(holders[:NAMED]))
+
+
+def _kept_for_others(others: list[PlannedStart], job: Job) -> Reason:
+    keeping = [planned for planned in others if planned.held.gpus or planned.held.grants]
+    return Reason(
+        rule="kept",
+        detail=(
+            f"there is room for {_words(job.request)}, but it is kept for {', '.join(p.job_id for p in keeping[:NAMED])}: "
+            "this job could run longer than until that one's planned start"
+        ),
+        numbers={"kept_gpus": sum(planned.held.total_gpu_milli for planned in keeping) / WHOLE},
+        jobs=tuple(planned.job_id for planned in keeping[:NAMED]),
+    )
+
+
+def _words(request: Request) -> str:
+    models = " or ".join(request.models)
+    gpus = f"{gpus_text(request.gpus * WHOLE + request.gpu_milli)} {models + ' ' if models else ''}GPUs"
+    words = gpus if request.wants_gpu else "CPUs and memory"
+    if request.labels:
+        words += " with " + ", ".join(f"{key}={value}" for key, value in request.labels)
+    return f"{words} on each of {request.nodes} nodes" if request.is_gang else f"{words} on one node"
+
+
+def _per_node(request: Request) -> float:
+    return (request.gpus * WHOLE + request.gpu_milli) / WHOLE
+
+
+def _summary(reasons: list[Reason], ahead: int) -> str:
+    if reasons:
+        return reasons[0].detail
+    if ahead:
+        return f"{ahead} jobs are in front of it"
+    return "it starts with the next cycle"
+
+
+def _not_waiting(job: Job) -> str:
+    if job.state is JobState.CREATED:
+        return "it is created but not started: start it to put it in the queue"
+    if job.state.holds_resources:
+        return f"it does not wait: it is {job.state}"
+    return f"it does not wait: it has ended ({job.end_reason})"

@@ -1,0 +1,134 @@
+"""The scheduler's memory: the history of its inputs as changes, a digest of the picture, and what was decided.
+
+An entry holds the changes since the entry before, so that a cycle costs what changed. Replaying the entries from a base gives the
+same pictures, hence the same plans; the digest proves that nothing was forgotten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from corral.core.changes import (
+    Change,
+    DropJob,
+    DropNode,
+    DropQueue,
+    PutJob,
+    PutLastNode,
+    PutNode,
+    PutQueue,
+    PutQuota,
+    PutRules,
+    PutScore,
+)
+from corral.core.codec import dumps, from_plain, to_plain
+from corral.core.lines import LineKey
+from corral.core.model import Allocation, Quota
+from corral.core.plan import Plan, PlannedStart, Start
+
+_KINDS: dict[str, type[Change]] = {
+    kind.__name__: kind
+    for kind in (
+        PutNode, DropNode, PutJob, DropJob, PutQueue, DropQueue, PutQuota, PutScore, PutRules, PutLastNode
+    )
+}  # fmt: skip
+
+
+class Digest:
+    """A digest of a picture's content, kept current change by change: equal content, equal digest."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[str, ...], int] = {}
+        self._sum = 0
+
+    def add(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            key, text = _identity(change)
+            self._sum ^= self._parts.pop(key, 0)
+            if text is not None:
+                part = int.from_bytes(hashlib.blake2b("\0".join((*key, text)).encode(), digest_size=16).digest(), "big")
+                self._parts[key] = part
+                self._sum ^= part
+
+    def hex(self) -> str:
+        return f"{self._sum:032x}"
+
+
+def encode_changes(changes: Iterable[Change]) -> bytes:
+    plain = [[type(change).__name__, to_plain(change)] for change in changes]
+    return zlib.compress(json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode(), 1)
+
+
+def decode_changes(data: bytes) -> Iterator[Change]:
+    for name, plain in json.loads(zlib.decompress(data)):
+        yield from_plain(_KINDS[name], plain)
+
+
+def encode_plan(plan: Plan) -> bytes:
+    plain: dict[str, Any] = {
+        "at": plan.at,
+        "wake_at": plan.wake_at,
+        "starts": [[start.job_id, to_plain(start.allocation)] for start in plan.starts],
+        "planned": [
+            {
+                "job_id": planned.job_id,
+                "line": list(planned.line),
+                "at": planned.at if planned.is_known else None,
+                "nodes": list(planned.nodes),
+                "held": to_plain(planned.held),
+            }
+            for planned in plan.planned
+        ],
+    }
+    return zlib.compress(json.dumps(plain, separators=(",", ":")).encode(), 1)
+
+
+def decode_plan(data: bytes) -> Plan:
+    plain = json.loads(zlib.decompress(data))
+    return Plan(
+        at=plain["at"],
+        wake_at=plain["wake_at"],
+        starts=tuple(
+            Start(job_id=job_id, allocation=from_plain(Allocation, allocation))
+            for job_id, allocation in plain["starts"]
+        ),
+        planned=tuple(
+            PlannedStart(
+                job_id=item["job_id"],
+                line=LineKey(*item["line"]),
+                at=float("inf") if item["at"] is None else item["at"],
+                nodes=tuple(item["nodes"]),
+                held=from_plain(Allocation, item["held"]),
+            )
+            for item in plain["planned"]
+        ),
+    )
+
+
+def _identity(change: Change) -> tuple[tuple[str, ...], str | None]:
+    """Which thing a change is about, and its content; None for a thing that is gone."""
+    match change:
+        case PutNode(node=node):
+            return ("node", node.id), dumps(node)
+        case DropNode(id=node_id):
+            return ("node", node_id), None
+        case PutJob(job=job):
+            return ("job", job.id), dumps(job)
+        case DropJob(id=job_id):
+            return ("job", job_id), None
+        case PutQueue(queue=queue):
+            return ("queue", queue.name), dumps(queue)
+        case DropQueue(name=name):
+            return ("queue", name), None
+        case PutQuota(user=user, kind=kind, quota=quota):
+            return ("quota", user, kind), None if quota == Quota() else dumps(quota)
+        case PutScore(user=user, model=model, score=score):
+            return ("score", user, model), dumps(score)
+        case PutRules():
+            return ("rules",), dumps(change)
+        case PutLastNode(id=node_id):
+            return ("last-node",), node_id
