@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import random
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from corral.control.records import JobFilter, JobRecord
 from corral.core.model import EndReason, JobKind, JobState
 from tests.contract.store_samples import ALLOCATION, BUSY_JOB, SPEC, a_record, added, an_attempt, ids_of
 
-pytest_plugins = ("tests.servers.postgres", "tests.servers.stores")
+pytest_plugins = ("tests.servers.fixtures",)
 
 EVERYTHING = JobFilter()
 NEW = "-created_at"
@@ -47,16 +49,16 @@ def test_a_job_comes_back_as_it_went_in(store: Store) -> None:
         assert transaction.jobs.get("j-2") == plain
 
 
-@pytest.mark.parametrize(
-    "unknown", ["j-3", "j-0", "j-01", "j-+1", "j-١", "J-1", "1", "", "j-1\n", "j-1 ", "j-" + "9" * 30]
-)
-def test_what_is_no_id_of_a_job_finds_nothing(store: Store, unknown: str) -> None:
-    added(store, {})
+NO_IDS = ("j-3", "j-0", "j-01", "j-+1", "j-١", "J-1", "1", "", "j-1\n", "j-1 ", "j-" + "9" * 30)
+
+
+def test_what_is_no_id_of_a_job_finds_nothing(store: Store) -> None:
+    (record,) = added(store, {})
     with store.write() as transaction:
-        assert transaction.jobs.get(unknown) is None
-        assert transaction.attempts.of_job(unknown) == []
-        transaction.jobs.delete([unknown])
-        assert transaction.jobs.get("j-1") is not None
+        assert [transaction.jobs.get(text) for text in NO_IDS] == [None] * len(NO_IDS)
+        assert [transaction.attempts.of_job(text) for text in NO_IDS] == [[]] * len(NO_IDS)
+        transaction.jobs.delete(NO_IDS)
+        assert transaction.jobs.get("j-1") == record
 
 
 def test_a_job_needs_an_id_of_the_store(store: Store) -> None:
@@ -113,13 +115,13 @@ def test_saving_counts_versions_up(store: Store) -> None:
         assert transaction.jobs.get("j-1") == JobRecord(job=replace(changed, priority=9, version=2), spec=record.spec)
 
 
-@pytest.mark.parametrize("stale", [0, 2, 7])
-def test_a_stale_version_loses_and_nothing_is_written(store: Store, stale: int) -> None:
+def test_a_stale_version_loses_and_nothing_is_written(store: Store) -> None:
     records = added(store, {}, {}, {})
     changed = [replace(record.job, priority=1, version=1) for record in records]
-    changed[1] = replace(changed[1], version=stale)
-    with pytest.raises(StoreConflict, match="1 of 3 jobs"), store.write() as transaction:
-        transaction.jobs.save(changed)
+    for stale in (0, 2, 7):
+        changed[1] = replace(changed[1], version=stale)
+        with pytest.raises(StoreConflict, match="1 of 3 jobs"), store.write() as transaction:
+            transaction.jobs.save(changed)
     with store.read() as transaction:
         assert [transaction.jobs.get(record.job.id) for record in records] == records
 
@@ -137,11 +139,15 @@ def test_saving_a_job_that_is_gone_or_twice_in_a_batch_is_a_conflict(store: Stor
 
 def test_a_swallowed_conflict_still_writes_nothing(store: Store) -> None:
     first, second = added(store, {}, {})
-    with pytest.raises(StoreConflict), store.write() as transaction:
-        try:
-            transaction.jobs.save([replace(first.job, version=1), replace(second.job, version=5)])
-        except StoreConflict:
+
+    def careless() -> None:
+        with store.write() as transaction:
+            with suppress(StoreConflict):
+                transaction.jobs.save([replace(first.job, version=1), replace(second.job, version=5)])
             transaction.meta.put("note", "went on")
+
+    with pytest.raises(StoreConflict):
+        careless()
     with store.read() as transaction:
         assert transaction.jobs.get("j-1") == first
         assert transaction.meta.get("note") is None
@@ -172,8 +178,7 @@ def test_jobs_are_deleted_with_their_attempts(store: Store) -> None:
 # ------------------------------------------------------------------------------------------------ pages
 
 
-@pytest.mark.parametrize("sort", ["id", "name", "priority", "created_at", "-id", "-name", "-priority", "-created_at"])
-def test_pages_over_equal_keys_show_each_job_once_in_order(store: Store, sort: str) -> None:
+def test_pages_over_equal_keys_show_each_job_once_in_order(store: Store) -> None:
     chance = random.Random(7)
     jobs = [
         {
@@ -184,17 +189,18 @@ def test_pages_over_equal_keys_show_each_job_once_in_order(store: Store, sort: s
         for n in range(20)
     ]
     records = added(store, *jobs)
-    field = sort.removeprefix("-")
 
-    def key(record: JobRecord) -> tuple[object, int]:
-        value = getattr(record.job, field)
-        number = int(record.job.id[2:])
-        return (number if field == "id" else value, number)
+    for field in ("id", "name", "priority", "created_at"):
+        ordered = ids_of(sorted(records, key=lambda record: _sort_key(record, field)))
+        for sort, expected in ((field, ordered), (f"-{field}", ordered[::-1])):
+            seen = pages(store, sort)
+            assert [len(page) for page in seen] == [3] * 6 + [2]
+            assert [job_id for page in seen for job_id in page] == expected, sort
 
-    expected = ids_of(sorted(records, key=key, reverse=sort.startswith("-")))  # type: ignore[arg-type]
-    seen = pages(store, sort)
-    assert [len(page) for page in seen] == [3] * 6 + [2]
-    assert [job_id for page in seen for job_id in page] == expected
+
+def _sort_key(record: JobRecord, field: str) -> tuple[Any, int]:
+    number = int(record.job.id[2:])
+    return (number if field == "id" else getattr(record.job, field), number)
 
 
 def test_the_last_page_says_so_even_when_it_is_full(store: Store) -> None:
@@ -215,27 +221,26 @@ def test_a_cursor_stands_still_while_jobs_come_and_go(store: Store) -> None:
         assert ids_of(second.items) == ["j-2", "j-1"]
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        (JobFilter(states=(JobState.QUEUED,)), [2, 3]),
-        (JobFilter(states=(JobState.QUEUED, JobState.FAILED)), [2, 3, 4]),
-        (JobFilter(kinds=(JobKind.WORKBENCH,)), [1, 4]),
-        (JobFilter(kinds=(JobKind.WORKBENCH, JobKind.TRAINING)), [1, 2, 3, 4]),
-        (JobFilter(user="bob"), [3, 4]),
-        (JobFilter(queue="night"), [2]),
-        (JobFilter(name_contains="NET"), [1, 2]),
-        (JobFilter(name_contains="_5"), [2]),
-        (JobFilter(name_contains="%"), [3]),
-        (JobFilter(name_contains="模型"), [4]),
-        (JobFilter(name_contains="\\"), []),
-        (JobFilter(name_contains="\0"), []),
-        (JobFilter(user="bob", states=(JobState.QUEUED,), name_contains="100"), [3]),
-        (JobFilter(user="ada", queue="night", kinds=(JobKind.WORKBENCH,)), []),
-        (JobFilter(user="' OR 1=1 --"), []),
-    ],
-)
-def test_filters(store: Store, where: JobFilter, expected: list[int]) -> None:
+FILTERS: list[tuple[JobFilter, list[int]]] = [
+    (JobFilter(states=(JobState.QUEUED,)), [2, 3]),
+    (JobFilter(states=(JobState.QUEUED, JobState.FAILED)), [2, 3, 4]),
+    (JobFilter(kinds=(JobKind.WORKBENCH,)), [1, 4]),
+    (JobFilter(kinds=(JobKind.WORKBENCH, JobKind.TRAINING)), [1, 2, 3, 4]),
+    (JobFilter(user="bob"), [3, 4]),
+    (JobFilter(queue="night"), [2]),
+    (JobFilter(name_contains="NET"), [1, 2]),
+    (JobFilter(name_contains="_5"), [2]),
+    (JobFilter(name_contains="%"), [3]),
+    (JobFilter(name_contains="模型"), [4]),
+    (JobFilter(name_contains="\\"), []),
+    (JobFilter(name_contains="\0"), []),
+    (JobFilter(user="bob", states=(JobState.QUEUED,), name_contains="100"), [3]),
+    (JobFilter(user="ada", queue="night", kinds=(JobKind.WORKBENCH,)), []),
+    (JobFilter(user="' OR 1=1 --"), []),
+]
+
+
+def test_filters(store: Store) -> None:
     added(
         store,
         {"name": "ResNet50", "kind": JobKind.WORKBENCH},
@@ -243,38 +248,40 @@ def test_filters(store: Store, where: JobFilter, expected: list[int]) -> None:
         {"name": "100%", "state": JobState.QUEUED, "user": "bob"},
         {"name": "模型", "state": JobState.FAILED, "user": "bob", "kind": JobKind.WORKBENCH},
     )
-    found = [job_id for page in pages(store, "id", where=where, limit=1) for job_id in page]
-    assert found == [f"j-{number}" for number in expected]
+    for where, expected in FILTERS:
+        found = [job_id for page in pages(store, "id", where=where, limit=1) for job_id in page]
+        assert found == [f"j-{number}" for number in expected], where
 
 
 def _packed(document: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(document).encode()).decode().rstrip("=")
 
 
-@pytest.mark.parametrize(
-    "cursor",
-    [
-        "",
-        "garbage",
-        "§",
-        "A",
-        "AAAA" * 1000,
-        _packed(None),
-        _packed([]),
-        _packed(["priority", 5]),
-        _packed(["priority", "5", 1]),
-        _packed(["priority", True, 1]),
-        _packed(["priority", 5, 1.5]),
-        _packed(["priority", 10**30, 1]),
-        _packed(["priority", 5, 10**30]),
-        _packed(["priority", 5, 1, 1]),
-        _packed([5, 5, 1]),
-    ],
-)
-def test_what_is_no_cursor_is_refused(store: Store, cursor: str) -> None:
+NO_CURSORS = [
+    "",
+    "garbage",
+    "§",
+    "A",
+    "AAAA" * 1000,
+    _packed(None),
+    _packed([]),
+    _packed(["priority", 5]),
+    _packed(["priority", "5", 1]),
+    _packed(["priority", True, 1]),
+    _packed(["priority", 5, 1.5]),
+    _packed(["priority", 10**30, 1]),
+    _packed(["priority", 5, 10**30]),
+    _packed(["priority", 5, 1, 1]),
+    _packed([5, 5, 1]),
+]
+
+
+def test_what_is_no_cursor_is_refused(store: Store) -> None:
     added(store, {})
-    with store.read() as transaction, pytest.raises(ValueError, match="not a cursor"):
-        transaction.jobs.page(EVERYTHING, sort="priority", cursor=cursor, limit=5)
+    with store.read() as transaction:
+        for cursor in NO_CURSORS:
+            with pytest.raises(ValueError, match="not a cursor"):
+                transaction.jobs.page(EVERYTHING, sort="priority", cursor=cursor, limit=5)
 
 
 def test_a_cursor_is_for_its_own_sort(store: Store) -> None:
@@ -286,10 +293,11 @@ def test_a_cursor_is_for_its_own_sort(store: Store) -> None:
                 transaction.jobs.page(EVERYTHING, sort=other, cursor=cursor, limit=1)
 
 
-@pytest.mark.parametrize("sort", ["", "-", "version", "--id", "id desc", "ID"])
-def test_an_unknown_sort_is_refused_with_those_that_exist(store: Store, sort: str) -> None:
-    with store.read() as transaction, pytest.raises(ValueError, match="known: id, name, priority, created_at"):
-        transaction.jobs.page(EVERYTHING, sort=sort, cursor=None, limit=1)
+def test_an_unknown_sort_is_refused_with_those_that_exist(store: Store) -> None:
+    with store.read() as transaction:
+        for sort in ("", "-", "version", "--id", "id desc", "ID"):
+            with pytest.raises(ValueError, match="known: id, name, priority, created_at"):
+                transaction.jobs.page(EVERYTHING, sort=sort, cursor=None, limit=1)
 
 
 def test_a_page_has_at_least_one_job(store: Store) -> None:

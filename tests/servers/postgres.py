@@ -1,7 +1,4 @@
-"""A real PostgreSQL for tests: its own directory, a unix socket only, gone at the end.
-
-`postgres_server` runs once for all tests of a process; `fresh_database` gives each test a database of its own.
-"""
+"""A real PostgreSQL for tests: its own directory, a unix socket only."""
 
 from __future__ import annotations
 
@@ -10,14 +7,12 @@ import os
 import pwd
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
-import pytest
 
 HOW_TO_INSTALL = "PostgreSQL is not installed: run scripts/install-test-servers as root (Debian package: postgresql)"
 
@@ -107,22 +102,3 @@ def find_account() -> str | None:
     if os.geteuid() != 0:
         return pwd.getpwuid(os.geteuid()).pw_name
     return "postgres" if any(entry.pw_name == "postgres" for entry in pwd.getpwall()) else None
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    programs, account = find_programs(), find_account()
-    if programs is None or account is None:
-        pytest.skip(HOW_TO_INSTALL)
-    # Short, because a socket's path may have 107 characters only; and not under pytest's own directory, which others
-    # than its owner cannot enter.
-    directory = Path(tempfile.mkdtemp(prefix="corral-pg-", dir="/tmp"))
-    server = PostgresServer(directory=directory, programs=programs, account=account)
-    try:
-        shutil.chown(directory, user=account)
-        server.start()
-        yield server
-    finally:
-        if (server.data / "postmaster.pid").exists():
-            server.stop()
-        shutil.rmtree(directory)

@@ -39,7 +39,7 @@ _KINDS = {kind.value: kind for kind in JobKind}
 _STATES = {state.value: state for state in JobState}
 _REASONS = {reason.value: reason for reason in EndReason}
 
-#: the columns of a job in the order of `_job_values`; `spec` comes behind them
+#: the columns of a job in the order of `encode_job`; `spec` comes behind them
 _COLUMNS = [
     "id",
     "name",
@@ -103,12 +103,12 @@ class SqlJobTable:
         return [codec.job_id(number) for number in range(last - count + 1, last + 1)]
 
     def add(self, records: Sequence[JobRecord]) -> None:
-        rows = [(*_job_values(record.job), codec.encode_spec(record.spec)) for record in records]
+        rows = [(*encode_job(record.job), codec.encode_spec(record.spec)) for record in records]
         if _INSERT.run(self._connection, rows) != len(rows):
             raise refuse(self._connection, self._taken(records))
 
     def save(self, jobs: Sequence[Job]) -> None:
-        rows = [(*_job_values(job), job.version - 1) for job in jobs]
+        rows = [(*encode_job(job), job.version - 1) for job in jobs]
         saved = _SAVE.run(self._connection, rows)
         if saved != len(rows):
             raise refuse(
@@ -133,7 +133,7 @@ class SqlJobTable:
         _DELETE.run(self._connection, [(number,) for number in numbers])
 
     def live(self) -> list[Job]:
-        return [_job_of(row) for row in self._connection.execute(_LIVE)]
+        return [decode_job(row) for row in self._connection.execute(_LIVE)]
 
     def page(self, where: JobFilter, *, sort: str, cursor: str | None, limit: int) -> Page[JobRecord]:
         order = parse_sort(sort, SORTS)
@@ -189,7 +189,7 @@ def _behind(column: ColumnElement[Any], position: Position, sort: Sort) -> Colum
 # ------------------------------------------------------------------------------------------------ rows
 
 
-def _job_values(job: Job) -> Row:
+def encode_job(job: Job) -> Row:
     return (
         codec.required_job_number(job.id),
         job.name,
@@ -243,7 +243,7 @@ def _encode_body(job: Job) -> str:
     return codec.to_json(document)
 
 
-def _job_of(row: Any) -> Job:
+def decode_job(row: Any) -> Job:
     body = codec.from_json(row[14])
     allocation = body.get("allocation")
     stopping_for = body.get("stopping_for")
@@ -282,4 +282,4 @@ def _job_of(row: Any) -> Job:
 
 
 def _record_of(row: Any) -> JobRecord:
-    return JobRecord(job=_job_of(row), spec=codec.decode_spec(row[15]))
+    return JobRecord(job=decode_job(row), spec=codec.decode_spec(row[15]))

@@ -32,8 +32,8 @@ class SqlPeopleTable:
 
     def add_user(self, user: UserRecord) -> None:
         statement = insert_into(self._connection.dialect.name, user_rows)
-        added = self._connection.execute(statement.values(_user_row(user)).on_conflict_do_nothing())
-        if added.rowcount != 1:
+        statement = statement.values(_user_row(user)).on_conflict_do_nothing().returning(user_rows.c.name)
+        if self._connection.execute(statement).first() is None:
             raise NameTaken("user", user.name)
 
     def save_user(self, user: UserRecord) -> None:

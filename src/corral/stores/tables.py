@@ -48,8 +48,8 @@ class PlainText(TypeDecorator[str]):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
-        collation = "C" if dialect.name == "postgresql" else None
-        return dialect.type_descriptor(Text(collation=collation))
+        # Not through dialect.type_descriptor: with psycopg that makes a VARCHAR of it.
+        return Text(collation="C" if dialect.name == "postgresql" else None)
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         return None if value is None else storable(value)

@@ -1,0 +1,46 @@
+"""Job directories on a file system that the nodes share with the server (on one machine: any)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+class DirectoryWorkspace:
+    """Implements `corral.control.ports.Workspace` under one root."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def env(self, job_id: str) -> Mapping[str, str]:
+        home = self._home(job_id)
+        checkpoints = home / "checkpoints"
+        checkpoints.mkdir(parents=True, exist_ok=True)
+        return {"CORRAL_JOB_DIR": str(home), "CORRAL_CHECKPOINT_DIR": str(checkpoints)}
+
+    def put_once(self, job_id: str, name: str, value: Mapping[str, Any]) -> bool:
+        home = self._home(job_id)
+        home.mkdir(parents=True, exist_ok=True)
+        draft = home / f".{name}.{os.getpid()}"
+        draft.write_text(json.dumps(value))
+        try:
+            # A link appears whole or not at all, and never replaces what is there.
+            os.link(draft, home / name)
+        except FileExistsError:
+            return False
+        finally:
+            draft.unlink(missing_ok=True)
+        return True
+
+    def remove(self, job_ids: Sequence[str]) -> None:
+        for job_id in job_ids:
+            shutil.rmtree(self._home(job_id), ignore_errors=True)
+
+    def _home(self, job_id: str) -> Path:
+        # A few hundred jobs per directory keeps listing and deleting quick.
+        shard = f"{int(job_id.removeprefix('j-')) // 1000:06d}"
+        return self._root / shard / job_id

@@ -1,0 +1,88 @@
+"""Fixtures that start real servers, for `pytest_plugins`. Nobody else imports this module.
+
+One PostgreSQL runs for all tests of a process; every test gets a database of its own, on both kinds.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from corral.control.ports import Store
+from corral.stores import open_store
+from tests.servers.postgres import HOW_TO_INSTALL, PostgresServer, find_account, find_programs
+from tests.servers.stores import StorePlace
+
+DATABASES = ("sqlite", "postgresql")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    programs, account = find_programs(), find_account()
+    if programs is None or account is None:
+        pytest.skip(HOW_TO_INSTALL)
+    # Short, because a socket's path may have 107 characters only; and not under pytest's own directory, which others
+    # than its owner cannot enter.
+    directory = Path(tempfile.mkdtemp(prefix="corral-pg-", dir="/tmp"))
+    server = PostgresServer(directory=directory, programs=programs, account=account)
+    try:
+        shutil.chown(directory, user=account)
+        server.start()
+        yield server
+    finally:
+        if (server.data / "postmaster.pid").exists():
+            server.stop()
+        shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated file: copying it is quicker than migrating for every test."""
+    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    open_store(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: PostgresServer) -> str:
+    name = postgres_server.create_database()
+    open_store(postgres_server.url(name)).close()
+    return name
+
+
+@pytest.fixture(params=DATABASES)
+def store_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorePlace]:
+    if request.param == "sqlite":
+        path = tmp_path / "corral.db"
+        shutil.copy(request.getfixturevalue("sqlite_template"), path)
+        place = StorePlace(url=f"sqlite:///{path}")
+        yield place
+        place.close()
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    name = server.create_database(request.getfixturevalue("postgres_template"))
+    place = StorePlace(url=server.url(name))
+    yield place
+    place.close()
+    server.drop_database(name)
+
+
+@pytest.fixture(params=DATABASES)
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Nothing in it yet, not even a schema."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'corral.db'}"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    name = server.create_database()
+    yield server.url(name)
+    server.drop_database(name)
+
+
+@pytest.fixture
+def store(store_place: StorePlace) -> Store:
+    return store_place.open()

@@ -1,0 +1,99 @@
+"""Values go into the store and come back the same, whatever they hold and whichever fields they have."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corral.control.records import JobSpec
+from corral.core.model import Allocation, Grant, Job, Request
+from corral.stores import codec
+from corral.stores.jobs import decode_job, encode_job
+from tests.contract.store_samples import BUSY_JOB
+
+INTEGERS = st.integers(-(2**63), 2**63 - 1)
+FLOATS = st.floats(allow_nan=False)
+#: lone surrogates included: a program's environment and output may hold them
+TEXTS = st.text(st.characters())
+MAPPINGS = st.dictionaries(TEXTS, TEXTS)
+
+
+def every_field(kind: type[Any], **own: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Values with every field drawn, also those that are added to the class later."""
+    hints = get_type_hints(kind)
+    return st.builds(
+        kind, **{field.name: own.get(field.name, st.from_type(hints[field.name])) for field in fields(kind)}
+    )
+
+
+st.register_type_strategy(int, INTEGERS)
+st.register_type_strategy(float, FLOATS)
+st.register_type_strategy(str, TEXTS)
+REQUESTS = every_field(Request)
+GRANTS = every_field(Grant)
+ALLOCATIONS = every_field(Allocation, grants=st.lists(GRANTS, max_size=4).map(tuple))
+SPECS = every_field(JobSpec, env=MAPPINGS, labels=MAPPINGS)
+JOBS = every_field(
+    Job,
+    id=st.integers(1, 10**18 - 1).map(codec.job_id),
+    request=REQUESTS,
+    allocation=st.none() | ALLOCATIONS,
+)
+
+
+@given(JOBS)
+def test_jobs(job: Job) -> None:
+    assert decode_job(encode_job(job)) == job
+
+
+@given(SPECS)
+def test_specs(spec: JobSpec) -> None:
+    text = codec.encode_spec(spec)
+    assert codec.decode_spec(text) == spec
+    assert text.isascii()
+    assert "\0" not in text
+
+
+@given(ALLOCATIONS)
+def test_allocations(allocation: Allocation) -> None:
+    text = codec.to_json(codec.dump_allocation(allocation))
+    assert codec.load_allocation(codec.from_json(text)) == allocation
+
+
+@given(TEXTS)
+def test_any_text_can_be_made_storable_and_ordinary_text_stays(text: str) -> None:
+    stored = codec.storable(text)
+    assert "\0" not in stored
+    assert stored.encode().decode() == stored
+    assert codec.storable(stored) == stored
+    if "\0" not in text and text.encode("utf-8", "ignore").decode() == text:
+        assert stored == text
+
+
+@given(st.text() | st.from_regex(r"j-[0-9]{1,20}(\.[0-9]{1,12})?\n?", fullmatch=True))
+def test_only_ids_in_their_one_spelling_are_ids(text: str) -> None:
+    number = codec.job_number(text)
+    assert number is None or codec.job_id(number) == text
+    key = codec.attempt_key(text)
+    assert key is None or key[0] > 0
+
+
+def test_ids() -> None:
+    assert codec.job_number("j-12") == 12
+    assert codec.attempt_key("j-12.3") == (12, 3)
+    assert [codec.attempt_key(text) for text in ("j-12", "j-0.1", "j-1.", "j-1.-1", ".1", "j-1.1.1")] == [None] * 6
+    with pytest.raises(ValueError, match="'x' is not the id of a job"):
+        codec.required_job_number("x")
+
+
+def test_an_empty_field_does_not_become_the_models_default() -> None:
+    frugal = replace(BUSY_JOB, grace_seconds=0.0, max_retries=0, request=Request(nodes=0), message="")
+    assert decode_job(encode_job(frugal)) == frugal
+
+
+def test_a_plain_job_is_small() -> None:
+    assert len(encode_job(Job(id="j-1", name="n", user="u"))[-1]) < 80
