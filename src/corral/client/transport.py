@@ -33,9 +33,10 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 def server_address(text: str) -> str:
     """The address in its one spelling, under which its token is kept."""
-    address = text.strip().rstrip("/")
+    address = text.strip()
     if "://" not in address:
         address = f"http://{address}"
+    address = address.rstrip("/")
     try:
         parts = urlsplit(address)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
