@@ -165,8 +165,9 @@ def _never_fits(state: State, job: Job, pool: str) -> Invalid:
         )
     wanted = [count for model in (request.models or models) for count in counts.get(model, [])]
     detail = (
-        f"no set of nodes in pool {pool} can ever hold this: asked {gpus_text(request.total_gpu_milli // request.nodes)} "
-        f"GPUs, {request.cpu_milli / WHOLE:g} CPUs and {request.memory_bytes} bytes on each of {request.nodes} nodes; "
+        f"no set of nodes in pool {pool} can ever hold this: asked on each of {request.nodes} nodes "
+        f"{gpus_text(request.total_gpu_milli // request.nodes)} GPUs, {request.cpu_milli / WHOLE:g} CPUs "
+        f"and {request.memory_bytes} bytes of memory; "
         f"there are {len(wanted)} nodes with matching GPUs, the largest with {max(wanted, default=0)}"
     )
     field = "nodes" if request.is_gang else "gpus"

@@ -1,8 +1,10 @@
-"""The one place where the live system changes: a thread that owns the state, takes requests and events in turns, and acts.
+"""The one place where the live system changes: a thread that owns the state, takes requests and events in turns, and
+acts.
 
-A turn is: take everything that has arrived, run it in one transaction, plan, write, commit; then answer, tell the engines and announce
-what changed. Many requests that arrive together share one commit. If a turn fails, nothing of it happened: the state is loaded from the
-store again and each request gets a turn of its own, so that one bad request harms no other.
+A turn is: take everything that has arrived, run it in one transaction, plan, write, commit; then answer, tell the
+engines and announce what changed. Many requests that arrive together share one commit. If a turn fails, nothing of it
+happened: the state is loaded from the store again and each request gets a turn of its own, so that one bad request
+harms no other.
 """
 
 from __future__ import annotations

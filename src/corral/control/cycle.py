@@ -1,4 +1,7 @@
-"""One cycle of the live system: decide from the picture, then write what was decided. Acting on it comes after the commit."""
+"""One cycle of the live system:
+
+Decide from the picture, then write what was decided. Acting on it comes after the commit.
+"""
 
 from __future__ import annotations
 

@@ -93,7 +93,10 @@ def start(work: Work, caller: Caller, ref: str) -> Job:
 
 
 def stop(work: Work, caller: Caller, ref: str) -> Job:
-    """End a job: at once while it waits, with a warning and a grace time while it runs. A second stop changes nothing."""
+    """End a job:
+
+    At once while it waits, with a warning and a grace time while it runs. A second stop changes nothing.
+    """
     job = own_job(work, caller, ref)
     if job.state.is_ended:
         raise WrongState(f"job {job.id} has ended already: {job.state}", state=job.state)

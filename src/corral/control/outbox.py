@@ -85,7 +85,8 @@ class Outbox:
         except EngineUnavailable as error:
             log.warning("engine is unavailable, trying again: %s", error)
             return False
-        except Exception as error:  # noqa: BLE001 - a bug in an engine must not end the thread that serves all jobs
+        except Exception as error:
+            # A bug in an engine must not end the thread that serves all jobs.
             log.exception("engine failed")
             if isinstance(effect, LaunchEffect):
                 self._refused(effect.order.attempt_id, f"{type(error).__name__}: {error}")

@@ -11,7 +11,10 @@ from corral.core.snapshot import DEFAULT_TIME_CONSTANT
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskPolicy:
-    """The workflow of allocate, start-program and release: whoever allocates without a number gets what is free, within limits."""
+    """The workflow of allocate, start-program and release:
+
+    Whoever allocates without a number gets what is free, within limits.
+    """
 
     #: put in front of a task's name to make its job's name
     prefix: str = "task_"
@@ -25,7 +28,7 @@ class TaskPolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policies:
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     score_time_constant: float = DEFAULT_TIME_CONSTANT
     default_priority: int = DEFAULT_PRIORITY
     #: jobs that may wait in all queues together
@@ -36,4 +39,4 @@ class Policies:
     ordering: str = "fair-share"
     blocking: str = "backfill"
     placement: str = "pack"
-    tasks: TaskPolicy = TaskPolicy()
+    tasks: TaskPolicy = field(default_factory=TaskPolicy)

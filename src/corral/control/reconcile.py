@@ -1,4 +1,7 @@
-"""Bringing what the store says and what an engine observes together: after every event, and after any crash of either side."""
+"""Bringing what the store says and what an engine observes together:
+
+After every event, and after any crash of either side.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""What the control layer keeps in memory: the picture, the last plan, and what has changed since the last journal entry.
+"""What the control layer keeps in memory: the picture, the last plan, and what has changed since the last journal
+entry.
 
-The store is the truth; this is a copy of its live part, kept current by every committed piece of work and thrown away after a failed one.
+The store is the truth; this is a copy of its live part, kept current by every committed piece of work and thrown away
+after a failed one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Tasks: hold GPUs first, decide later what runs on them.
 
-`allocate` submits a job that holds its GPUs and waits for a program; `start_program` hands it one; `release` ends it. Without a number the
-allocation is automatic: as many GPUs as are free, within what automatic allocations of the user may hold.
+`allocate` submits a job that holds its GPUs and waits for a program; `start_program` hands it one; `release` ends it.
+Without a number the allocation is automatic: as many GPUs as are free, within what automatic allocations of the user
+may hold.
 """
 
 from __future__ import annotations

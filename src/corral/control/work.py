@@ -1,7 +1,8 @@
 """One piece of work: what use cases want to change, collected and written in one transaction.
 
-A use case validates first, then changes things through `Work`; the changes are in the picture at once, in the store when the work is
-flushed, and out to the engine when it is committed. If anything fails in between, nothing is committed and the state is loaded again.
+A use case validates first, then changes things through `Work`; the changes are in the picture at once, in the store
+when the work is flushed, and out to the engine when it is committed. If anything fails in between, nothing is
+committed and the state is loaded again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The ways in which a cluster's picture changes. A list of changes is a picture's history, and can be kept and replayed."""
+"""The ways in which a cluster's picture changes.
+
+A list of changes is a picture's history, and can be kept and replayed.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Core values to plain JSON and back, for whoever keeps them: the journal, the store, the simulator's files.
 
-Fields that have their default are left out, so that what is kept stays small and old entries stay readable when a field is added.
+Fields that have their default are left out, so that what is kept stays small and old entries stay readable when a
+field is added.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from corral.core.lines import LineKey, line_of
 from corral.core.model import WHOLE, Blocking, Job, JobState, Queue, Request
 from corral.core.placing import could_ever_fit, domains_for, find_place
 from corral.core.plan import Plan, PlannedStart
-from corral.core.resources import gpus_text
+from corral.core.resources import NOTHING, gpus_text, held_by
 from corral.core.rules import Reason, all_reasons
 from corral.core.snapshot import ClusterSnapshot
 
@@ -31,7 +31,8 @@ class Explanation:
 
 
 def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Explanation:
-    """The complete answer for one job, from the picture that `plan` was made from (its starts may be applied or not)."""
+    """The complete answer for one job, from the picture that `plan` was made from (its starts may be applied or
+    not)."""
     if job.state is not JobState.QUEUED:
         return Explanation(job_id=job.id, summary=_not_waiting(job))
     if any(start.job_id == job.id for start in plan.starts):
@@ -157,11 +158,12 @@ def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
 
 
 def _kept_for_others(others: list[PlannedStart], job: Job) -> Reason:
-    keeping = [planned for planned in others if planned.held.gpus or planned.held.grants]
+    keeping = [planned for planned in others if held_by(planned.held) != NOTHING]
+    names = ", ".join(planned.job_id for planned in keeping[:NAMED])
     return Reason(
         rule="kept",
         detail=(
-            f"there is room for {_words(job.request)}, but it is kept for {', '.join(p.job_id for p in keeping[:NAMED])}: "
+            f"there is room for {_words(job.request)}, but it is kept for {names}: "
             "this job could run longer than until that one's planned start"
         ),
         numbers={"kept_gpus": sum(planned.held.total_gpu_milli for planned in keeping) / WHOLE},

@@ -1,9 +1,9 @@
 """The free resources of all nodes, indexed so that finding a place does not look at every node.
 
 Nodes stand in one fixed order (by their names, numbers counted as numbers), and a set of nodes is an integer whose
-bits are places in that order. For each domain - a pool and a GPU model - nodes are kept in buckets by how many whole GPUs
-are free. Taking and giving back touch one node's bits only. Equal content gives equal answers, whatever the order
-in which it came to be.
+bits are places in that order. For each domain - a pool and a GPU model - nodes are kept in buckets by how many whole
+GPUs are free. Taking and giving back touch one node's bits only. Equal content gives equal answers, whatever the
+order in which it came to be.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The scheduler's memory: the history of its inputs as changes, a digest of the picture, and what was decided.
 
-An entry holds the changes since the entry before, so that a cycle costs what changed. Replaying the entries from a base gives the
-same pictures, hence the same plans; the digest proves that nothing was forgotten.
+An entry holds the changes since the entry before, so that a cycle costs what changed. Replaying the entries from a
+base gives the same pictures, hence the same plans; the digest proves that nothing was forgotten.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Waiting lines: the queued jobs, kept in order while they come and go.
 
-A line is what a queue's policy orders: jobs of one queue, one GPU model, and either single-node jobs or gangs. Within a line each
-user's jobs are one sequence, split by shape: jobs of one shape fit or do not fit together, so that a cycle can step over thousands of
-them at once. Keeping a line current costs a search; nothing is sorted anew per cycle.
+A line is what a queue's policy orders: jobs of one queue, one GPU model, and either single-node jobs or gangs. Within
+a line each user's jobs are one sequence, split by shape: jobs of one shape fit or do not fit together, so that a
+cycle can step over thousands of them at once. Keeping a line current costs a search; nothing is sorted anew per
+cycle.
 """
 
 from __future__ import annotations
@@ -37,10 +38,7 @@ class Shape(NamedTuple):
 
 def line_of(job: Job) -> LineKey:
     request = job.request
-    if not request.wants_gpu:
-        model = "cpu"
-    else:
-        model = "|".join(request.models) or "any"
+    model = ("|".join(request.models) or "any") if request.wants_gpu else "cpu"
     return LineKey(job.queue, model, request.is_gang)
 
 

@@ -1,7 +1,8 @@
 """The protected start: when and where the first job that waits will run, and what is kept for it until then.
 
-The answer follows from when the present allocations end at the latest. What the job will need and what is free already is held;
-the rest comes back in time. A later job may pass on everything else, or on the held part if it is gone before the planned start.
+The answer follows from when the present allocations end at the latest. What the job will need and what is free
+already is held; the rest comes back in time. A later job may pass on everything else, or on the held part if it is
+gone before the planned start.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def reserve(
     started: Sequence[Return],
     reservations: Sequence[Reservation],
 ) -> Reservation | None:
-    """The earliest protected start of a job that does not fit now; nothing if it cannot be told where it could ever run.
+    """The earliest protected start of a job that does not fit now; nothing if it cannot be told where it could ever
+    run.
 
     `started` are this cycle's starts, sorted; the fleet has them and the holds of other reservations taken already.
     """
@@ -233,7 +235,10 @@ def _reservation(
 
 
 def _held_on(outlook: _Outlook, gpus: tuple[str, ...], request: Request, *, known: bool) -> Iterator[Grant]:
-    """What must stay free on one node: the need, less what comes back in time. One grant for each GPU, one for the rest."""
+    """What must stay free on one node:
+
+    The need, less what comes back in time. One grant for each GPU, one for the rest.
+    """
     slot = outlook.slot
     for gpu in gpus:
         later = outlook.free_milli[gpu] if known else WHOLE

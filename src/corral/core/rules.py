@@ -1,7 +1,7 @@
 """The rules that can hold a job back although there may be room for it: limits, quotas, back-off.
 
-Each rule is one function from a picture and a job to a reason, or nothing. The scheduler stops at the first reason; an explanation
-lists them all. Add a rule here, and both know it.
+Each rule is one function from a picture and a job to a reason, or nothing. The scheduler stops at the first reason;
+an explanation lists them all. Add a rule here, and both know it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def backing_off(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | Non
         return None
     return Reason(
         rule="back-off",
-        detail=f"retry {job.retries} of {job.max_retries} waits {left:.0f} s after a failure: {job.message or 'unknown'}",
+        detail=f"retry {job.retries} of {job.max_retries} waits {left:.0f} s after a failure: {job.message or '?'}",
         numbers={"seconds_left": left, "retry": job.retries, "max_retries": job.max_retries},
     )
 

@@ -1,7 +1,8 @@
-"""The picture that decisions are made from: everything that can change one, indexed and kept current change by change.
+"""The picture that decisions are made from: everything that can change one, indexed and kept current change by
+change.
 
-`apply` is the only way to change it for good; `trial` changes it for a while and undoes itself. Both cost what changed, not the
-size of the cluster. Two snapshots with the same content decide alike, however they came to be.
+`apply` is the only way to change it for good; `trial` changes it for a while and undoes itself. Both cost what
+changed, not the size of the cluster. Two snapshots with the same content decide alike, however they came to be.
 """
 
 from __future__ import annotations

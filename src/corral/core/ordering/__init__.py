@@ -1,8 +1,8 @@
 """Ordering policies: who goes first. One file per policy, one line in the registry.
 
-A policy orders in two steps, so that the whole order is always total. `own_key` orders one user's jobs among themselves: they
-are one sequence. `merge_key` compares the heads of two users' sequences. Pins come before both, in every policy: an operator's
-word stands above any rule. Every key ends with the creation time and the id.
+A policy orders in two steps, so that the whole order is always total. `own_key` orders one user's jobs among
+themselves: they are one sequence. `merge_key` compares the heads of two users' sequences. Pins come before both, in
+every policy: an operator's word stands above any rule. Every key ends with the creation time and the id.
 """
 
 from __future__ import annotations

@@ -1,0 +1,65 @@
+# corral: everything a newcomer needs. `make help` lists it.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up demo test unit check bench format lock openapi clean
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## install everything into .venv
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "corral needs Python 3.11 or newer: make PYTHON=python3.12 …")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) …"
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock && \
+	  uv pip install --quiet --python $(BIN)/python --no-deps -e .; \
+	else \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .; \
+	fi
+	@touch $@
+
+up: setup ## run corral at http://127.0.0.1:8470
+	@exec $(BIN)/corral up $(ARGS)
+
+demo: setup ## run a demo fleet: 11 nodes, 44 virtual GPUs, users and arriving jobs
+	@exec $(BIN)/corral up --demo $(ARGS)
+
+test: setup check ## all checks and all tests
+	@scripts/install-test-servers
+	@$(BIN)/pytest -q -n auto --dist loadfile tests/unit tests/scenarios
+	@$(BIN)/pytest -q tests/contract tests/integration
+
+unit: setup ## the quick tests only
+	@$(BIN)/pytest -q -n auto --dist loadfile tests/unit tests/scenarios
+
+check: setup ## lint, format, types, layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: setup ## measure, and print tables with ratios
+	@$(BIN)/python -m benchmarks
+
+format: setup ## put the code in shape
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+openapi: setup ## write the OpenAPI file and the CLI reference anew
+	@$(BIN)/python -m corral.server.openapi > docs/reference/openapi.json
+
+lock: setup ## resolve dependencies anew into requirements.lock
+	@command -v uv >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
+	@PATH="$(BIN):$$PATH" uv lock --quiet --upgrade && PATH="$(BIN):$$PATH" uv export --quiet --no-emit-project --no-annotate --no-header \
+	  --all-extras --all-groups --format requirements-txt -o requirements.lock
+
+clean: ## remove what was built
+	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

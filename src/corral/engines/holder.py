@@ -1,0 +1,33 @@
+"""What runs in an allocation until its program is known: waits for the program, then becomes it.
+
+Run by path, with the standard library alone, on whatever node the engine chose. The program arrives as a file in the
+job's directory, so that it works wherever that directory is shared.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+POLL_SECONDS = 0.2
+
+
+def main() -> None:
+    program_file = Path(os.environ["CORRAL_JOB_DIR"]) / "program.json"
+    print(f"corral: holding GPUs {os.environ.get('CUDA_VISIBLE_DEVICES', '')}, waiting for a program", flush=True)  # noqa: T201
+    while not program_file.exists():
+        time.sleep(POLL_SECONDS)
+    program = json.loads(program_file.read_text())
+    command = program["command"]
+    os.environ.update(program.get("env", {}))
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.exit(f"corral: cannot run {command[0]!r}: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main()
