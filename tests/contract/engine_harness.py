@@ -13,7 +13,7 @@ from corral.control.ports import AttemptPhase, AttemptStatus, Engine, Instance, 
 from corral.engines.local.cgroups import CgroupSupport
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import fleet_for
-from corral.engines.local.rundir import CLAIM, Layout, read_json
+from corral.engines.local.rundir import Layout, read_claim
 
 DEADLINE_SECONDS = 10.0
 
@@ -168,9 +168,7 @@ class LocalHarness:
         return link.pid
 
     def supervisor_pid(self, attempt_id: str = "j-1.1", rank: int = 0) -> int:
-        claim = read_json(os.path.join(self.layout.rank_dir(attempt_id, rank), CLAIM))
-        assert claim is not None
-        return int(claim["pid"])
+        return int(read_claim(self.layout.rank_dir(attempt_id, rank)).supervisor["pid"])
 
     def clean_up(self) -> None:
         """Nothing that a test started may outlive it."""

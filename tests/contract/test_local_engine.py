@@ -70,7 +70,7 @@ def test_a_restart_of_the_machine_is_told_as_such(local: LocalHarness) -> None:
     local.stop_server()
     kill(pid)
     claim = Path(local.layout.rank_dir("j-1.1", 0)) / CLAIM
-    claim.write_text(json.dumps({**json.loads(claim.read_text()), "boot_id": "an earlier one"}))
+    claim.write_text(claim.read_text().replace(local.engine._files.boot_id, "an earlier one"))
     local.start()
     status = local.status()
     assert status is not None
@@ -129,7 +129,6 @@ def test_the_missing_part_of_a_gang_is_launched_and_the_rest_left_alone(local: L
     pid = local.supervisor_pid(rank=1)
     local.stop_server()
     (directory / CLAIM).unlink()
-    (directory / "started").unlink()
     kill(pid)
     _, listener = local.start()
     assert local.status() is None

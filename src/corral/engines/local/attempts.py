@@ -12,6 +12,7 @@ import shutil
 import signal
 import time
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from corral.control.ports import AttemptPhase
 from corral.core.model import EndReason
@@ -21,13 +22,14 @@ from corral.engines.local.processes import processes_by_env, send, start_ticks
 from corral.engines.local.rundir import (
     CLAIM,
     EXIT,
-    STARTED,
+    ORDER,
     STOP,
     ClaimState,
     Layout,
     boot_id,
     claim_state,
     is_safe_id,
+    read_claim,
     read_json,
     take_claim,
     write_json,
@@ -102,7 +104,15 @@ class AttemptFiles:
             "grace_seconds": marker.grace_seconds,
             "master_port": marker.master_port,
         }
-        write_json(self._layout.marker(attempt_id), body)
+        # Kept in the run directory and linked: forgetting an attempt then frees no file, which some disks punish.
+        order_path = os.path.join(directory, ORDER)
+        write_json(order_path, body)
+        marker_path = self._layout.marker(attempt_id)
+        try:
+            os.link(order_path, marker_path)
+        except FileExistsError:
+            os.unlink(marker_path)
+            os.link(order_path, marker_path)
         return Tracked(attempt_id=attempt_id, marker=marker)
 
     def load(self, attempt_id: str) -> Tracked | None:
@@ -146,7 +156,7 @@ class AttemptFiles:
             return instance
         if instance.claimed_at is None:
             instance = replace(instance, claimed_at=os.stat(os.path.join(directory, CLAIM)).st_mtime)
-        if instance.started_at is None and (started := read_json(os.path.join(directory, STARTED))):
+        if instance.started_at is None and (started := read_claim(directory).started):
             instance = replace(instance, started_at=float(started["at"]))
         # Read after the lock was tested: a supervisor records the exit before it lets go of its claim.
         ended = read_exit(directory)
@@ -157,16 +167,15 @@ class AttemptFiles:
     def _bury(self, attempt_id: str, rank: int, directory: str) -> InstanceExit:
         """The supervisor is gone: end what it left behind and put the loss on record."""
         ended_at = time.time()
-        claim = read_json(os.path.join(directory, CLAIM)) or {}
-        if claim.get("boot_id") != self._boot_id:
+        claim = read_claim(directory)
+        if claim.supervisor.get("boot_id") != self._boot_id:
             message = "the machine was restarted while it ran"
         else:
             message = "its supervisor was killed, and its processes with it"
-            self._kill_orphans(attempt_id, rank, directory)
+            self._kill_orphans(attempt_id, rank, directory, claim.started)
         return self._record(directory, EndReason.LOST, message, ended_at)
 
-    def _kill_orphans(self, attempt_id: str, rank: int, directory: str) -> None:
-        started = read_json(os.path.join(directory, STARTED)) or {}
+    def _kill_orphans(self, attempt_id: str, rank: int, directory: str, started: dict[str, Any]) -> None:
         leader = started.get("pid", 0)
         if leader and start_ticks(leader) == started.get("start_ticks"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -221,8 +230,7 @@ def read_exit(directory: str) -> InstanceExit | None:
 
 
 def _signal_supervisor(directory: str) -> None:
-    claim = read_json(os.path.join(directory, CLAIM)) or {}
-    pid = int(claim.get("pid", 0))
+    pid = int(read_claim(directory).supervisor.get("pid", 0))
     if not pid:
         return
     try:

@@ -18,6 +18,7 @@ CGROUP_MOUNT = "/sys/fs/cgroup"
 _DIRECTORY = "corral"
 _PERIOD_USEC = 100_000
 _REMOVE_SECONDS = 1.0
+_NEAR_LIMIT = 0.98
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -177,14 +178,14 @@ class Cgroup:
             return MemoryReport(oom_kills=0, peak_bytes=0, own_limit=False)
         if self._version == 2:
             events = dict(_pairs(os.path.join(self._memory, "memory.events")))
-            own_limit = events.get("oom", 0) > 0
+            failures = events.get("oom", 0)
             peak = _number(os.path.join(self._memory, "memory.peak"))
         else:
             events = dict(_pairs(os.path.join(self._memory, "memory.oom_control")))
-            # With equal limits the kernel may meet the one on memory and swap together first.
-            counters = ("memory.failcnt", "memory.memsw.failcnt")
-            own_limit = any(_number(os.path.join(self._memory, name)) for name in counters)
+            failures = _number(os.path.join(self._memory, "memory.failcnt"))
             peak = _number(os.path.join(self._memory, "memory.max_usage_in_bytes"))
+        # Not every kernel still counts failures; the peak tells as well.
+        own_limit = failures > 0 or peak >= self._memory_bytes * _NEAR_LIMIT
         return MemoryReport(oom_kills=events.get("oom_kill", 0), peak_bytes=peak, own_limit=own_limit)
 
     def remove(self, seconds: float = _REMOVE_SECONDS) -> None:

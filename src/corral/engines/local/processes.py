@@ -41,13 +41,18 @@ def start_ticks(pid: int) -> int | None:
     return int(fields[19]) if fields else None
 
 
-def _stat_fields(pid: int) -> list[str]:
+def _stat_fields(pid: int) -> list[bytes]:
     """The fields after the command's name, which may itself hold blanks and brackets."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as source:
-            return source.read().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
         return []
+    try:
+        return os.read(descriptor, 4096).rpartition(b")")[2].split()
+    except ProcessLookupError:
+        return []
+    finally:
+        os.close(descriptor)
 
 
 def descendants(pid: int) -> list[int]:

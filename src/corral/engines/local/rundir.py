@@ -1,11 +1,13 @@
 """Where an attempt lives on disk, and how its small files are written so that a crash leaves nothing half done.
 
     <root>/live/<attempt>                    marker: launched and not yet forgotten
+    <root>/runs/<shard>/<attempt>/order      the same file: what must be known after a restart
     <root>/runs/<shard>/<attempt>/stop       the grace time, once the attempt is to end
-    <root>/runs/<shard>/<attempt>/<rank>/    claim, started, exit, log.*, work/
+    <root>/runs/<shard>/<attempt>/<rank>/    claim, exit, log.*, work/
 
 A claim appears already locked (a locked file is linked to its name), so its supervisor lives exactly as long as
-the lock is held; a process id would not tell, ids are used again. Which attempts run is the engine's business.
+the lock is held; a process id would not tell, ids are used again. Its first line names the supervisor, a second one
+the job's process once that runs: a line more costs less than a file more. Which attempts run is the engine's business.
 Used by the spawner too, so only the standard library is imported here.
 """
 
@@ -16,15 +18,17 @@ import json
 import os
 import re
 import zlib
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 CLAIM = "claim"
-STARTED = "started"
 EXIT = "exit"
+ORDER = "order"
 STOP = "stop"
 WORK = "work"
 
+_CHUNK_BYTES = 1 << 14
 #: An attempt id becomes the name of a directory.
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -87,14 +91,24 @@ def write_json(path: str, body: dict[str, Any], *, durable: bool = False) -> Non
 
 def read_json(path: str) -> dict[str, Any] | None:
     """The file's content, or None if there is none or it is damaged (a machine that lost power)."""
+    return _parsed(_read(path))
+
+
+def _read(path: str) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
-        return None
+        return b""
     try:
-        data = os.read(descriptor, 1 << 20)
+        data = os.read(descriptor, _CHUNK_BYTES)
+        while len(data) % _CHUNK_BYTES == 0 and (more := os.read(descriptor, _CHUNK_BYTES)):
+            data += more
+        return data
     finally:
         os.close(descriptor)
+
+
+def _parsed(data: bytes) -> dict[str, Any] | None:
     try:
         body = json.loads(data)
     except ValueError:
@@ -108,7 +122,7 @@ def take_claim(rank_dir: str, body: dict[str, Any]) -> int | None:
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        os.write(descriptor, json.dumps(body).encode())
+        add_to_claim(descriptor, body)
         os.link(temporary, os.path.join(rank_dir, CLAIM))
     except FileExistsError:
         os.close(descriptor)
@@ -116,6 +130,26 @@ def take_claim(rank_dir: str, body: dict[str, Any]) -> int | None:
     finally:
         os.unlink(temporary)
     return descriptor
+
+
+def add_to_claim(descriptor: int, body: dict[str, Any]) -> None:
+    """One write of one line, so that a reader sees it whole or not at all."""
+    os.write(descriptor, json.dumps(body).encode() + b"\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who supervises an instance, and what it started; empty where it is not (yet) told."""
+
+    supervisor: dict[str, Any]
+    started: dict[str, Any]
+
+
+def read_claim(rank_dir: str) -> Claim:
+    lines = _read(os.path.join(rank_dir, CLAIM)).split(b"\n")
+    bodies = [_parsed(line) or {} for line in lines[:-1]]  # the last is empty, or unfinished
+    supervisor, started, *_ = [*bodies, {}, {}]
+    return Claim(supervisor, started)
 
 
 def claim_state(rank_dir: str) -> ClaimState:

@@ -19,7 +19,8 @@ from corral.engines.local.messages import InstanceSpec, take_frames
 from corral.engines.local.processes import name_process
 from corral.engines.local.supervisor import record_failed_launch, supervise
 
-_READ_BYTES = 1 << 18
+#: Small enough to come from memory that stays mapped.
+_READ_BYTES = 1 << 16
 
 
 def spawner_command(package_root: str, descriptor: int) -> list[str]:

@@ -26,7 +26,7 @@ from corral.engines.local.processes import (
     send,
     start_ticks,
 )
-from corral.engines.local.rundir import EXIT, STARTED, STOP, WORK, notify, read_json, take_claim, write_json
+from corral.engines.local.rundir import EXIT, STOP, WORK, add_to_claim, notify, read_json, take_claim, write_json
 
 #: How long processes that a finished job left behind may take to end by themselves.
 LINGER_SECONDS = 0.5
@@ -97,6 +97,7 @@ class Supervisor:
         self._log = LogWriter(spec["rank_dir"], spec["log_limit_bytes"])
         self._cgroup = _cgroup_of(spec)
         self._pid = os.getpid()
+        self._claim = -1
         self._main = 0
         self._main_status: int | None = None
         self._children_left = False
@@ -119,8 +120,11 @@ class Supervisor:
         signal.signal(signal.SIGTERM, lambda number, frame: self._want_stop())
         for ignored in (signal.SIGINT, signal.SIGHUP):
             signal.signal(ignored, signal.SIG_IGN)
-        body = {"pid": self._pid, "boot_id": self._spec["boot_id"], "start_ticks": start_ticks(self._pid)}
-        return take_claim(self._spec["rank_dir"], body) is not None
+        claim = take_claim(self._spec["rank_dir"], {"pid": self._pid, "boot_id": self._spec["boot_id"]})
+        if claim is None:
+            return False
+        self._claim = claim
+        return True
 
     def run(self) -> None:
         # A stop that came before the claim found nobody to signal, but left its file.
@@ -188,7 +192,7 @@ class Supervisor:
         if self._spec["time_limit_seconds"] is not None:
             self._limit_at = time.monotonic() + self._spec["time_limit_seconds"]
         body = {"pid": self._main, "start_ticks": start_ticks(self._main), "at": self._started_at}
-        write_json(os.path.join(self._spec["rank_dir"], STARTED), body)
+        add_to_claim(self._claim, body)
         notify(self._spec["events_path"], self._spec["attempt_id"])
 
     # -------------------------------------------------------------------------------------------- watching
