@@ -105,6 +105,14 @@ def test_jobs_are_found_by_name_newest_first(store: Store) -> None:
         assert transaction.jobs.find("ad\0a", "train\udc80") == []
 
 
+def test_which_names_a_user_has_taken(store: Store) -> None:
+    added(store, {"name": "a"}, {"name": "数"}, {"name": "b", "user": "bob"}, *({"name": f"n{n}"} for n in range(600)))
+    with store.read() as transaction:
+        assert transaction.jobs.names_taken("ada", ["a", "A", "b", "数", "a", "\0"]) == {"a", "数"}
+        assert len(transaction.jobs.names_taken("ada", [f"n{n}" for n in range(1000)])) == 600
+        assert transaction.jobs.names_taken("bob", []) == set()
+
+
 def test_saving_counts_versions_up(store: Store) -> None:
     (record,) = added(store, {})
     changed = replace(BUSY_JOB, id=record.job.id, version=1)

@@ -11,12 +11,9 @@ from corral.control.ports import StoreConflict
 from corral.control.records import AttemptRecord
 from corral.core.model import EndReason, attempt_id
 from corral.stores import codec
-from corral.stores.statements import BatchStatement
+from corral.stores.statements import CHUNK, BatchStatement
 from corral.stores.tables import attempt_rows
 from corral.stores.work import refuse
-
-#: Keys in one query; far below what both databases allow.
-CHUNK = 500
 
 _COURSE = ["started_at", "ended_at", "end_reason", "exit_code", "message"]
 _COLUMNS = ["job_id", "number", "planned_at", "allocation", *_COURSE]
@@ -83,7 +80,7 @@ class SqlAttemptTable:
 
     def all_allocations(self) -> Iterator[AttemptRecord]:
         """Read piece by piece, as there may be very many: use it up before the transaction ends."""
-        for row in self._connection.execution_options(yield_per=1000).execute(_ALL):
+        for row in self._connection.execute(_ALL, execution_options={"yield_per": 1000}):
             yield _record_of(row)
 
 

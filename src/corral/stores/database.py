@@ -43,7 +43,7 @@ def read_epoch(connection: Connection, *, for_update: bool) -> int:
 
 
 def explain_errors(engine: Engine, explain: Callable[[ExceptionContext], Exception | None]) -> None:
-    """Raise corral's own errors in place of the driver's, where `explain` has one."""
+    """Raise corral's own errors in place of the driver's, where `explain` has one. Any error spoils its transaction."""
 
     @event.listens_for(engine, "handle_error", retval=True)
     def replace(context: ExceptionContext) -> Exception | None:

@@ -29,7 +29,7 @@ from corral.control.records import JobFilter, JobRecord, Page
 from corral.core.model import EndReason, Job, JobKind, JobState
 from corral.stores import codec
 from corral.stores.cursors import Key, Position, Sort, check_limit, decode_cursor, encode_cursor, parse_sort
-from corral.stores.statements import BatchStatement, Row, count_up, insert_into
+from corral.stores.statements import CHUNK, BatchStatement, Row, count_up, insert_into
 from corral.stores.tables import NOT_ENDED, job_rows
 from corral.stores.work import refuse
 
@@ -127,6 +127,15 @@ class SqlJobTable:
         if user is not None:
             statement = statement.where(job_rows.c.user_name == user)
         return [_record_of(row) for row in self._connection.execute(statement)]
+
+    def names_taken(self, user: str, names: Sequence[str]) -> set[str]:
+        taken: set[str] = set()
+        for start in range(0, len(names), CHUNK):
+            statement = select(job_rows.c.name).where(
+                job_rows.c.user_name == user, job_rows.c.name.in_(names[start : start + CHUNK])
+            )
+            taken.update(self._connection.execute(statement).scalars())
+        return taken
 
     def delete(self, job_ids: Sequence[str]) -> None:
         numbers = [number for number in map(codec.job_number, job_ids) if number is not None]

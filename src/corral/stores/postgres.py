@@ -6,6 +6,7 @@ get a repeatable, read-only view.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -23,21 +24,31 @@ _SECRET_PARAMETERS = ("password", "sslpassword")
 
 
 def open_postgres(url: URL) -> Database:
-    url = url.set(drivername="postgresql+psycopg")
+    # Secrets leave the URL: an engine shows its URL in its repr, and masks only one kind of password there.
+    secrets = {name: str(url.query[name]) for name in _SECRET_PARAMETERS if name in url.query}
+    url = url.set(drivername="postgresql+psycopg").difference_update_query(list(secrets))
+    if url.password is not None:
+        secrets["password"] = url.password
+    writer = _engine(url, secrets, isolation="READ COMMITTED", read_only=False, connections=1, extra=0)
+    reader = _engine(
+        url, secrets, isolation="REPEATABLE READ", read_only=True, connections=READERS, extra=EXTRA_READERS
+    )
     return Database(
         kind="postgresql",
         place=_place(url),
-        writer=_engine(url, isolation="READ COMMITTED", read_only=False, connections=1, extra=0),
-        reader=_engine(url, isolation="REPEATABLE READ", read_only=True, connections=READERS, extra=EXTRA_READERS),
+        writer=writer,
+        reader=reader,
         lock_epoch=lambda connection: read_epoch(connection, for_update=True),
         server_version=_version,
     )
 
 
-def _engine(url: URL, *, isolation: Any, read_only: bool, connections: int, extra: int) -> Engine:
+def _engine(
+    url: URL, secrets: Mapping[str, str], *, isolation: Any, read_only: bool, connections: int, extra: int
+) -> Engine:
     engine = create_engine(
         url,
-        connect_args=_connect_arguments(url),
+        connect_args={**_connect_arguments(url), **secrets},
         isolation_level=isolation,
         pool_size=connections,
         max_overflow=extra,
@@ -51,8 +62,7 @@ def _engine(url: URL, *, isolation: Any, read_only: bool, connections: int, extr
     def prepare(connection: Any, _: Any) -> None:
         connection.read_only = read_only
 
-    place, secrets = _place(url), _secrets(url)
-    explain_errors(engine, lambda context: _explain(context, place, secrets))
+    explain_errors(engine, lambda context: _explain(context, _place(url), list(secrets.values())))
     return engine
 
 
@@ -73,7 +83,7 @@ def _connect_arguments(url: URL) -> dict[str, Any]:
     return arguments
 
 
-def _explain(context: ExceptionContext, place: str, secrets: tuple[str, ...]) -> Exception | None:
+def _explain(context: ExceptionContext, place: str, secrets: Sequence[str]) -> Exception | None:
     error = context.original_exception
     if isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure):
         return StoreConflict("another change came between")
@@ -89,16 +99,10 @@ def _explain(context: ExceptionContext, place: str, secrets: tuple[str, ...]) ->
 
 
 def _place(url: URL) -> str:
-    query = {name: "***" if name in _SECRET_PARAMETERS else value for name, value in url.query.items()}
-    return url.set(drivername="postgresql", query=query).render_as_string(hide_password=True)
+    return url.set(drivername="postgresql").render_as_string(hide_password=True)
 
 
-def _secrets(url: URL) -> tuple[str, ...]:
-    values = [url.password, *(url.query.get(name) for name in _SECRET_PARAMETERS)]
-    return tuple(str(value) for value in values if value)
-
-
-def _masked(message: str, secrets: tuple[str, ...]) -> str:
+def _masked(message: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         message = message.replace(secret, "***")
     return message

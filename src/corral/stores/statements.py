@@ -21,6 +21,9 @@ from corral.stores.tables import counter_rows
 
 Row = tuple[Any, ...]
 
+#: Keys in one query; far below what both databases allow.
+CHUNK = 500
+
 #: Positional parameters on both sides, so that a row is a plain tuple.
 _DIALECTS: dict[str, Dialect] = {
     "sqlite": SQLiteDialect_pysqlite(paramstyle="qmark"),

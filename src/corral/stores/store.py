@@ -51,6 +51,7 @@ class SqlStore:
     def read(self) -> Iterator[Transaction]:
         self._check_open()
         with self._database.reader.connect() as connection, connection.begin():
+            begin_work(connection)
             yield SqlTransaction(connection)
 
     def describe(self) -> Mapping[str, str]:

@@ -75,6 +75,7 @@ def _create_jobs() -> None:
     )
     for column in ("name", "priority", "created_at", "state", "user_name", "queue"):
         _index("jobs", column, "id")
+    _index("jobs", "user_name", "created_at", "id")
     op.create_index("ix_jobs_not_ended", "jobs", ["id"], sqlite_where=NOT_ENDED, postgresql_where=NOT_ENDED)
     op.create_table(
         "attempts",

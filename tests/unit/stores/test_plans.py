@@ -1,0 +1,69 @@
+"""The lists that people and loops ask for again and again go through an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, create_engine, event
+
+from corral.control.ports import Store
+from corral.control.records import EventFilter, JobFilter
+from corral.core.model import JobState
+from corral.stores import open_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = open_store(f"sqlite:///{tmp_path / 'corral.db'}")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def plans(store: Store, tmp_path: Path) -> Iterator[list[str]]:
+    """SQLite's plan for every query that the test makes."""
+    explained: list[str] = []
+    engine = create_engine(f"sqlite:///{tmp_path / 'corral.db'}")
+
+    def explain(_: Any, __: Any, statement: str, parameters: Any, ___: Any, ____: Any) -> None:
+        if statement.startswith("SELECT"):
+            with engine.connect() as connection:
+                rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+                explained.append("; ".join(row.detail for row in rows))
+
+    reader: Engine = store._database.reader  # type: ignore[attr-defined]
+    event.listen(reader, "before_cursor_execute", explain)
+    yield explained
+    event.remove(reader, "before_cursor_execute", explain)
+    engine.dispose()
+
+
+def test_live_jobs_need_no_look_at_those_that_ended(store: Store, plans: list[str]) -> None:
+    with store.read() as transaction:
+        transaction.jobs.live()
+    assert plans == ["SCAN jobs USING INDEX ix_jobs_not_ended"]
+
+
+@pytest.mark.parametrize("field", ["id", "name", "priority", "created_at"])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_pages_are_read_in_the_order_of_an_index(store: Store, plans: list[str], sign: str, field: str) -> None:
+    with store.read() as transaction:
+        transaction.jobs.page(JobFilter(), sort=sign + field, cursor=None, limit=50)
+    (plan,) = plans
+    assert "TEMP B-TREE" not in plan
+    assert "INDEX" in plan or field == "id"
+
+
+def test_filters_use_their_index(store: Store, plans: list[str]) -> None:
+    filters = [JobFilter(user="ada"), JobFilter(queue="q"), JobFilter(states=(JobState.RUNNING,))]
+    with store.read() as transaction:
+        for where in filters:
+            transaction.jobs.page(where, sort="-id", cursor=None, limit=50)
+        transaction.jobs.find("ada", "name")
+        transaction.jobs.find(None, "name")
+        for event_filter in (EventFilter(actor="a"), EventFilter(subject="s"), EventFilter(owner="o")):
+            transaction.events.page(event_filter, cursor=None, limit=50)
+    assert all("SEARCH" in plan and "TEMP B-TREE" not in plan for plan in plans), plans
