@@ -51,13 +51,11 @@ def login(
         # the replaced token is of no use to anybody any more; if it cannot be revoked, it just expires
         with contextlib.suppress(ClientError), terminal.client(token=before.token) as old:
             old.people.logout()
-    with terminal.client(token=view["token"]) as client:
-        me = client.people.me()
     terminal.answer(
         {"server": server, "user": view["user"], "role": view["role"], "stored_in": str(store.path)},
         f"Signed in to {server} as {view['user']} ({view['role']}).",
     )
-    if me["must_change_password"]:
+    if view.get("must_change_password"):
         terminal.note("This is a one-time password. Set your own: corral passwd")
 
 

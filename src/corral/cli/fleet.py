@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 nodes_app = typer.Typer(help="See the nodes; take them out of use and back.")
 gpus_app = typer.Typer(help="See the GPUs and their readings; clear their health.")
 
-NodesArgument = Annotated[list[str], typer.Argument(metavar="NODE...", help="Names of nodes.")]
+NodesArgument = Annotated[list[str], typer.Argument(metavar="NODE", help="Names of nodes.")]
 NO_NODES = "No nodes. What is wrong: corral doctor"
 NO_GPUS = "No GPUs here. Virtual ones to try things out: corral up --virtual-gpus 8xA100-80G"
 

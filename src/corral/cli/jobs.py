@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or the name of one of yours.")]
-JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids, or names of your own jobs.")]
+JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB", help="Ids, or names of your own jobs.")]
 
 TITLES = ("ID", "NAME~", "USER", "STATE!", "QUEUE", "PRIO>", "NODES>", "GPUS>", "AGE>", "RAN>", "DETAIL~")
 NO_JOBS = "No jobs yet. Submit one: corral submit --gpus 1 -- python train.py"
@@ -43,9 +43,9 @@ NO_MATCH = "No job matches. Without filters, with ended ones: corral jobs -a"
 )
 def jobs(
     terminal: Terminal,
-    state: Annotated[list[str] | None, typer.Option(help="Only in this state; repeatable.")] = None,
+    state: Annotated[list[str] | None, typer.Option(metavar="STATE", help="Only in this state; repeatable.")] = None,
     user: Annotated[str | None, typer.Option(help="Only of this user.")] = None,
-    kind: Annotated[list[str] | None, typer.Option(help="Only of this kind; repeatable.")] = None,
+    kind: Annotated[list[str] | None, typer.Option(metavar="KIND", help="Only of this kind; repeatable.")] = None,
     queue: Annotated[str | None, typer.Option(help="Only in this queue.")] = None,
     name: Annotated[str | None, typer.Option(help="Only with this text in the name.")] = None,
     everything: Annotated[bool, typer.Option("-a", "--all", help="Ended ones too.")] = False,

@@ -128,12 +128,14 @@ def _edit(terminal: Terminal, name: str, changes: Mapping[str, Any]) -> None:
 @command(quota_app, "show", examples=["corral quota show", "corral quota show maria -o json"])
 def show_quota(
     terminal: Terminal,
-    user: Annotated[str | None, typer.Argument(metavar="[USER]", help="Default: you.")] = None,
+    user: Annotated[str | None, typer.Argument(metavar="USER", help="Default: you.")] = None,
 ) -> None:
     """Show the most that a user may hold, per job kind."""
     with terminal.client() as client:
-        name = user or client.people.me()["name"]
-        quota = client.people.quota(name)
+        # everyone may see their own; other people's are for operators
+        me = client.people.me()
+        name = user or me["name"]
+        quota = me.get("quota", {}) if user is None else client.people.quota(user)
     if terminal.as_json:
         terminal.json(quota)
         return

@@ -144,7 +144,7 @@ Guaranteed = Annotated[int | None, typer.Option(metavar="N", help="GPUs that it 
 MaxGpus = Annotated[str | None, typer.Option(metavar="N", help="GPUs that its jobs may hold together.")]
 MaxLength = Annotated[str | None, typer.Option(metavar="N", help="Jobs that may wait in it.")]
 MaxTime = Annotated[str | None, typer.Option(metavar="DURATION", help="Longest run time of a job.")]
-Kinds = Annotated[list[str] | None, typer.Option("--kind", help="A kind that it takes; repeatable.")]
+Kinds = Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="A kind that it takes; repeatable.")]
 MinJobGpus = Annotated[str | None, typer.Option(metavar="N", help="Smallest job that it takes.")]
 MaxJobGpus = Annotated[str | None, typer.Option(metavar="N", help="Largest job that it takes.")]
 

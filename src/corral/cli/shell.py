@@ -15,7 +15,7 @@ completion_app = typer.Typer(help="Completion of commands and options in your sh
 
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 ShellArgument = Annotated[
-    str | None, typer.Argument(metavar="[SHELL]", help="bash, zsh, fish or powershell; default: the one you are in.")
+    str | None, typer.Argument(metavar="SHELL", help="bash, zsh, fish or powershell; default: the one you are in.")
 ]
 
 

@@ -42,7 +42,7 @@ FLAGS = {"labels": "--label", "max_retries": "--retries"}
 def submit(
     terminal: Terminal,
     cmd: Annotated[
-        list[str] | None, typer.Argument(metavar="[--] CMD...", help="The program to run and its arguments.")
+        list[str] | None, typer.Argument(metavar="CMD", help="The program to run and its arguments.")
     ] = None,
     file: Annotated[
         Path | None, typer.Option("-f", "--file", metavar="FILE", help="Read the job from a file; flags win.")

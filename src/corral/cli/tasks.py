@@ -54,7 +54,7 @@ def start_program(
     terminal: Terminal,
     task: TaskArgument,
     cmd: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- CMD...]", help="Default: the configured program_template.")
+        list[str] | None, typer.Argument(metavar="CMD", help="Default: the configured program_template.")
     ] = None,
 ) -> None:
     """Start a program on a task's GPUs."""

@@ -256,6 +256,7 @@ class MeView(TypedDict):
     role: str
     must_change_password: bool
     limits: NotRequired[dict[str, Any]]
+    quota: NotRequired[dict[str, QuotaView]]
 
 
 class TokenView(TypedDict):

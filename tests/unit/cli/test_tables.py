@@ -1,0 +1,70 @@
+"""A row is a line: cut where the terminal ends, whole in a pipe, and never told by colour alone."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from corral.cli import tables
+
+TITLES = tables.columns("ID", "NAME~", "STATE!", "GPUS>")
+ROWS = [
+    ("j-1", "a-short-name", "running", "8"),
+    ("j-1234", "a-name-that-is-quite-a-bit-longer-than-it-needs-to-be-for-this-table", "failed", "0.5"),
+]
+
+
+def drawn(width: int, *, colour: bool = False) -> str:
+    console = Console(
+        file=io.StringIO(), width=width, force_terminal=colour, color_system="standard" if colour else None
+    )
+    console.print(tables.table(TITLES, ROWS))
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_terminal_cuts_the_flexible_column_and_wraps_nothing(width: int) -> None:
+    lines = drawn(width).splitlines()
+    assert len(lines) == 1 + len(ROWS)
+    assert all(len(line) <= width for line in lines)
+    assert "j-1234" in lines[2]
+    assert "failed" in lines[2]
+    assert "…" in lines[2]
+
+
+def test_numbers_end_under_each_other() -> None:
+    lines = [line.rstrip() for line in drawn(200).splitlines()]
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_the_word_is_there_whatever_the_colour() -> None:
+    assert "running" in drawn(100)
+    assert "\x1b[32mrunning" in drawn(100, colour=True)
+
+
+def test_a_pipe_gets_whole_lines_without_boxes_or_blanks(capsys: pytest.CaptureFixture[str]) -> None:
+    tables.print_table(TITLES, [*ROWS, ("j-3", "two\nlines", "queued", "1")])
+    out = capsys.readouterr().out
+    assert out.splitlines()[2].split() == ["j-1234", ROWS[1][1], "failed", "0.5"]
+    assert "two lines" in out
+    assert out.isascii()
+    assert all(line == line.rstrip() for line in out.splitlines())
+
+
+def test_a_width_can_be_set_for_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    tables.print_table(TITLES, ROWS)
+    assert max(len(line) for line in capsys.readouterr().out.splitlines()) <= 50
+
+
+def test_markup_in_a_name_is_text(capsys: pytest.CaptureFixture[str]) -> None:
+    tables.print_table(TITLES, [("j-1", "[red]x[/red]", "running", "1")])
+    tables.print_facts([("Name", "[bold]y[/bold]"), ("Empty", "")])
+    out = capsys.readouterr().out
+    assert "[red]x[/red]" in out
+    assert "[bold]y[/bold]" in out
+    assert "Empty" not in out
