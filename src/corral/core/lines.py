@@ -54,10 +54,15 @@ class Line:
         self.policy: OrderingPolicy = POLICIES[policy_name]
         self.jobs: dict[str, Job] = {}
         self._pinned: list[Entry] = []
-        self._users: dict[str, dict[Shape, list[Entry]]] = {}
+        self._users: dict[str, dict[int, list[Entry]]] = {}
+        #: the first job of each user's sequence, worked out when it is asked for
+        self._heads: dict[str, Entry] = {}
+        #: shapes are numbered, because a walk compares them all the time
+        self._numbers: dict[Shape, int] = {}
 
     def add(self, job: Job) -> None:
         self.jobs[job.id] = job
+        self._heads.pop(job.user, None)
         insort(self._list_of(job), self._entry(job))
 
     def remove(self, job: Job) -> None:
@@ -69,10 +74,11 @@ class Line:
             raise KeyError(f"job {job.id} is not in line {self.key}")
         del entries[place]
         del self.jobs[job.id]
+        self._heads.pop(job.user, None)
         if not entries and job.pinned_at is None:
-            shapes = self._users[job.user]
-            del shapes[shape_of(job)]
-            if not shapes:
+            groups = self._users[job.user]
+            del groups[self.number_of(job)]
+            if not groups:
                 del self._users[job.user]
 
     def cursor(self, score_of: Callable[[str], float]) -> LineCursor:
@@ -81,13 +87,24 @@ class Line:
 
     def own_sequence(self, user: str) -> list[Job]:
         """One user's jobs in the user's own order."""
-        shapes = self._users.get(user, {})
-        return [self.jobs[job_id] for _, job_id in sorted(entry for group in shapes.values() for entry in group)]
+        groups = self._users.get(user, {})
+        return [self.jobs[job_id] for _, job_id in sorted(entry for group in groups.values() for entry in group)]
+
+    def head_of(self, user: str) -> Job:
+        """The first of a user's jobs, pinned ones apart. The user must have one."""
+        head = self._heads.get(user)
+        if head is None:
+            head = self._heads[user] = min(group[0] for group in self._users[user].values())
+        return self.jobs[head[1]]
+
+    def number_of(self, job: Job) -> int:
+        """The number of the job's shape in this line."""
+        return self._numbers.setdefault(shape_of(job), len(self._numbers))
 
     def _list_of(self, job: Job) -> list[Entry]:
         if job.pinned_at is not None:
             return self._pinned
-        return self._users.setdefault(job.user, {}).setdefault(shape_of(job), [])
+        return self._users.setdefault(job.user, {}).setdefault(self.number_of(job), [])
 
     def _entry(self, job: Job) -> Entry:
         if job.pinned_at is not None:
@@ -100,7 +117,7 @@ class _Group:
 
     __slots__ = ("at", "entries", "shape")
 
-    def __init__(self, shape: Shape, entries: list[Entry]) -> None:
+    def __init__(self, shape: int, entries: list[Entry]) -> None:
         self.shape = shape
         self.entries = entries
         self.at = 0
@@ -116,27 +133,29 @@ class LineCursor:
         self,
         line: Line,
         pinned: list[Entry],
-        users: dict[str, dict[Shape, list[Entry]]],
+        users: dict[str, dict[int, list[Entry]]],
         score_of: Callable[[str], float],
     ) -> None:
-        self._jobs = line.jobs
+        self._line = line
         self._merge_key = line.policy.merge_key
         self._scores = {user: score_of(user) if line.policy.uses_score else 0.0 for user in users}
         self._pinned = pinned
         self._next_pinned = 0
-        self._groups = {user: [_Group(*item) for item in shapes.items()] for user, shapes in users.items()}
-        self._blocked: set[Shape] = set()
-        self._blocked_for: set[tuple[str, Shape]] = set()
-        self._heap = [(self._key(user, group), user) for user in users if (group := self._head(user))]
+        self._users = users
+        #: only of users whose turn has come: most walks end long before they have seen everybody
+        self._groups: dict[str, list[_Group]] = {}
+        self._skipped: set[int] = set()
+        self._skipped_for: set[tuple[str, int]] = set()
+        self._heap = [(self._merge_key(line.head_of(user), score), user) for user, score in self._scores.items()]
         heapq.heapify(self._heap)
 
-    def skip_shape(self, shape: Shape) -> None:
+    def skip_like(self, job: Job) -> None:
         """No job of this shape can start any more in this walk."""
-        self._blocked.add(shape)
+        self._skipped.add(self._line.number_of(job))
 
-    def skip_shape_of(self, user: str, shape: Shape) -> None:
-        """No job of this shape and user can start any more in this walk."""
-        self._blocked_for.add((user, shape))
+    def skip_own_like(self, job: Job) -> None:
+        """No job of this shape and this user can start any more in this walk."""
+        self._skipped_for.add((job.user, self._line.number_of(job)))
 
     def peek(self) -> Job | None:
         """The next job, without stepping on."""
@@ -167,9 +186,9 @@ class LineCursor:
 
     def _peek_pinned(self) -> Job | None:
         while self._next_pinned < len(self._pinned):
-            job = self._jobs[self._pinned[self._next_pinned][1]]
-            shape = shape_of(job)
-            if shape not in self._blocked and (job.user, shape) not in self._blocked_for:
+            job = self._line.jobs[self._pinned[self._next_pinned][1]]
+            shape = self._line.number_of(job)
+            if shape not in self._skipped and (job.user, shape) not in self._skipped_for:
                 return job
             self._next_pinned += 1
         return None
@@ -183,26 +202,31 @@ class LineCursor:
                 continue
             present = self._key(user, group)
             if present <= key:
-                return self._jobs[group.entries[group.at][1]]
+                return self._line.jobs[group.entries[group.at][1]]
             # What stood at the head was skipped; the user falls back to where the next job belongs.
             heapq.heapreplace(self._heap, (present, user))
         return None
 
     def _head(self, user: str) -> _Group | None:
-        """The group whose next job is the user's next, less what is skipped or walked to its end."""
-        groups = self._groups[user]
-        open_groups = [
-            group
-            for group in groups
-            if group.at < len(group.entries)
-            and group.shape not in self._blocked
-            and (user, group.shape) not in self._blocked_for
-        ]
-        if len(open_groups) < len(groups):
-            self._groups[user] = open_groups
-        if len(open_groups) <= 1:
-            return open_groups[0] if open_groups else None
-        return min(open_groups, key=lambda group: group.entries[group.at])
+        """The group whose next job is the user's next; groups that are skipped or walked to their end are dropped."""
+        groups = self._groups.get(user)
+        if groups is None:
+            groups = self._groups[user] = [_Group(*item) for item in self._users[user].items()]
+        head: _Group | None = None
+        dropped = False
+        for group in groups:
+            if self._is_over(user, group):
+                dropped = True
+            elif head is None or group.entries[group.at] < head.entries[head.at]:
+                head = group
+        if dropped:
+            self._groups[user] = [group for group in groups if not self._is_over(user, group)]
+        return head
+
+    def _is_over(self, user: str, group: _Group) -> bool:
+        return (
+            group.at == len(group.entries) or group.shape in self._skipped or (user, group.shape) in self._skipped_for
+        )
 
     def _key(self, user: str, group: _Group) -> SortKey:
-        return self._merge_key(self._jobs[group.entries[group.at][1]], self._scores[user])
+        return self._merge_key(self._line.jobs[group.entries[group.at][1]], self._scores[user])

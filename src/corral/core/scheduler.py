@@ -9,7 +9,7 @@ import heapq
 from bisect import insort
 from dataclasses import dataclass
 
-from corral.core.lines import LineCursor, LineKey, shape_of
+from corral.core.lines import LineCursor, LineKey
 from corral.core.model import Allocation, Blocking, Job, Queue
 from corral.core.placing import could_ever_fit, find_place
 from corral.core.plan import Plan, PlannedStart, Start
@@ -61,7 +61,7 @@ class _Cycle:
             job = walk.cursor.pop()
             assert job is not None
             if not self._is_held_back(walk, job) and not self._start(walk, job):
-                walk.cursor.skip_shape(shape_of(job))
+                walk.cursor.skip_like(job)
                 if could_ever_fit(self._fleet, job, walk.queue.pool):
                     self._reserve(walk, job)
                     blocked.append(walk)
@@ -76,10 +76,12 @@ class _Cycle:
 
     def backfill(self, walks: list[_Walk]) -> None:
         for walk in walks:
+            if not self._has_room(walk):
+                continue
             for job in walk.cursor:
                 if not self._is_held_back(walk, job) and not self._start(walk, job):
                     # Room only shrinks within a cycle: no other job of this shape will find a place either.
-                    walk.cursor.skip_shape(shape_of(job))
+                    walk.cursor.skip_like(job)
 
     def plan(self) -> Plan:
         return Plan(
@@ -98,6 +100,18 @@ class _Cycle:
             wake_at=self._wake_at,
         )
 
+    def _has_room(self, walk: _Walk) -> bool:
+        """Whether anything at all is free or could be lent in the pool:
+
+        A full pool needs no look at thousands of jobs.
+        """
+        if walk.key.model == "cpu":
+            return True
+        indexes = self._fleet.domains_of(walk.queue.pool, ())
+        return any(index.free_gpus or index.partial for index in indexes) or any(
+            reservation.held.gpus for _, reservation in self._reservations
+        )
+
     def _walk(self, key: LineKey) -> _Walk:
         snapshot, now = self._snapshot, self._now
         cursor = snapshot.lines[key].cursor(lambda user: snapshot.score(user, key.model, now))
@@ -110,7 +124,7 @@ class _Cycle:
             return True
         if first_reason(self._snapshot, job, self._now) is None:
             return False
-        walk.cursor.skip_shape_of(job.user, shape_of(job))
+        walk.cursor.skip_own_like(job)
         return True
 
     def _start(self, walk: _Walk, job: Job) -> bool:

@@ -57,6 +57,7 @@ class ClusterSnapshot:
         #: grows with every applied change
         self.revision = 0
         self._fleet: Fleet | None = None
+        self._scored_models: dict[str, set[str]] = {}
         self._by_state: dict[JobState, int] = dict.fromkeys(JobState, 0)
         self.apply(changes)
 
@@ -78,10 +79,10 @@ class ClusterSnapshot:
         """A user's score for a line's model: of that model, of several added up, or of all ("any")."""
         if model == "cpu":
             return 0.0
-        models = {m for u, m in self.scores if u == user} if model == "any" else set(model.split("|"))
+        models = self._scored_models.get(user, ()) if model == "any" else model.split("|")
         return math.fsum(
             score_at(self.scores[user, one], now, self.score_time_constant)
-            for one in sorted(models)
+            for one in models
             if (user, one) in self.scores
         )
 
@@ -100,6 +101,7 @@ class ClusterSnapshot:
                     self._drop_job(job_id)
                 case PutScore(user=user, model=model, score=score):
                     self.scores[user, model] = score
+                    self._scored_models.setdefault(user, set()).add(model)
                 case PutNode(node=node):
                     self._put_node(node)
                 case DropNode(id=node_id):

@@ -1,0 +1,13 @@
+"""`make bench`: every measurement, or those named: `python -m benchmarks scheduling jobs`."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import footprint, jobs, scheduling
+
+ALL = {"scheduling": scheduling.main, "jobs": jobs.main, "footprint": footprint.main}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ALL:
+        ALL[name]()

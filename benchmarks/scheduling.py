@@ -1,0 +1,145 @@
+"""How fast the core decides, in process: placements a second, a cycle after one change, and a cycle in which nothing
+changed.
+
+The peer is the plain way to do the same: look at every node for every job, in order. It is run on the small fleet
+only.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import replace
+
+from benchmarks.tables import Row, median, percentile, print_table, spread
+from corral.core.changes import Change, DropJob, PutJob, PutNode, PutQueue
+from corral.core.model import Gpu, Job, JobState, Node, Queue, Request
+from corral.core.plan import Plan
+from corral.core.scheduler import schedule
+from corral.core.snapshot import ClusterSnapshot
+
+NOW = 1_000_000.0
+RUNS = 3
+
+
+def fleet_and_jobs(nodes: int, jobs: int, seed: int) -> list[Change]:
+    rng = random.Random(seed)
+    changes: list[Change] = [PutQueue(queue=Queue(name="default"))]
+    for n in range(nodes):
+        gpus = tuple(Gpu(id=f"gpu-{n}-{k}", index=k, model="A100-80G") for k in range(8))
+        changes.append(PutNode(node=Node(id=f"node-{n}", cpu_milli=128_000, memory_bytes=2**40, gpus=gpus)))
+    for j in range(jobs):
+        is_gang = rng.random() < 0.02
+        gpus_each = 8 if is_gang else rng.choice([1, 1, 1, 2, 4, 8])
+        request = Request(
+            nodes=rng.choice([2, 4]) if is_gang else 1,
+            gpus=gpus_each,
+            cpu_milli=gpus_each * 4000,
+            memory_bytes=gpus_each * 2**33,
+        )
+        changes.append(
+            PutJob(
+                job=Job(
+                    id=f"j-{j}",
+                    name=f"job-{j}",
+                    user=f"user{rng.randrange(100)}",
+                    state=JobState.QUEUED,
+                    request=request,
+                    created_at=float(j),
+                    queued_at=float(j),
+                    time_limit_seconds=rng.choice([600.0, 3600.0, 86400.0]),
+                )
+            )
+        )
+    return changes
+
+
+def started(snapshot: ClusterSnapshot, plan: Plan) -> list[Change]:
+    return [
+        PutJob(
+            job=replace(
+                snapshot.jobs[start.job_id],
+                state=JobState.RUNNING,
+                allocation=start.allocation,
+                allocated_at=NOW,
+                started_at=NOW,
+                attempt=1,
+            )
+        )
+        for start in plan.starts
+    ]
+
+
+def plain_first_fit(changes: list[Change], most: int = 2000) -> float:
+    """Placements a second when every job looks at every node; the first ones suffice to tell."""
+    free = {change.node.id: 8 for change in changes if isinstance(change, PutNode)}
+    placed = 0
+    begun = time.perf_counter()
+    for change in changes:
+        if isinstance(change, PutJob):
+            request = change.job.request
+            fitting = [node for node, gpus in free.items() if gpus >= request.gpus]
+            if len(fitting) >= request.nodes:
+                for node in sorted(fitting, key=lambda node: free[node])[: request.nodes]:
+                    free[node] -= request.gpus
+                placed += 1
+                if placed == most:
+                    break
+    return placed / (time.perf_counter() - begun)
+
+
+def measure(nodes: int, jobs: int) -> tuple[list[float], list[float], list[float]]:
+    rates, after_change, unchanged = [], [], []
+    for seed in range(RUNS):
+        snapshot = ClusterSnapshot(fleet_and_jobs(nodes, jobs, seed))
+        _ = snapshot.fleet  # built once when a server starts
+        begun = time.perf_counter()
+        plan = schedule(snapshot, NOW)
+        rates.append(len(plan.starts) / (time.perf_counter() - begun))
+        snapshot.apply(started(snapshot, plan))
+        running = [start.job_id for start in plan.starts]
+        random.Random(seed).shuffle(running)
+        for job_id in running[:50]:
+            snapshot.apply([DropJob(id=job_id)])
+            begun = time.perf_counter()
+            plan = schedule(snapshot, NOW + 1)
+            after_change.append((time.perf_counter() - begun) * 1000)
+            snapshot.apply(started(snapshot, plan))
+            begun = time.perf_counter()
+            schedule(snapshot, NOW + 1)
+            unchanged.append((time.perf_counter() - begun) * 1000)
+    return rates, after_change, unchanged
+
+
+def main() -> None:
+    rows = []
+    for nodes, jobs, target in ((1213, 10_000, 5000), (5000, 50_000, 3750)):
+        peer = plain_first_fit(fleet_and_jobs(nodes, jobs, 0))
+        rates, after_change, unchanged = measure(nodes, jobs)
+        size = f"{nodes:,} nodes, {jobs:,} queued"
+        rows += [
+            Row(
+                what=f"placements a second, {size}",
+                value=f"{median(rates):,.0f}/s",
+                spread=spread(rates, "/s", 0),
+                target=f"≥ {target:,}/s",
+                ratio=f"{median(rates) / target:.1f} × the target, {median(rates) / peer:.1f} × plain first fit",
+            ),
+            Row(
+                what=f"cycle after one job ended, {size}",
+                value=f"{median(after_change):.2f} ms",
+                spread=f"p99 {percentile(after_change, 99):.2f} ms",
+                target="< 5 ms p99",
+            ),
+            Row(
+                what=f"whole schedule() again, nothing changed, {size}",
+                value=f"{median(unchanged):.2f} ms",
+                spread=f"p99 {percentile(unchanged, 99):.2f} ms",
+                target="< 1 ms",
+            ),
+        ]
+    print_table("Scheduling in process", rows)
+
+
+if __name__ == "__main__":
+    main()
