@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any, get_type_hints
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -22,17 +23,27 @@ TEXTS = st.text(st.characters())
 MAPPINGS = st.dictionaries(TEXTS, TEXTS)
 
 
+def values_of(hint: Any) -> st.SearchStrategy[Any]:
+    plain: dict[Any, st.SearchStrategy[Any]] = {int: INTEGERS, float: FLOATS, str: TEXTS, type(None): st.none()}
+    if hint in plain:
+        return plain[hint]
+    arguments = get_args(hint)
+    if get_origin(hint) is UnionType:
+        return st.one_of(*map(values_of, arguments))
+    if get_origin(hint) is tuple and arguments[-1] is Ellipsis:
+        return st.lists(values_of(arguments[0]), max_size=4).map(tuple)
+    if get_origin(hint) is tuple:
+        return st.tuples(*map(values_of, arguments))
+    return st.from_type(hint)
+
+
 def every_field(kind: type[Any], **own: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Values with every field drawn, also those that are added to the class later."""
     hints = get_type_hints(kind)
-    return st.builds(
-        kind, **{field.name: own.get(field.name, st.from_type(hints[field.name])) for field in fields(kind)}
-    )
+    drawn = {each.name: values_of(hints[each.name]) for each in fields(kind) if each.name not in own}
+    return st.builds(kind, **drawn, **own)
 
 
-st.register_type_strategy(int, INTEGERS)
-st.register_type_strategy(float, FLOATS)
-st.register_type_strategy(str, TEXTS)
 REQUESTS = every_field(Request)
 GRANTS = every_field(Grant)
 ALLOCATIONS = every_field(Allocation, grants=st.lists(GRANTS, max_size=4).map(tuple))
