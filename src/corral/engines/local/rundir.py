@@ -148,8 +148,7 @@ class Claim:
 def read_claim(rank_dir: str) -> Claim:
     lines = _read(os.path.join(rank_dir, CLAIM)).split(b"\n")
     bodies = [_parsed(line) or {} for line in lines[:-1]]  # the last is empty, or unfinished
-    supervisor, started, *_ = [*bodies, {}, {}]
-    return Claim(supervisor, started)
+    return Claim(supervisor=bodies[0] if bodies else {}, started=bodies[1] if len(bodies) > 1 else {})
 
 
 def claim_state(rank_dir: str) -> ClaimState:
