@@ -48,8 +48,8 @@ def configure_logging(*, log_format: str, level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # Their own lines would repeat ours, with query strings in them.
-    for noisy in ("uvicorn.access", "httpx", "httpcore"):
+    # Their everyday lines say nothing to an operator.
+    for noisy in ("uvicorn", "uvicorn.error", "alembic", "httpx", "httpcore"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 

@@ -7,7 +7,8 @@ The defaults limit nobody: a single user on one machine needs no configuration a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import shlex
+from collections.abc import Callable, Iterable
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -16,12 +17,11 @@ from corral.core.model import Blocking
 from corral.core.ordering import POLICIES as ORDERING_POLICIES
 from corral.core.placement import POLICIES as PLACEMENT_POLICIES
 from corral.core.quantities import parse_bytes
+from corral.engines.local.virtual import parse_virtual_gpus, parse_virtual_nodes
 from corral.server.validation import unknown_name
 
 _JOB_NAME_PART = re.compile(r"[A-Za-z0-9_-]*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_VIRTUAL_GPUS = re.compile(r"([1-9]\d{0,3})x([A-Za-z0-9][A-Za-z0-9._-]*)")
-_VIRTUAL_NODES = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,2})x([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
 class Section(BaseModel):
@@ -45,6 +45,16 @@ def _matching(pattern: re.Pattern[str], example: str) -> AfterValidator:
     def check(value: str) -> str:
         if pattern.fullmatch(value) is None:
             raise ValueError(f"{value!r} is not of the form {example}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _readable_by(parse: Callable[[str], object]) -> AfterValidator:
+    """Keep the text, but only one that its reader will understand."""
+
+    def check(value: str) -> str:
+        parse(value)
         return value
 
     return AfterValidator(check)
@@ -148,7 +158,7 @@ class ScalingSettings(Section):
 
 
 class ProgramTemplateSettings(Section):
-    command: Annotated[str, Field(min_length=1)] = "python train.py"
+    command: Annotated[str, Field(min_length=1), _readable_by(shlex.split)] = "python train.py"
     args: Texts = ("--gpus", "{gpu_list}")
     env_vars: Annotated[dict[str, str], AfterValidator(_environment)] = {"CUDA_VISIBLE_DEVICES": "{gpu_list}"}
     #: stands before a task's name in the name of its job
@@ -187,8 +197,8 @@ class ServerSettings(Section):
 class LocalSettings(Section):
     """The local engine: virtual GPUs replace the real ones; without real ones there are eight virtual ones."""
 
-    virtual_gpus: Annotated[str, _matching(_VIRTUAL_GPUS, "8xA100-80G")] | None = None
-    virtual_nodes: Annotated[str, _matching(_VIRTUAL_NODES, "11x4xA10")] | None = None
+    virtual_gpus: Annotated[str, _readable_by(parse_virtual_gpus)] | None = None
+    virtual_nodes: Annotated[str, _readable_by(parse_virtual_nodes)] | None = None
     log_limit_bytes: Annotated[Size, Field(ge=4096)] = 64 * 1024 * 1024
 
     @model_validator(mode="after")

@@ -7,6 +7,7 @@ errors and `corral config show` can say it. What is valid is decided by the sect
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
+from corral.control.policies import Policies, TaskPolicy
 from corral.core.model import Limits
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
 from corral.server.sections import (
@@ -81,6 +83,28 @@ class Settings(SettingsFile):
         if self.storage.database == "sqlite":
             return f"sqlite:///{self.home / 'corral.db'}"
         return self.storage.database
+
+    @property
+    def control_policies(self) -> Policies:
+        """The same settings as the use cases know them."""
+        template = self.program_template
+        return Policies(
+            limits=self.limits,
+            score_time_constant=self.scheduling.score_settling_hours * 3600,
+            default_priority=self.scheduling.default_priority,
+            max_queue_length=self.scheduling.max_queue_size,
+            max_retries=self.fault_tolerance.max_retries if self.fault_tolerance.auto_retry_failed_jobs else 0,
+            ordering=self.scheduling.algorithm,
+            blocking=self.scheduling.blocking,
+            placement=self.allocation.placement,
+            tasks=TaskPolicy(
+                prefix=template.task_prefix,
+                max_auto_gpus=self.policies.max_auto_gpus,
+                max_manual_gpus=self.policies.max_manual_gpus,
+                command=(*shlex.split(template.command), *template.args),
+                env=template.env_vars,
+            ),
+        )
 
     @property
     def limits(self) -> Limits:

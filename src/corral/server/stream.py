@@ -48,6 +48,10 @@ class EventFeed:
         self._closed = True
         self._wake()
 
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
     async def follow(self, after: int, *, ping_seconds: float = PING_SECONDS) -> AsyncIterator[Sequence[EventRecord]]:
         """Everything after an event id, in batches; an empty batch after every quiet `ping_seconds`."""
         place = after

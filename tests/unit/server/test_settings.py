@@ -104,7 +104,7 @@ MISTAKES: list[tuple[str, int, str, str]] = [
     ("storage: {database: mysql://x}\n", 1, "storage.database", "postgresql://"),
     ("storage: {metrics: influx}\n", 1, "storage.metrics", "Prometheus"),
     ("local: {virtual_gpus: eight}\n", 1, "local.virtual_gpus", "8xA100-80G"),
-    ("local: {virtual_nodes: 4xA10}\n", 1, "local.virtual_nodes", "11x4xA10"),
+    ("local: {virtual_nodes: 4xA10}\n", 1, "local.virtual_nodes", "NODESxGPUSxMODEL"),
     ("local: {virtual_gpus: 8xA10, virtual_nodes: 2x4xA10}\n", 1, "local", "not both"),
     ("local: {log_limit_bytes: huge}\n", 1, "local.log_limit_bytes", "not a size"),
     ("a: &x {}\nb: *x\n", 2, "", "aliases"),

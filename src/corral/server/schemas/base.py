@@ -44,13 +44,18 @@ _NUMBER_OR_TEXT = {"anyOf": [{"type": "number"}, {"type": "string"}]}
 
 #: Text that can be stored, shown and handed to a process.
 Text = Annotated[str, BeforeValidator(_storable)]
-Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+#: A short text such as a name. Which names are allowed is for the use cases to say.
+Label = Annotated[Text, Field(max_length=253)]
 Duration = Annotated[
     float, BeforeValidator(parse_duration), WithJsonSchema({**_NUMBER_OR_TEXT, "examples": [7200, "2h", "1d12h"]})
 ]
 Size = Annotated[
     int, BeforeValidator(parse_bytes), WithJsonSchema({**_NUMBER_OR_TEXT, "examples": [17179869184, "16GiB"]})
 ]
+
+
+#: An amount that is mostly whole: shown as 2, or as 0.5.
+Number = Annotated[int | float, WithJsonSchema({"type": "number"})]
 
 
 def rfc3339(at: float) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from corral.core.model import GpuHealth, JobState, NodeState
-from corral.server.schemas.base import View
+from corral.control import views
+from corral.control.records import EventRecord
+from corral.core.model import WHOLE, GpuHealth, Job, JobState, NodeState
+from corral.server.schemas.base import Number, View, number, rfc3339
+from corral.telemetry.readings import LatestReading
 
 
 class HolderView(View):
@@ -14,7 +18,7 @@ class HolderView(View):
     id: str
     name: str
     user: str
-    gpus: float
+    gpus: Number
     state: JobState
 
 
@@ -37,7 +41,7 @@ class GpuView(View):
     memory_bytes: int
     health: GpuHealth
     pool: str
-    allocated: float
+    allocated: Number
     jobs: list[HolderView]
     reading: ReadingView | None
 
@@ -46,13 +50,13 @@ class NodeView(View):
     id: str
     cluster: str
     state: NodeState
-    cpus: float
+    cpus: Number
     memory_bytes: int
     labels: dict[str, str]
     load: float | None
     gpus_total: int
-    gpus_free: float
-    gpus_allocated: float
+    gpus_free: Number
+    gpus_allocated: Number
     gpus: list[GpuView]
     jobs: list[HolderView]
 
@@ -70,7 +74,7 @@ class ScoreView(View):
     user: str
     model: str
     score: float
-    usage: float
+    usage: Number
     at: str
 
 
@@ -79,17 +83,17 @@ class PanelView(View):
     model: str
     running: int
     queued: int
-    occupied: float
-    total: float
-    free: float
-    gap: float
+    occupied: Number
+    total: Number
+    free: Number
+    gap: Number
 
 
 class OverviewView(View):
     nodes: int
     gpus: int
-    gpus_free: float
-    gpus_allocated: float
+    gpus_free: Number
+    gpus_allocated: Number
     allocation: float
     utilization: float | None
     jobs: dict[str, int]
@@ -112,3 +116,85 @@ class EventView(View):
     subject: str
     detail: dict[str, Any]
     source: str
+
+
+#: The latest reading of every GPU that was ever read.
+Measured = Mapping[str, LatestReading]
+
+
+def reading_view(latest: LatestReading) -> ReadingView:
+    reading = latest.reading
+    return ReadingView(
+        at=rfc3339(reading.at),
+        stale=latest.stale,
+        utilization=reading.utilization,
+        memory_used_bytes=reading.memory_used_bytes,
+        memory_total_bytes=reading.memory_total_bytes,
+        temperature_celsius=reading.temperature_celsius,
+        power_watts=reading.power_watts,
+        energy_joules=reading.energy_joules,
+    )
+
+
+def node_view(view: views.NodeView, measured: Measured) -> NodeView:
+    node = view.node
+    return NodeView(
+        id=node.id,
+        cluster=node.cluster,
+        state=node.state,
+        cpus=number(node.cpu_milli / WHOLE),
+        memory_bytes=node.memory_bytes,
+        labels=dict(node.labels),
+        load=node.load,
+        gpus_total=len(view.gpus),
+        gpus_free=view.free_gpus,
+        gpus_allocated=number(sum(gpu.held_milli for gpu in view.gpus) / WHOLE),
+        gpus=[gpu_view(gpu, measured) for gpu in view.gpus],
+        jobs=_holders(view.jobs, node=node.id),
+    )
+
+
+def gpu_view(view: views.GpuView, measured: Measured) -> GpuView:
+    gpu = view.gpu
+    return GpuView(
+        id=gpu.id,
+        index=gpu.index,
+        node=view.node,
+        model=gpu.model,
+        memory_bytes=gpu.memory_bytes,
+        health=gpu.health,
+        pool=gpu.pool,
+        allocated=number(view.held_milli / WHOLE),
+        jobs=_holders(view.jobs, gpu=gpu.id),
+        reading=reading_view(measured[gpu.id]) if gpu.id in measured else None,
+    )
+
+
+def event_view(event: EventRecord) -> EventView:
+    return EventView(
+        id=event.id,
+        at=rfc3339(event.at),
+        actor=event.actor,
+        action=event.action,
+        subject=event.subject,
+        detail=dict(event.detail),
+        source=event.source,
+    )
+
+
+def _holders(jobs: Iterable[Job], *, node: str | None = None, gpu: str | None = None) -> list[HolderView]:
+    """Each job once, with the GPUs that it holds on this node or of this GPU."""
+    unique = {job.id: job for job in jobs}
+    return [
+        HolderView(
+            id=job.id, name=job.name, user=job.user, gpus=number(_held_milli(job, node, gpu) / WHOLE), state=job.state
+        )
+        for job in unique.values()
+    ]
+
+
+def _held_milli(job: Job, node: str | None, gpu: str | None) -> int:
+    grants = job.allocation.grants if job.allocation is not None else ()
+    if gpu is not None:
+        return sum(grant.gpu_milli for grant in grants if gpu in grant.gpus)
+    return sum(grant.total_gpu_milli for grant in grants if grant.node == node)

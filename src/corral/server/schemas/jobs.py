@@ -11,7 +11,7 @@ from corral.control.records import AttemptRecord, JobRecord
 from corral.control.work import Caller
 from corral.core.model import WHOLE, Allocation, JobKind, JobState
 from corral.core.quantities import parse_cpus, parse_gpus
-from corral.server.schemas.base import Body, Duration, Size, Text, View, number, rfc3339, rfc3339_or_none
+from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number, rfc3339, rfc3339_or_none
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -24,12 +24,6 @@ def _gpus(value: Any) -> Any:
 def _cpus(value: Any) -> Any:
     parse_cpus(value)
     return value
-
-
-def _program(command: list[str]) -> list[str]:
-    if not command[0].strip():
-        raise ValueError("the program, its first word, must not be empty")
-    return command
 
 
 def _environment(env: dict[str, str]) -> dict[str, str]:
@@ -54,16 +48,14 @@ _TEXT_OR_LIST = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", 
 
 #: What one process may be given is limited by the kernel; these stay well below it.
 Word = Annotated[Text, Field(max_length=65_536)]
-Label = Annotated[Text, Field(max_length=253)]
-JobName = Annotated[str, Field(min_length=4, max_length=63, pattern=r"^[A-Za-z0-9_-]+$")]
 
 
 class JobCreate(Body):
     """A job as a user asks for it."""
 
-    name: JobName | None = None
+    name: Label | None = None
     kind: Literal["workbench", "training", "distributed"] | None = None
-    command: Annotated[list[Word], Field(min_length=1, max_length=1024), AfterValidator(_program)]
+    command: Annotated[list[Word], Field(min_length=1, max_length=1024)]
     gpus: Annotated[float, BeforeValidator(_gpus), _NUMBER] = Field(
         default=0, description="Per node: 0, a share below 1, or whole GPUs."
     )
@@ -82,14 +74,6 @@ class JobCreate(Body):
     workdir: Annotated[Text, Field(max_length=4096), AfterValidator(_absolute)] | None = None
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
     hold: bool = False
-
-    @field_validator("nodes")
-    @classmethod
-    def _kind_fits_nodes(cls, nodes: int, info: ValidationInfo) -> int:
-        kind = info.data.get("kind")
-        if nodes > 1 and kind not in (None, "distributed"):
-            raise ValueError(f"a {kind} job runs on one node; several nodes make it distributed")
-        return nodes
 
 
 class JobBatch(Body):
@@ -113,8 +97,8 @@ class JobMove(Body):
 class GrantView(View):
     node: str
     gpus: list[str]
-    gpu_share: float
-    cpus: float
+    gpu_share: Number
+    cpus: Number
     memory_bytes: int
 
 
@@ -132,16 +116,16 @@ class JobView(View):
     queue: str
     priority: int
     nodes: int
-    gpus: float
-    cpus: float
+    gpus: Number
+    cpus: Number
     memory_bytes: int
     models: list[str]
     labels: dict[str, str]
-    command: list[str]
-    env: dict[str, str] = Field(description="Empty for jobs of others, unless an operator looks.")
+    command: list[str] = Field(description="With env and workdir, shown to its owner and to operators only.")
+    env: dict[str, str]
     workdir: str | None
-    time_limit_seconds: float | None
-    grace_seconds: float
+    time_limit_seconds: Number | None
+    grace_seconds: Number
     max_retries: int
     created_at: str
     queued_at: str | None
@@ -188,9 +172,9 @@ def allocation_view(allocation: Allocation) -> AllocationView:
 
 
 def job_view(record: JobRecord, caller: Caller) -> JobView:
-    """The job as this caller may see it: environments often hold keys, so they are shown to the owner and operators."""
+    """The job as this caller may see it: commands and environments often hold keys, so only its owner sees them."""
     job, spec, request = record.job, record.spec, record.job.request
-    may_see_env = caller.is_operator or caller.name == job.user
+    may_see_all = caller.is_operator or caller.name == job.user
     return JobView(
         id=job.id,
         name=job.name,
@@ -205,11 +189,11 @@ def job_view(record: JobRecord, caller: Caller) -> JobView:
         memory_bytes=request.memory_bytes,
         models=list(request.models),
         labels=dict(request.labels),
-        command=list(spec.command),
-        env=dict(spec.env) if may_see_env else {},
-        workdir=spec.workdir,
-        time_limit_seconds=job.time_limit_seconds,
-        grace_seconds=job.grace_seconds,
+        command=list(spec.command) if may_see_all else [],
+        env=dict(spec.env) if may_see_all else {},
+        workdir=spec.workdir if may_see_all else None,
+        time_limit_seconds=None if job.time_limit_seconds is None else number(job.time_limit_seconds),
+        grace_seconds=number(job.grace_seconds),
         max_retries=job.max_retries,
         created_at=rfc3339(job.created_at),
         queued_at=rfc3339_or_none(job.queued_at),

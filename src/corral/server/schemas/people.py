@@ -9,7 +9,7 @@ from pydantic import Field
 from corral.control.records import CredentialRecord, Role, UserRecord
 from corral.core.model import WHOLE, JobKind, Quota
 from corral.core.quantities import MAX_BYTES, MAX_COUNT
-from corral.server.schemas.base import Body, Text, View, number, rfc3339, rfc3339_or_none
+from corral.server.schemas.base import Body, Label, Number, Text, View, number, rfc3339, rfc3339_or_none
 
 #: Of any length that a person could mean; too short or too long ones are refused with the reason by the route.
 Password = Annotated[Text, Field(min_length=1, max_length=1024)]
@@ -46,8 +46,8 @@ class LimitsView(View):
 class QuotaView(View):
     """The most that a user may hold with jobs of one kind; null means no limit."""
 
-    gpus: float | None
-    cpus: float | None
+    gpus: Number | None
+    cpus: Number | None
     memory_bytes: int | None
 
 
@@ -83,9 +83,9 @@ class NewTokenView(TokenView):
 
 
 class UserCreate(Body):
-    name: Annotated[str, Field(min_length=1, max_length=32, pattern=r"^[a-z][a-z0-9._-]*$")]
+    name: Label
     password: Password | None = None
-    role: Literal["operator", "scientist"] = "scientist"
+    role: Literal["operator", "scientist"] | None = None
 
 
 class UserEdit(Body):

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from corral.core.model import Blocking, JobKind, Queue
-from corral.core.ordering import POLICIES as ORDERING_POLICIES
-from corral.core.placement import POLICIES as PLACEMENT_POLICIES
-from corral.server.schemas.base import Body, Duration, Name, View
-from corral.server.validation import unknown_name
+from corral.control import views
+from corral.core.model import WHOLE, Blocking, JobKind, Queue
+from corral.server.schemas.base import Body, Duration, Label, Number, View, number, rfc3339
 
 MAX_GPUS = 1_000_000
-
-
-def _ordering(name: str) -> str:
-    if name not in ORDERING_POLICIES:
-        raise ValueError(f"{name!r}: {unknown_name(name, ORDERING_POLICIES, what='ordering policy')}")
-    return name
-
-
-def _placement(name: str) -> str:
-    if name not in PLACEMENT_POLICIES:
-        raise ValueError(f"{name!r}: {unknown_name(name, PLACEMENT_POLICIES, what='placement policy')}")
-    return name
 
 
 GpuCount = Annotated[int, Field(ge=0, le=MAX_GPUS)]
@@ -34,22 +21,22 @@ Kinds = list[Literal["workbench", "training", "distributed", "preset"]]
 class QueueEdit(Body):
     """What may be changed about a queue; what is left out stays as it is, null takes a limit away."""
 
-    policy: Annotated[str, AfterValidator(_ordering)] = "fair-share"
+    policy: Label = "fair-share"
     blocking: Literal["strict", "backfill"] = "backfill"
-    placement: Annotated[str, AfterValidator(_placement)] = "pack"
+    placement: Label = "pack"
     weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
     guaranteed_gpus: GpuCount = 0
     max_gpus: GpuCount | None = None
     max_length: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
     max_seconds: Annotated[Duration, Field(gt=0)] | None = None
-    kinds: Kinds = []
+    kinds: Kinds = Field(default_factory=list)
     min_job_gpus: GpuCount | None = None
     max_job_gpus: GpuCount | None = None
 
 
 class QueueCreate(QueueEdit):
-    name: Name
-    pool: Name = "default"
+    name: Label
+    pool: Label = "default"
 
 
 class QueueView(View):
@@ -58,17 +45,17 @@ class QueueView(View):
     policy: str
     blocking: Blocking
     placement: str
-    weight: float
+    weight: Number
     guaranteed_gpus: int
     max_gpus: int | None
     max_length: int | None
-    max_seconds: float | None
+    max_seconds: Number | None
     kinds: list[JobKind]
     min_job_gpus: int | None
     max_job_gpus: int | None
     running: int
     queued: int
-    held_gpus: float
+    held_gpus: Number
 
 
 class OrderedJobView(View):
@@ -76,7 +63,7 @@ class OrderedJobView(View):
     id: str
     name: str
     user: str
-    gpus: float
+    gpus: Number
     nodes: int
     priority: int
     pinned: bool
@@ -109,3 +96,51 @@ def changes_of(body: QueueEdit) -> dict[str, Any]:
 
 def queue_of(body: QueueCreate) -> Queue:
     return Queue(**changes_of(body))
+
+
+def queue_view(view: views.QueueView) -> QueueView:
+    queue = view.queue
+    return QueueView(
+        name=queue.name,
+        pool=queue.pool,
+        policy=queue.policy,
+        blocking=queue.blocking,
+        placement=queue.placement,
+        weight=queue.weight,
+        guaranteed_gpus=queue.guaranteed_gpus,
+        max_gpus=queue.max_gpus,
+        max_length=queue.max_length,
+        max_seconds=queue.max_seconds,
+        kinds=list(queue.kinds),
+        min_job_gpus=queue.min_job_gpus,
+        max_job_gpus=queue.max_job_gpus,
+        running=view.running,
+        queued=view.queued,
+        held_gpus=number(view.held_gpu_milli / WHOLE),
+    )
+
+
+def line_view(view: views.LineView) -> LineView:
+    return LineView(
+        model=view.key.model,
+        line="gang" if view.key.is_gang else "single",
+        jobs=[_ordered_job(place) for place in view.places],
+    )
+
+
+def _ordered_job(place: views.LinePlace) -> OrderedJobView:
+    job = place.job
+    known = place.planned_start is not None and math.isfinite(place.planned_start)
+    return OrderedJobView(
+        position=place.position,
+        id=job.id,
+        name=job.name,
+        user=job.user,
+        gpus=number(job.request.gpus + job.request.gpu_milli / WHOLE),
+        nodes=job.request.nodes,
+        priority=job.priority,
+        pinned=job.pinned_at is not None,
+        score=place.score,
+        detail=place.detail,
+        planned_start=rfc3339(place.planned_start) if known and place.planned_start is not None else None,
+    )

@@ -1,0 +1,67 @@
+"""The application: routes, problems and the envelope around every request, put together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import FastAPI
+
+from corral.server.context import ServerContext
+from corral.server.metrics import ServerMetrics
+from corral.server.middleware import RequestEnvelope
+from corral.server.problems import install_problem_handlers
+from corral.server.routes import auth, events, fleet, jobs, logs, me, pages, queues, system, tasks, users
+
+VERSION = version("corral")
+
+#: The busiest first: routes are tried in this order.
+ROUTERS = (
+    jobs.router,
+    logs.router,
+    events.router,
+    fleet.router,
+    queues.router,
+    tasks.router,
+    me.router,
+    auth.router,
+    users.router,
+    system.router,
+    pages.router,
+)
+
+
+def build_app(context: ServerContext) -> FastAPI:
+    """The application that answers with what `context` holds."""
+    app = _app(context.metrics)
+    app.state.context = context
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        context.feed.attach(asyncio.get_running_loop())
+        yield
+        context.feed.close()
+        context.passwords.close()
+
+    app.router.lifespan_context = lifespan
+    return app
+
+
+def bare_app() -> FastAPI:
+    """Only the routes, to be described; it answers nothing."""
+    return _app(ServerMetrics(VERSION))
+
+
+def _app(metrics: ServerMetrics) -> FastAPI:
+    # The description is served by a route of our own, to those who are signed in.
+    app = FastAPI(title="corral", version=VERSION, openapi_url=None, docs_url=None, redoc_url=None)
+    for router in ROUTERS:
+        # Flat, not included: the prefix is complete already, and each level of nesting costs every request.
+        app.router.routes.extend(router.routes)
+    # A slash too many is a wrong address, not a redirect that drops the body.
+    app.router.redirect_slashes = False
+    install_problem_handlers(app)
+    app.add_middleware(RequestEnvelope, observe=metrics.observe_request)
+    return app

@@ -1,0 +1,212 @@
+"""A whole server put together from settings, and taken apart again in the right order.
+
+Everything but the network: tests run the same assembly inside their own process.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fastapi import FastAPI
+
+from corral.control import fleet as fleet_use_cases
+from corral.control import people
+from corral.control.controller import Controller
+from corral.control.ports import Clock, Collector, GpuReading, Store
+from corral.control.records import UserRecord
+from corral.control.state import State
+from corral.control.work import SYSTEM, Work
+from corral.core.model import WHOLE
+from corral.engines import holder
+from corral.engines.local.engine import LocalEngine
+from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
+from corral.server.app import VERSION, build_app
+from corral.server.auth.identity import Identities
+from corral.server.auth.passwords import Passwords, one_time_password
+from corral.server.auth.throttle import LoginThrottle
+from corral.server.context import ServerContext
+from corral.server.metrics import ServerMetrics
+from corral.server.sampling import STALE_INTERVALS, Sampler, loads_of
+from corral.server.settings import Settings
+from corral.server.stream import EventFeed
+from corral.stores import open_store
+from corral.stores.workspace import DirectoryWorkspace
+from corral.telemetry.nvml import NvmlCollector
+from corral.telemetry.readings import LatestReadings
+from corral.telemetry.virtual import VirtualCollector
+
+log = logging.getLogger("corral.server")
+
+FIRST_USER = "operator"
+#: What a machine without GPUs gets, so that everything can be tried on it.
+DEFAULT_VIRTUAL_GPUS = "8xA100-80G"
+_START_SECONDS = 30.0
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assembly:
+    app: FastAPI
+    context: ServerContext
+    #: set on the first start only, and kept nowhere else
+    one_time_password: str | None
+
+
+@contextmanager
+def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iterator[Assembly]:
+    """A running server without its network. Leaving stops it; jobs keep running."""
+    clock = SystemClock()
+    with ExitStack() as parts:
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        store = open_store(settings.database_url)
+        parts.callback(store.close)
+        fleet = local_fleet(settings)
+        engine = LocalEngine(root=settings.home / "local", fleet=fleet, log_limit_bytes=settings.local.log_limit_bytes)
+        parts.callback(engine.close)
+        feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
+        workspace = DirectoryWorkspace(settings.home / "jobs")
+        metrics = ServerMetrics(VERSION)
+        controller = Controller(
+            store=store,
+            engines={settings.cluster[0].name: engine},
+            clock=clock,
+            policies=settings.control_policies,
+            job_env=lambda job, spec: workspace.env(job.id),
+            announce=feed.publish,
+        )
+        controller.cycle_seconds = metrics.observe_cycle
+        controller.start()
+        parts.callback(controller.stop)
+        readings = LatestReadings(stale_after_seconds=STALE_INTERVALS * settings.monitoring.interval_seconds)
+        sampler = _sampler(settings, controller, fleet, readings, clock)
+        sampler.start()
+        parts.callback(sampler.stop)
+        context = ServerContext(
+            settings=settings,
+            store=store,
+            controller=controller,
+            engine=engine,
+            workspace=workspace,
+            task_holder=(sys.executable, "-u", holder.__file__),
+            readings=readings,
+            clock=clock,
+            identities=Identities(store, touch=lambda *used: _touch(controller, *used), now=clock.now),
+            passwords=passwords or Passwords(),
+            throttle=LoginThrottle(
+                attempts=settings.server.login_attempts,
+                window_seconds=settings.server.login_window_seconds,
+                monotonic=time.monotonic,
+            ),
+            feed=feed,
+            metrics=metrics,
+            version=VERSION,
+            started_at=clock.now(),
+        )
+        parts.callback(context.passwords.close)
+        _compare_gpus(settings, controller)
+        yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
+
+
+def local_fleet(settings: Settings) -> HostFleet | VirtualFleet:
+    """The GPUs that were asked for, or the real ones, or a few virtual ones."""
+    fleet = fleet_for(virtual_gpus=settings.local.virtual_gpus, virtual_nodes=settings.local.virtual_nodes)
+    if isinstance(fleet, HostFleet) and not any(node.gpus for node in fleet.nodes()):
+        return fleet_for(virtual_gpus=DEFAULT_VIRTUAL_GPUS)
+    return fleet
+
+
+def _events_after(store: Store, after: int, limit: int) -> Sequence[Any]:
+    with store.read() as tables:
+        return tables.events.after(after, limit)
+
+
+def _sampler(
+    settings: Settings,
+    controller: Controller,
+    fleet: HostFleet | VirtualFleet,
+    readings: LatestReadings,
+    clock: Clock,
+) -> Sampler:
+    node_of = {gpu.id: node.id for node in fleet.nodes() for gpu in node.gpus}
+
+    def busy() -> Mapping[str, float]:
+        return controller.inspect(_held_parts).result() if controller.is_alive else {}
+
+    def tell_loads(taken: Sequence[GpuReading]) -> None:
+        loads = loads_of(taken, node_of)
+        if loads and controller.is_alive:
+            controller.execute(fleet_use_cases.set_loads, loads).add_done_callback(_log_failure)
+
+    collector: Collector = VirtualCollector(fleet, busy) if isinstance(fleet, VirtualFleet) else NvmlCollector()
+    return Sampler(
+        collector,
+        readings,
+        clock=clock,
+        interval_seconds=settings.monitoring.interval_seconds,
+        on_sample=tell_loads,
+    )
+
+
+def _held_parts(state: State) -> dict[str, float]:
+    """The held part of every GPU that somebody holds."""
+    held: dict[str, float] = {}
+    for job in state.snapshot.jobs.values():
+        for grant in job.allocation.grants if job.allocation is not None else ():
+            for gpu in grant.gpus:
+                held[gpu] = held.get(gpu, 0.0) + grant.gpu_milli / WHOLE
+    return held
+
+
+def _touch(controller: Controller, credential_id: str, at: float) -> None:
+    controller.execute(_touched, credential_id, at).add_done_callback(_log_failure)
+
+
+def _touched(work: Work, credential_id: str, at: float) -> None:
+    work.tx.credentials.touch(credential_id, at)
+
+
+def _compare_gpus(settings: Settings, controller: Controller) -> None:
+    for cluster in settings.cluster:
+        found = controller.inspect(_count_gpus, cluster.name).result(_START_SECONDS)
+        if cluster.total_gpus is not None and cluster.total_gpus != found:
+            log.warning("cluster %s should have %d GPUs, but has %d", cluster.name, cluster.total_gpus, found)
+
+
+def _count_gpus(state: State, cluster: str) -> int:
+    return sum(len(node.gpus) for node in state.snapshot.nodes.values() if node.cluster == cluster)
+
+
+def _bootstrap(context: ServerContext) -> str | None:
+    """On the first start make the first operator; the password to show, unless the environment gave one."""
+    with context.store.read() as tables:
+        if tables.people.users():
+            return None
+    given = context.settings.bootstrap_password
+    password = given.get_secret_value() if given is not None else one_time_password()
+    hashed = context.passwords.hash_now(password)
+    context.controller.execute(_first_operator, hashed, given is None).result(_START_SECONDS)
+    return password if given is None else None
+
+
+def _first_operator(work: Work, password_hash: str, is_one_time: bool) -> UserRecord:
+    user = people.create_user(work, SYSTEM, FIRST_USER, password_hash=password_hash)
+    user = replace(user, must_change_password=is_one_time)
+    work.tx.people.save_user(user)
+    return user
+
+
+def _log_failure(answer: Future[Any]) -> None:
+    error = answer.exception()
+    if error is not None and not isinstance(error, RuntimeError):
+        log.error("a note could not be written: %s", error)

@@ -1,0 +1,89 @@
+"""The one door: every route but a few open ones takes its caller from here.
+
+Decides whether a request comes from somebody who is signed in, and from where. What they may do is decided by use
+cases; `Operator` only spares those a question for routes that are operators' business as a whole.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from corral.control.records import CredentialKind, Role
+from corral.control.work import Caller
+from corral.server.auth.identity import Identity
+from corral.server.context import ServerContext, context_of
+from corral.server.problems import Problem
+from corral.server.routing import PREFIX
+
+COOKIE = "corral_session"
+CSRF_HEADER = "X-CSRF-Token"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+#: What a browser may do with a one-time password: look, replace it, go away.
+_WITH_ONE_TIME_PASSWORD = frozenset({f"{PREFIX}/me", f"{PREFIX}/me/password", f"{PREFIX}/auth/logout"})
+
+Context = Annotated[ServerContext, Depends(context_of)]
+
+
+async def identity_of(request: Request, context: Context) -> Identity:
+    """The identity behind the token or the session of a request. Raises a 401 or 403 problem."""
+    authorization = request.headers.get("authorization")
+    if authorization is not None:
+        return await _of_bearer(authorization, context)
+    session = request.cookies.get(COOKIE)
+    if session is None:
+        raise _not_signed_in("Sign in first: send a bearer token, or sign in at /api/v1/auth/login.")
+    identity = await context.identities.of_secret(session, CredentialKind.SESSION)
+    if identity is None:
+        raise _not_signed_in("The session has ended: sign in again.")
+    if request.method not in SAFE_METHODS:
+        _check_csrf(request, identity)
+    if identity.must_change_password and request.url.path not in _WITH_ONE_TIME_PASSWORD:
+        raise Problem(
+            403, "Password must be changed", "Replace the one-time password first.", slug="password-change-required"
+        )
+    return identity
+
+
+SignedIn = Annotated[Identity, Depends(identity_of)]
+
+
+async def caller_of(request: Request, identity: SignedIn) -> Caller:
+    return Caller(name=identity.user, is_operator=identity.role is Role.OPERATOR, source=address_of(request))
+
+
+async def operator_of(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
+    if not caller.is_operator:
+        raise Problem(403, "Not allowed", "Only operators may do this.", slug="forbidden")
+    return caller
+
+
+AnyCaller = Annotated[Caller, Depends(caller_of)]
+Operator = Annotated[Caller, Depends(operator_of)]
+
+
+def address_of(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
+
+
+async def _of_bearer(authorization: str, context: ServerContext) -> Identity:
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise _not_signed_in("The Authorization header must be of the form: Bearer TOKEN.")
+    identity = await context.identities.of_secret(token.strip(), CredentialKind.TOKEN)
+    if identity is None:
+        raise _not_signed_in("The token is unknown, has expired, or its user is disabled.")
+    return identity
+
+
+def _check_csrf(request: Request, identity: Identity) -> None:
+    given = request.headers.get(CSRF_HEADER, "")
+    if not hmac.compare_digest(given.encode("latin-1", "replace"), identity.csrf.encode()):
+        detail = f"Changes made with a session cookie need the header {CSRF_HEADER} with the token from sign-in."
+        raise Problem(403, "CSRF token missing or wrong", detail, slug="csrf")
+
+
+def _not_signed_in(detail: str) -> Problem:
+    return Problem(401, "Not signed in", detail, headers={"WWW-Authenticate": 'Bearer realm="corral"'})

@@ -1,0 +1,98 @@
+"""What routes work with: one value made at the start, reached through the request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, TypeVar
+
+from fastapi import Request
+
+from corral.control.controller import Controller
+from corral.control.ports import Clock, Engine, Store, Transaction, Workspace
+from corral.control.state import State
+from corral.control.work import Work
+from corral.server.auth.identity import Identities
+from corral.server.auth.passwords import Passwords
+from corral.server.auth.throttle import LoginThrottle
+from corral.server.metrics import ServerMetrics
+from corral.server.problems import Problem
+from corral.server.settings import Settings
+from corral.server.stream import EventFeed
+from corral.telemetry.readings import LatestReadings
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerContext:
+    settings: Settings
+    store: Store
+    controller: Controller
+    engine: Engine
+    workspace: Workspace
+    #: the command that holds a task's GPUs until its program comes
+    task_holder: tuple[str, ...]
+    readings: LatestReadings
+    clock: Clock
+    identities: Identities
+    passwords: Passwords
+    throttle: LoginThrottle
+    feed: EventFeed
+    metrics: ServerMetrics
+    version: str
+    started_at: float
+
+    async def execute(
+        self, use_case: Callable[Concatenate[Work, Params], Result], *args: Params.args, **kwargs: Params.kwargs
+    ) -> Result:
+        """Run a use case in the next write transaction; its refusal is raised here."""
+        return await self._answer(self.controller.execute(use_case, *args, **kwargs))
+
+    async def inspect(
+        self, read: Callable[Concatenate[State, Params], Result], *args: Params.args, **kwargs: Params.kwargs
+    ) -> Result:
+        """Read from the controller's state in memory."""
+        return await self._answer(self.controller.inspect(read, *args, **kwargs))
+
+    async def read(
+        self, query: Callable[Concatenate[Transaction, Params], Result], *args: Params.args, **kwargs: Params.kwargs
+    ) -> Result:
+        """Run `query(tables, …)` in a read transaction, on a thread."""
+
+        def run() -> Result:
+            with self.store.read() as tables:
+                return query(tables, *args, **kwargs)
+
+        return await asyncio.to_thread(run)
+
+    async def _answer(self, future: Future[Result]) -> Result:
+        try:
+            return await _uncancelled(future)
+        except RuntimeError:
+            if self.controller.is_alive:
+                raise
+            raise Problem(503, "Stopping", "The server is stopping; try again in a moment.") from None
+
+
+async def _uncancelled(future: Future[Result]) -> Result:
+    """Wait for the controller's answer. A caller who leaves must not cancel what may be committed already."""
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[None] = loop.create_future()
+
+    def wake() -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    future.add_done_callback(lambda _: loop.call_soon_threadsafe(wake))
+    await waiter
+    return future.result()
+
+
+def context_of(request: Request) -> ServerContext:
+    context = request.app.state.context
+    assert isinstance(context, ServerContext)
+    return context

@@ -1,0 +1,34 @@
+"""From a request body to the draft of a job, as the use cases take it."""
+
+from __future__ import annotations
+
+from corral.control.jobs import JobDraft
+from corral.control.records import JobSpec
+from corral.core.model import JobKind, Request
+from corral.core.quantities import parse_cpus, parse_gpus
+from corral.server.schemas.jobs import JobCreate
+
+
+def draft_of(body: JobCreate) -> JobDraft:
+    whole, share = parse_gpus(body.gpus)
+    labels = body.labels or {}
+    return JobDraft(
+        spec=JobSpec(command=tuple(body.command), env=body.env or {}, workdir=body.workdir, labels=labels),
+        request=Request(
+            nodes=body.nodes,
+            gpus=whole,
+            gpu_milli=share,
+            cpu_milli=parse_cpus(body.cpus),
+            memory_bytes=body.memory,
+            models=tuple(sorted(set(body.model or ()))),
+            labels=tuple(sorted(labels.items())),
+        ),
+        name=body.name,
+        kind=JobKind(body.kind) if body.kind is not None else None,
+        queue=body.queue,
+        priority=body.priority,
+        time_limit_seconds=body.time,
+        grace_seconds=body.grace,
+        max_retries=body.max_retries,
+        hold=body.hold,
+    )

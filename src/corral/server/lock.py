@@ -1,0 +1,35 @@
+"""One server per home directory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+
+class HomeLocked(Exception):
+    """Another server uses this home directory."""
+
+    def __init__(self, home: Path, pid: str) -> None:
+        super().__init__(f"another corral server (process {pid or 'unknown'}) already uses {home}")
+        self.pid = pid
+
+
+class HomeLock:
+    """Held until the process ends, however it ends: the kernel lets go of it."""
+
+    def __init__(self, home: Path) -> None:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Not inheritable: a job's supervisor outlives the server and must not hold its lock.
+        self._file = os.open(home / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pid = os.read(self._file, 32).decode("ascii", "replace").strip()
+            os.close(self._file)
+            raise HomeLocked(home, pid) from None
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        os.close(self._file)

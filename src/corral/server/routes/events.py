@@ -1,0 +1,112 @@
+"""The audit log: page by page, and live."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Header, Query
+from starlette.responses import StreamingResponse
+
+from corral.control.ports import Transaction
+from corral.control.records import EventFilter, EventRecord, Role
+from corral.server.auth.callers import AnyCaller, Context, SignedIn
+from corral.server.auth.identity import Identity
+from corral.server.context import ServerContext
+from corral.server.paging import Cursor, Limit
+from corral.server.problems import invalid_field
+from corral.server.routing import problems, resource_router
+from corral.server.schemas.base import ListView, parse_time
+from corral.server.schemas.fleet import EventView, event_view
+from corral.server.stream import PING, sse
+from corral.server.visibility import may_see
+
+router = resource_router("", "events")
+
+Words = Annotated[str | None, Query(min_length=1, max_length=253)]
+#: For those who see only some events: how many times one page may go back to the store.
+MAX_ROUNDS = 50
+
+
+@router.get("/events", operation_id="list_events", responses=problems())
+async def list_events(
+    identity: SignedIn,
+    context: Context,
+    actor: Words = None,
+    action: Words = None,
+    subject: Words = None,
+    since: Words = None,
+    until: Words = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> ListView[EventView]:
+    """What happened, newest first. Scientists see what concerns them and the fleet."""
+    where = EventFilter(
+        actor=actor, action=action, subject=subject, since=_time("since", since), until=_time("until", until)
+    )
+    try:
+        return await context.read(_visible_page, identity, where, cursor, limit)
+    except ValueError as error:
+        raise invalid_field("cursor", str(error)) from None
+
+
+@router.get(
+    "/stream",
+    operation_id="stream_events",
+    response_class=StreamingResponse,
+    responses={
+        200: {"content": {"text/event-stream": {}}, "description": "Events as they are committed."},
+        **problems(),
+    },
+)
+async def stream_events(
+    identity: SignedIn,
+    caller: AnyCaller,
+    context: Context,
+    last_event_id: Annotated[int | None, Query(ge=0, description="Everything after this event.")] = None,
+    last_event_id_header: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+) -> StreamingResponse:
+    """Events as they happen; after a break everything that was missed, in order and once."""
+    after = await _start(context, last_event_id_header, last_event_id)
+    return StreamingResponse(
+        _events(context, identity, after), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+    )
+
+
+async def _start(context: ServerContext, header: str | None, query: int | None) -> int:
+    if header and not (header.isascii() and header.isdigit() and len(header) < 19):
+        raise invalid_field("Last-Event-ID", f"must be the id of an event, got {header[:40]!r}")
+    given = int(header) if header else query
+    newest = await context.read(lambda tables: tables.events.last_id())
+    # An id from another life of the store would wait for ever.
+    return newest if given is None else min(given, newest)
+
+
+async def _events(context: ServerContext, identity: Identity, after: int) -> AsyncIterator[str]:
+    yield PING
+    async for batch in context.feed.follow(after):
+        if not await context.identities.still_valid(identity):
+            return
+        seen = [event for event in batch if may_see(event, identity.user, identity.role)]
+        text = "".join(sse(event.action, event_view(event).model_dump(), event.id) for event in seen)
+        yield text or PING
+
+
+def _visible_page(
+    tables: Transaction, identity: Identity, where: EventFilter, cursor: str | None, limit: int
+) -> ListView[EventView]:
+    found: list[EventRecord] = []
+    for _ in range(MAX_ROUNDS):
+        page = tables.events.page(where, cursor=cursor, limit=limit - len(found))
+        found += [event for event in page.items if may_see(event, identity.user, identity.role)]
+        cursor = page.next_cursor
+        if cursor is None or len(found) == limit or identity.role is Role.OPERATOR:
+            break
+    return ListView(items=[event_view(event) for event in found], next_cursor=cursor)
+
+
+def _time(field: str, text: str | None) -> float | None:
+    try:
+        return None if text is None else parse_time(text)
+    except ValueError as error:
+        raise invalid_field(field, str(error)) from None

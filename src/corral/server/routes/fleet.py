@@ -1,0 +1,163 @@
+"""Clusters, nodes and GPUs: how they are, and what operators do with them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from corral.control import fleet, views
+from corral.control.errors import NotFound
+from corral.server.auth.callers import AnyCaller, Context, Operator
+from corral.server.context import ServerContext
+from corral.server.paging import Cursor, Limit, page_of
+from corral.server.routing import problems, resource_router
+from corral.server.schemas.base import ListView, number, rfc3339
+from corral.server.schemas.fleet import (
+    ClusterView,
+    GpuView,
+    Measured,
+    NodeView,
+    OverviewView,
+    PanelView,
+    ScoreView,
+    gpu_view,
+    node_view,
+)
+from corral.server.summary import overview_of
+
+router = resource_router("", "fleet")
+
+
+@router.get("/clusters", operation_id="list_clusters", responses=problems())
+async def list_clusters(
+    caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
+) -> ListView[ClusterView]:
+    nodes = await context.inspect(views.node_views)
+    items = []
+    for cluster in context.settings.cluster:
+        health = context.controller.health.get(cluster.name)
+        mine = [view for view in nodes if view.node.cluster == cluster.name]
+        items.append(
+            ClusterView(
+                name=cluster.name,
+                engine=cluster.engine,
+                healthy=health is not None and health.healthy,
+                detail=health.detail if health is not None else "not observed yet",
+                nodes=len(mine),
+                gpus=sum(len(view.gpus) for view in mine),
+            )
+        )
+    return page_of(items, key=lambda view: (view.name,), limit=limit, cursor=cursor)
+
+
+@router.get("/nodes", operation_id="list_nodes", responses=problems())
+async def list_nodes(
+    caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
+) -> ListView[NodeView]:
+    found = await context.inspect(views.node_views)
+    page = page_of(found, key=lambda view: (view.node.id,), limit=limit, cursor=cursor)
+    measured = measured_now(context)
+    return ListView(items=[node_view(view, measured) for view in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/nodes/{node}", operation_id="get_node", responses=problems(404))
+async def get_node(node: str, caller: AnyCaller, context: Context) -> NodeView:
+    return await _node(context, node)
+
+
+@router.post("/nodes/{node}/cordon", operation_id="cordon_node", responses=problems(403, 404, 409))
+async def cordon_node(node: str, caller: Operator, context: Context) -> NodeView:
+    """Take nothing new; what runs goes on."""
+    await context.execute(fleet.cordon, caller, node)
+    return await _node(context, node)
+
+
+@router.post("/nodes/{node}/uncordon", operation_id="uncordon_node", responses=problems(403, 404, 409))
+async def uncordon_node(node: str, caller: Operator, context: Context) -> NodeView:
+    await context.execute(fleet.uncordon, caller, node)
+    return await _node(context, node)
+
+
+@router.post("/nodes/{node}/drain", operation_id="drain_node", responses=problems(403, 404, 409))
+async def drain_node(node: str, caller: Operator, context: Context) -> NodeView:
+    """Take nothing new and empty."""
+    await context.execute(fleet.drain, caller, node)
+    return await _node(context, node)
+
+
+@router.get("/gpus", operation_id="list_gpus", responses=problems())
+async def list_gpus(caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None) -> ListView[GpuView]:
+    found = [gpu for view in await context.inspect(views.node_views) for gpu in view.gpus]
+    page = page_of(found, key=lambda view: (view.node, view.gpu.index, view.gpu.id), limit=limit, cursor=cursor)
+    measured = measured_now(context)
+    return ListView(items=[gpu_view(view, measured) for view in page.items], next_cursor=page.next_cursor)
+
+
+@router.post("/gpus/{gpu}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404))
+async def reset_gpu_health(gpu: str, caller: Operator, context: Context) -> GpuView:
+    """An operator's word that it may be used again."""
+    await context.execute(fleet.reset_health, caller, gpu)
+    for view in await context.inspect(views.node_views):
+        for device in view.gpus:
+            if device.gpu.id == gpu:
+                return gpu_view(device, measured_now(context))
+    raise NotFound(f"there is no GPU {gpu!r}", field="gpu")
+
+
+@router.get("/scores", operation_id="list_scores", responses=problems())
+async def list_scores(
+    caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
+) -> ListView[ScoreView]:
+    """The weighted usage behind the fair-share order."""
+    found = await context.inspect(views.score_views, context.clock.now())
+    page = page_of(found, key=lambda view: (view.user, view.model), limit=limit, cursor=cursor)
+    shown = [
+        ScoreView(user=view.user, model=view.model, score=view.score, usage=number(view.usage), at=rfc3339(view.at))
+        for view in page.items
+    ]
+    return ListView(items=shown, next_cursor=page.next_cursor)
+
+
+@router.get("/panel", operation_id="get_panel", responses=problems())
+async def get_panel(
+    caller: AnyCaller,
+    context: Context,
+    user: Annotated[str | None, Query(min_length=1, max_length=253)] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> ListView[PanelView]:
+    """The resource panel of one user, or of the whole installation."""
+    found = await context.inspect(views.panel, user)
+    page = page_of(found, key=lambda row: (row.kind.value, row.model), limit=limit, cursor=cursor)
+    shown = [
+        PanelView(
+            kind=row.kind,
+            model=row.model,
+            running=row.running,
+            queued=row.queued,
+            occupied=number(row.occupied),
+            total=number(row.total),
+            free=number(row.free),
+            gap=number(row.gap),
+        )
+        for row in page.items
+    ]
+    return ListView(items=shown, next_cursor=page.next_cursor)
+
+
+@router.get("/overview", operation_id="get_overview", responses=problems())
+async def get_overview(caller: AnyCaller, context: Context) -> OverviewView:
+    counts = await context.read(lambda tables: tables.jobs.counts())
+    return await context.inspect(overview_of, counts, measured_now(context))
+
+
+def measured_now(context: ServerContext) -> Measured:
+    return context.readings.all(context.clock.now())
+
+
+async def _node(context: ServerContext, node_id: str) -> NodeView:
+    for view in await context.inspect(views.node_views):
+        if view.node.id == node_id:
+            return node_view(view, measured_now(context))
+    raise NotFound(f"there is no node {node_id!r}", field="node")

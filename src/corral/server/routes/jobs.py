@@ -1,0 +1,171 @@
+"""Jobs: submit, look, start, stop, order, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from fastapi import Query, Response
+
+from corral.control import jobs, views
+from corral.control.errors import NotFound
+from corral.control.ports import Transaction
+from corral.control.records import JobFilter, JobRecord
+from corral.control.state import State
+from corral.control.work import Caller, Work
+from corral.core.model import Job, JobKind, JobState
+from corral.server.auth.callers import AnyCaller, Context
+from corral.server.drafts import draft_of
+from corral.server.paging import Cursor, Limit
+from corral.server.problems import invalid_field
+from corral.server.routing import problems, resource_router
+from corral.server.schemas.base import ListView
+from corral.server.schemas.explain import PlanView, WhyView, plan_view, why_view
+from corral.server.schemas.jobs import (
+    AttemptView,
+    JobBatch,
+    JobCreate,
+    JobMove,
+    JobView,
+    attempt_view,
+    job_view,
+)
+
+router = resource_router("", "jobs")
+
+Sort = Literal["id", "-id", "name", "-name", "priority", "-priority", "created_at", "-created_at"]
+Words = Annotated[str | None, Query(min_length=1, max_length=253)]
+
+
+@router.post("/jobs", status_code=201, operation_id="submit_job", responses=problems(403, 409))
+async def submit_job(body: JobCreate, caller: AnyCaller, context: Context) -> JobView:
+    """Create a job and put it in its queue."""
+    [record] = await context.execute(jobs.submit, caller, [draft_of(body)])
+    return job_view(record, caller)
+
+
+@router.post("/jobs:batch", status_code=201, operation_id="submit_jobs", responses=problems(403, 409))
+async def submit_jobs(body: JobBatch, caller: AnyCaller, context: Context) -> ListView[JobView]:
+    """Create many jobs at once: all of them or none."""
+    records = await context.execute(jobs.submit, caller, [draft_of(item) for item in body.jobs])
+    return ListView(items=[job_view(record, caller) for record in records])
+
+
+@router.post("/jobs:plan", operation_id="plan_job", responses=problems(403))
+async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> PlanView:
+    """What would happen to this job now. Nothing is changed."""
+    trial, now = await context.execute(_try_out, caller, draft_of(body))
+    return plan_view(trial, now)
+
+
+@router.get("/jobs", operation_id="list_jobs", responses=problems())
+async def list_jobs(
+    caller: AnyCaller,
+    context: Context,
+    state: Annotated[list[JobState], Query()] = [],  # noqa: B006 - FastAPI copies defaults
+    kind: Annotated[list[JobKind], Query()] = [],  # noqa: B006
+    user: Words = None,
+    queue: Words = None,
+    name: Words = None,
+    sort: Sort = "-id",
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> ListView[JobView]:
+    """Jobs that match every filter; `state` and `kind` may be given several times."""
+    where = JobFilter(states=tuple(state), kinds=tuple(kind), user=user, queue=queue, name_contains=name)
+    try:
+        page = await context.read(lambda tables: tables.jobs.page(where, sort=sort, cursor=cursor, limit=limit))
+    except ValueError as error:
+        raise invalid_field("cursor", str(error)) from None
+    return ListView(items=[job_view(record, caller) for record in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/jobs/{job}", operation_id="get_job", responses=problems(404))
+async def get_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    """By id, or by the name of one of the caller's own jobs."""
+    return job_view(await context.read(find_job, caller, job), caller)
+
+
+@router.delete("/jobs/{job}", status_code=204, operation_id="delete_job", responses=problems(404, 409))
+async def delete_job(job: str, caller: AnyCaller, context: Context) -> Response:
+    """Remove an ended or never started job, with its attempts and logs."""
+    await context.execute(jobs.delete, caller, job)
+    return Response(status_code=204)
+
+
+@router.post("/jobs/{job}/start", operation_id="start_job", responses=problems(404, 409))
+async def start_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    return job_view(await context.execute(_changed, jobs.start, caller, job), caller)
+
+
+@router.post("/jobs/{job}/stop", operation_id="stop_job", responses=problems(404, 409))
+async def stop_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    return job_view(await context.execute(_changed, jobs.stop, caller, job), caller)
+
+
+@router.post("/jobs/{job}/pin", operation_id="pin_job", responses=problems(403, 404, 409))
+async def pin_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    """Put it to the front of its line."""
+    return job_view(await context.execute(_changed, jobs.pin, caller, job), caller)
+
+
+@router.post("/jobs/{job}/unpin", operation_id="unpin_job", responses=problems(403, 404, 409))
+async def unpin_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    return job_view(await context.execute(_changed, jobs.unpin, caller, job), caller)
+
+
+@router.post("/jobs/{job}/move", operation_id="move_job", responses=problems(403, 404, 409))
+async def move_job(job: str, body: JobMove, caller: AnyCaller, context: Context) -> JobView:
+    """Change the order among one's own waiting jobs."""
+    record = await context.execute(_changed, jobs.move, caller, job, before=body.before, after=body.after)
+    return job_view(record, caller)
+
+
+@router.get("/jobs/{job}/why", operation_id="why_job", responses=problems(404))
+async def why_job(job: str, caller: AnyCaller, context: Context) -> WhyView:
+    """Why it waits: every rule that holds it, with its numbers."""
+    record = await context.read(find_job, caller, job)
+    return await context.inspect(_why, context.clock.now(), record.job)
+
+
+@router.get("/jobs/{job}/attempts", operation_id="list_attempts", responses=problems(404))
+async def list_attempts(job: str, caller: AnyCaller, context: Context) -> ListView[AttemptView]:
+    def read(tables: Transaction) -> list[AttemptView]:
+        record = own_record(tables, caller, job)
+        return [attempt_view(attempt) for attempt in tables.attempts.of_job(record.job.id)]
+
+    return ListView(items=await context.read(read))
+
+
+def find_job(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
+    """Any job by its id, or one of the caller's own by its name."""
+    record = tables.jobs.get(ref) if ref.startswith("j-") else None
+    if record is None:
+        record = next(iter(tables.jobs.find(caller.name, ref)), None)
+    if record is None:
+        raise NotFound(f"there is no job {ref!r}", field="job")
+    return record
+
+
+def own_record(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
+    """For what is only its owner's and operators' business."""
+    record = find_job(tables, caller, ref)
+    if record.job.user != caller.name and not caller.is_operator:
+        raise NotFound(f"there is no job {ref!r} of yours", field="job")
+    return record
+
+
+def _try_out(work: Work, caller: Caller, draft: jobs.JobDraft) -> tuple[views.TrialRun, float]:
+    return views.try_out(work.state, work.now, jobs.make_job(work, caller, draft)), work.now
+
+
+def _why(state: State, now: float, job: Job) -> WhyView:
+    """Shown on the controller's thread: what it refers to is gone a moment later."""
+    live = state.snapshot.jobs.get(job.id, job)
+    return why_view(live, views.why(state, now, job), state.snapshot.jobs)
+
+
+def _changed(work: Work, /, use_case: Callable[..., Job], caller: Caller, ref: str, **options: Any) -> JobRecord:
+    """Run a use case and add what is needed to show the job."""
+    job = use_case(work, caller, ref, **options)
+    return JobRecord(job=job, spec=work.spec(job.id))

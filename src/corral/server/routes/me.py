@@ -1,0 +1,110 @@
+"""One's own account: who am I, password, tokens."""
+
+from __future__ import annotations
+
+from fastapi import Response
+
+from corral.control import people
+from corral.control.ports import Transaction
+from corral.control.records import CredentialKind, CredentialRecord
+from corral.core.model import JobKind, Quota
+from corral.server.auth.callers import AnyCaller, Context, SignedIn
+from corral.server.auth.passwords import refusal_of
+from corral.server.auth.secrets import new_credential_id, new_token, secret_hash
+from corral.server.paging import Cursor, Limit, page_of
+from corral.server.problems import Problem, invalid_field
+from corral.server.routing import problems, resource_router
+from corral.server.schemas.base import ListView
+from corral.server.schemas.people import (
+    LimitsView,
+    MeView,
+    NewTokenView,
+    PasswordChange,
+    QuotaView,
+    TokenCreate,
+    TokenView,
+    quota_view,
+    token_view,
+)
+
+router = resource_router("/me", "me")
+
+
+@router.get("", operation_id="get_me", responses=problems())
+async def get_me(identity: SignedIn, context: Context) -> MeView:
+    """The caller, with the limits that hold for them; for a session also its CSRF token."""
+    limits = context.settings.limits
+    return MeView(
+        name=identity.user,
+        role=identity.role,
+        must_change_password=identity.must_change_password,
+        csrf_token=identity.csrf or None,
+        limits=LimitsView(
+            max_gpus_per_user=limits.max_gpus_per_user,
+            max_gpus_per_job=limits.max_gpus_per_job,
+            max_total_gpus=limits.max_total_gpus,
+            max_seconds=limits.max_seconds,
+        ),
+        quota=await context.read(quotas_of_user, identity.user),
+    )
+
+
+@router.post("/password", status_code=204, operation_id="change_password", responses=problems(403, 429))
+async def change_password(body: PasswordChange, caller: AnyCaller, context: Context) -> Response:
+    """Ends all sessions of the user; tokens stay valid."""
+    wait = context.throttle.begin(caller.name, caller.source)
+    if wait > 0:
+        raise Problem(429, "Too many attempts", "Wait a moment.", headers={"Retry-After": str(int(wait) + 1)})
+    user = await context.read(people.existing, caller.name)
+    if not await context.passwords.matches(user.password_hash, body.old):
+        raise invalid_field("old", "is not the present password")
+    context.throttle.succeeded(caller.name, caller.source)
+    refused = refusal_of(body.new)
+    if refused is not None:
+        raise invalid_field("new", refused)
+    if body.new == body.old:
+        raise invalid_field("new", "must differ from the present password")
+    await context.execute(people.change_password, caller, await context.passwords.hash(body.new))
+    context.identities.forget(caller.name)
+    return Response(status_code=204)
+
+
+@router.get("/tokens", operation_id="list_tokens", responses=problems())
+async def list_tokens(
+    caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
+) -> ListView[TokenView]:
+    tokens = await context.read(lambda tables: tables.credentials.of_user(caller.name, CredentialKind.TOKEN))
+    page = page_of(tokens, key=lambda token: (round(token.created_at * 1000), token.id), limit=limit, cursor=cursor)
+    return ListView(items=[token_view(token) for token in page.items], next_cursor=page.next_cursor)
+
+
+@router.post("/tokens", status_code=201, operation_id="create_token", responses=problems(403))
+async def create_token(body: TokenCreate, caller: AnyCaller, context: Context) -> NewTokenView:
+    """The only answer that ever shows the token."""
+    token = new_token()
+    now = context.clock.now()
+    days = body.expires_in_days or context.settings.server.token_days
+    credential = CredentialRecord(
+        id=new_credential_id(),
+        kind=CredentialKind.TOKEN,
+        user=caller.name,
+        name=body.name,
+        secret_hash=secret_hash(token),
+        created_at=now,
+        expires_at=now + days * 86400,
+    )
+    await context.execute(people.add_credential, caller, credential)
+    return NewTokenView(**token_view(credential).model_dump(), token=token)
+
+
+@router.delete("/tokens/{token_id}", status_code=204, operation_id="delete_token", responses=problems(404))
+async def delete_token(token_id: str, caller: AnyCaller, context: Context) -> Response:
+    await context.execute(people.drop_credential, caller, CredentialKind.TOKEN, token_id)
+    context.identities.forget(caller.name)
+    return Response(status_code=204)
+
+
+def quotas_of_user(tables: Transaction, user: str) -> dict[str, QuotaView]:
+    """Every kind, also those without a limit."""
+    given = {record.kind: record.quota for record in tables.people.quotas() if record.user == user}
+    return {kind.value: quota_view(given.get(kind, Quota())) for kind in JobKind}

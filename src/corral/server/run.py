@@ -1,0 +1,133 @@
+"""The server as a process: one per home directory, on one port, until it is told to stop. Jobs go on without it."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import socket
+import sys
+from contextlib import ExitStack
+from typing import TextIO
+
+import uvicorn
+
+from corral.server.assembly import Assembly, assembled
+from corral.server.lock import HomeLock, HomeLocked
+from corral.server.logs import configure_logging
+from corral.server.sections import LocalSettings
+from corral.server.settings import Settings, without_password
+from corral.stores import StoreError
+
+EXIT_LOCKED = 3
+EXIT_PORT = 4
+EXIT_STORE = 5
+EXIT_FAILED = 1
+
+#: How long answers that are under way may take once the server is told to stop.
+STOP_SECONDS = 5
+DEMO_NODES = "6x4xA10,5x4xA100-80G"
+
+
+class CannotStart(Exception):
+    """The server cannot start."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def serve(settings: Settings, *, demo: bool = False) -> None:
+    """Run until SIGTERM or Ctrl-C. Ends the process with a message and an exit code if it cannot start."""
+    configure_logging(log_format=settings.server.log_format, level=settings.server.log_level)
+    if demo and not (settings.local.virtual_gpus or settings.local.virtual_nodes):
+        local = LocalSettings(virtual_nodes=DEMO_NODES, log_limit_bytes=settings.local.log_limit_bytes)
+        settings = settings.model_copy(update={"local": local})
+    try:
+        failed = run(settings, out=sys.stdout)
+    except CannotStart as problem:
+        sys.stderr.write(f"corral: {problem}\n")
+        raise SystemExit(problem.exit_code) from None
+    if failed:
+        raise SystemExit(EXIT_FAILED)
+
+
+def run(settings: Settings, *, out: TextIO) -> bool:
+    """Serve, and say whether it ended because something failed. Raises CannotStart."""
+    with ExitStack() as parts:
+        try:
+            parts.callback(HomeLock(settings.home).release)
+        except HomeLocked as problem:
+            raise CannotStart(str(problem), EXIT_LOCKED) from None
+        except OSError as error:
+            raise CannotStart(f"cannot use {settings.home}: {error.strerror}", EXIT_LOCKED) from None
+        # Before the store: a server that cannot listen must not take it over from one that can.
+        listener = _listen(settings.server.host, settings.server.port)
+        parts.callback(listener.close)
+        try:
+            assembly = parts.enter_context(assembled(settings))
+        except StoreError as error:
+            place = without_password(settings.database_url)
+            raise CannotStart(f"cannot open the store {place}: {error}", EXIT_STORE) from None
+        server = _Server(settings, assembly)
+        _greet(out, listener, assembly)
+        # Uvicorn sends itself the signal again when it is done; by then it must not end the process.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+        server.run(sockets=[listener])
+        return assembly.context.controller.failure is not None
+
+
+class _Server(uvicorn.Server):
+    """Ends endless answers when it stops, and stops when the controller has failed."""
+
+    def __init__(self, settings: Settings, assembly: Assembly) -> None:
+        proxies = list(settings.server.trusted_proxies)
+        super().__init__(
+            uvicorn.Config(
+                assembly.app,
+                loop="uvloop",
+                http="httptools",
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=bool(proxies),
+                forwarded_allow_ips=proxies,
+                timeout_graceful_shutdown=STOP_SECONDS,
+            )
+        )
+        self._context = assembly.context
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or not self._context.controller.is_alive
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._context.feed.close()
+        await super().shutdown(sockets)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            message = f"port {port} on {host} is in use: stop what uses it, or choose another one with --port"
+        else:
+            message = f"cannot listen on {host} port {port}: {error.strerror or error}"
+        raise CannotStart(message, EXIT_PORT) from None
+    return listener
+
+
+def _greet(out: TextIO, listener: socket.socket, assembly: Assembly) -> None:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    out.write(f"corral {assembly.context.version} runs at http://{shown}:{port}\n")
+    if assembly.one_time_password is not None:
+        out.write("This is the first start. Sign in as user operator with this one-time password:\n")
+        out.write(f"  {assembly.one_time_password}\n")
+    out.flush()

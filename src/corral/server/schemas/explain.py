@@ -1,0 +1,96 @@
+"""Why a job waits, and what would happen to one, on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from corral.control.views import TrialRun
+from corral.core.explain import NAMED, Explanation
+from corral.core.model import Job, JobState
+from corral.core.plan import PlannedStart
+from corral.core.rules import Reason
+from corral.server.schemas.base import View, rfc3339
+
+
+class ReasonView(View):
+    rule: str
+    detail: str
+    numbers: dict[str, Any]
+    jobs: list[str]
+
+
+class JobRefView(View):
+    id: str
+    name: str
+    user: str
+
+
+class WhyView(View):
+    job_id: str
+    state: JobState
+    summary: str
+    reasons: list[ReasonView]
+    position: int | None
+    ahead: list[JobRefView]
+    ahead_count: int
+    planned_start: str | None
+    planned_nodes: list[str]
+
+
+class PlanView(View):
+    outcome: Literal["start", "wait", "refuse"]
+    detail: str
+    start_at: str | None
+    nodes: list[str]
+    reasons: list[ReasonView]
+    ahead_count: int
+
+
+def why_view(job: Job, explanation: Explanation, jobs: Mapping[str, Job]) -> WhyView:
+    """`jobs` has the jobs ahead; one that has just gone is left out."""
+    ahead = [jobs[job_id] for job_id in explanation.ahead[:NAMED] if job_id in jobs]
+    return WhyView(
+        job_id=job.id,
+        state=job.state,
+        summary=explanation.summary,
+        reasons=[_reason(reason) for reason in explanation.reasons],
+        position=explanation.position,
+        ahead=[JobRefView(id=other.id, name=other.name, user=other.user) for other in ahead],
+        ahead_count=len(explanation.ahead),
+        planned_start=_start(explanation.planned),
+        planned_nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
+    )
+
+
+def plan_view(trial: TrialRun, now: float) -> PlanView:
+    if trial.refusal is not None:
+        reason = ReasonView(
+            rule=trial.refusal.slug, detail=trial.refusal.detail, numbers=dict(trial.refusal.numbers), jobs=[]
+        )
+        return PlanView(
+            outcome="refuse", detail=trial.refusal.detail, start_at=None, nodes=[], reasons=[reason], ahead_count=0
+        )
+    if trial.start is not None:
+        nodes = [grant.node for grant in trial.start.allocation.grants]
+        return PlanView(
+            outcome="start", detail="it would start now", start_at=rfc3339(now), nodes=nodes, reasons=[], ahead_count=0
+        )
+    explanation = trial.explanation
+    assert explanation is not None
+    return PlanView(
+        outcome="wait",
+        detail=explanation.summary,
+        start_at=_start(explanation.planned),
+        nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
+        reasons=[_reason(reason) for reason in explanation.reasons],
+        ahead_count=len(explanation.ahead),
+    )
+
+
+def _reason(reason: Reason) -> ReasonView:
+    return ReasonView(rule=reason.rule, detail=reason.detail, numbers=dict(reason.numbers), jobs=list(reason.jobs))
+
+
+def _start(planned: PlannedStart | None) -> str | None:
+    return rfc3339(planned.at) if planned is not None and planned.is_known else None
