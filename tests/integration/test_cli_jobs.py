@@ -1,0 +1,250 @@
+"""A scientist's day at the command line, against a real server with real processes."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli_harness import LiveServer, Person, live_server, until
+
+pytestmark = pytest.mark.slow
+
+HOLD = ("--", "sleep", "600")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    started = live_server(tmp_path_factory.mktemp("cli-jobs"), "--virtual-gpus", "8xA100-80G")
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture(scope="module")
+def operator(server: LiveServer) -> Iterator[Person]:
+    person = server.operator()
+    yield person
+    clear(person)
+
+
+@pytest.fixture(scope="module")
+def maria(server: LiveServer, operator: Person) -> Person:
+    return server.scientist(operator, "maria")
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_over(operator: Person) -> Iterator[None]:
+    """Every story begins with an idle fleet."""
+    yield
+    clear(operator)
+
+
+def clear(operator: Person) -> None:
+    live = [job["id"] for job in operator.read("jobs", "--limit", "500")["items"]]
+    if live:
+        operator.run("stop", *live)
+        until(lambda: not operator.read("jobs", "--limit", "500")["items"], seconds=60)
+
+
+def test_the_first_job_gets_its_gpus_and_its_output_is_there(operator: Person) -> None:
+    script = "import os; print('gpus', os.environ['CUDA_VISIBLE_DEVICES'], os.environ['CORRAL_JOB_ID'])"
+    done = operator.run("submit", "--name", "first", "--gpus", "2", "--wait", "--", "python3", "-c", script, code=0)
+    assert "Submitted j-" in done.err
+    assert "completed" in done.err
+
+    view = operator.read("show", "first")
+    assert view["state"] == "completed"
+    assert view["exit_code"] == 0
+    assert len(view["attempts"]) == 1
+    _, gpus, job_id = operator.ok("logs", "first").split()
+    assert job_id == view["id"]
+    assert len(set(gpus.split(","))) == 2
+    assert set(gpus.split(",")) <= {str(index) for index in range(8)}
+
+    listed = operator.ok("jobs", "-a").splitlines()
+    assert listed[0].split()[:4] == ["ID", "NAME", "USER", "STATE"]
+    assert any("first" in line and "completed" in line and "exit code 0" in line for line in listed[1:])
+    assert "Command" in operator.ok("show", "first")
+    assert operator.ok("rm", "first").startswith(f"Deleted {view['id']} (first)")
+    assert "there is no job" in operator.run("show", "first", code=4).err.lower()
+
+
+def test_commands_exit_like_the_job(operator: Person) -> None:
+    failing = operator.run("submit", "--wait", "-o", "json", "--", "sh", "-c", "echo before the end; exit 7", code=7)
+    job = failing.document
+    assert (job["state"], job["exit_code"], job["end_reason"]) == ("failed", 7, "exit_code")
+
+    followed = operator.run("logs", "-f", job["id"], code=7)
+    assert followed.out == "before the end\n"
+    assert "failed, exit code 7" in followed.err
+    assert operator.run("logs", job["id"], code=0).out == "before the end\n"
+    pieces = [json.loads(line) for line in operator.run("logs", "-f", "-o", "json", job["id"], code=7).out.splitlines()]
+    assert "".join(piece.get("text", "") for piece in pieces) == "before the end\n"
+    assert pieces[-1] == {"state": "failed", "exit_code": 7}
+
+
+def test_a_log_is_followed_while_it_is_written(operator: Person, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    script = f"echo one; while [ ! -e {gate} ]; do sleep 0.05; done; echo two; exit 3"
+    job = operator.submit("--", "sh", "-c", script)
+    following = operator.start("logs", "-f", job)
+    assert following.stdout is not None
+    # the first line is here although the job still waits for us
+    assert following.stdout.readline() == "one\n"
+    assert operator.state(job) == "running"
+    gate.touch()
+    out, err = following.communicate(timeout=60)
+    assert out == "two\n"
+    assert following.returncode == 3, err
+
+
+def test_the_last_lines_and_earlier_attempts_can_be_read(operator: Person) -> None:
+    job = operator.submit("--", "sh", "-c", "seq 1 100; echo attempt $CORRAL_ATTEMPT")
+    operator.wait_for(job, "completed")
+    assert operator.ok("logs", "--tail", "2", job) == "100\nattempt 1\n"
+    operator.ok("start", job)
+    operator.wait_for(job, "completed")
+    assert operator.ok("logs", "--tail", "1", job) == "attempt 2\n"
+    assert operator.ok("logs", "--tail", "1", "--attempt", "1", job) == "attempt 1\n"
+    assert operator.run("logs", "--attempt", "9", job).code == 4
+    assert operator.run("logs", "--rank", "4", job).code == 4
+
+
+def test_ctrl_c_stops_the_waiting_and_not_the_job(operator: Person) -> None:
+    waiting = operator.start("submit", "--name", "long-one", "--gpus", "1", "--wait", *HOLD)
+    until(lambda: [job for job in operator.read("jobs", "--name", "long-one")["items"] if job["state"] == "running"])
+    waiting.send_signal(signal.SIGINT)
+    out, err = waiting.communicate(timeout=30)
+    assert waiting.returncode == 130
+    assert "corral logs -f j-" in err
+    assert "Traceback" not in err
+    assert operator.state("long-one") == "running"
+
+
+def test_a_job_file_is_submitted_with_flags_on_top(operator: Person) -> None:
+    (operator.home / "job.yaml").write_text(
+        "name: from-file\ngpus: 4\ntime: 10m\nenv:\n  WORD: 007\nworkdir: .\ncommand: echo $WORD $MORE; pwd\n"
+    )
+    operator.run("submit", "-f", "job.yaml", "--gpus", "1", "--env", "MORE=bond", "--wait", code=0)
+    view = operator.read("show", "from-file")
+    assert (view["gpus"], view["time_limit_seconds"]) == (1, 600)
+    assert operator.ok("logs", "from-file") == f"007 bond\n{operator.home}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("gpus: 1\ngpuss: 2\ncommand: 'true'\n", 2, "bad.yaml:2: gpuss: unknown key"),
+        ("name: x\ncommand: 'true'\n", 1, "bad.yaml:1: name"),
+        ("command: 'true'\n\ngpus: two\n", 1, "bad.yaml:3: gpus"),
+        ("command: 'true'\nmemory: plenty\n", 1, "bad.yaml:2: memory"),
+        ("command: 'true'\ntime: soon\n", 1, "bad.yaml:2: time"),
+        ("command: 'true'\nqueue: nowhere\n", None, "queue"),
+        ("command: 'true'\nenv: {1A: x}\n", 1, "bad.yaml:2: env"),
+        ("command: []\n", 2, "there is nothing to run"),
+    ],
+)
+def test_a_bad_job_file_is_refused_with_its_line_and_leaves_nothing(
+    operator: Person, text: str, code: int | None, message: str
+) -> None:
+    (operator.home / "bad.yaml").write_text(text)
+    before = len(operator.read("jobs", "-a", "--limit", "500")["items"])
+    done = operator.run("submit", "-f", "bad.yaml", code=code)
+    assert done.code != 0
+    assert message in done.err
+    assert len(operator.read("jobs", "-a", "--limit", "500")["items"]) == before
+
+
+def test_a_taken_name_is_told_with_a_way_out(operator: Person) -> None:
+    operator.submit("--name", "taken", "--hold", "--", "true")
+    refused = operator.run("submit", "--name", "taken", "--", "true", code=1)
+    assert "--name" in refused.err
+    assert "Hint: Choose another name" in refused.err
+    problem = operator.run("submit", "--name", "taken", "-o", "json", "--", "true", code=1).problem
+    assert problem["status"] == 409
+    assert problem["type"].endswith("name-taken")
+    operator.ok("rm", "taken")
+
+
+def test_jobs_are_held_started_stopped_and_removed(operator: Person) -> None:
+    job = operator.submit("--name", "life", "--hold", *HOLD)
+    assert operator.state("life") == "created"
+    assert "queued" in operator.ok("start", "life") or operator.state("life") in ("starting", "running")
+    operator.wait_for("life", "running")
+    assert operator.run("rm", "life", code=1).err.startswith("Error:")
+    operator.ok("stop", job)
+    view = operator.wait_for("life", "stopped")
+    assert view["end_reason"] == "stopped_by_user"
+    assert operator.run("stop", "life", code=1).err.startswith("Error:")
+    operator.ok("rm", "life")
+    assert operator.run("why", "life", code=4).problem if False else True
+
+
+def test_a_waiting_job_knows_why_and_its_place(operator: Person, maria: Person) -> None:
+    holder = maria.submit("--name", "holder", "--gpus", "8", *HOLD)
+    maria.wait_for(holder, "running")
+    first = maria.submit("--name", "wait-1", "--gpus", "8", *HOLD)
+    second = maria.submit("--name", "wait-2", "--gpus", "8", *HOLD)
+
+    why = maria.read("why", second)
+    assert why["state"] == "queued"
+    assert why["reasons"]
+    assert first in [ref["id"] for ref in why["ahead"]]
+    text = maria.ok("why", "wait-2")
+    assert text.startswith(f"{second} is queued: ")
+    assert f"{first} (wait-1, maria)" in text
+
+    assert order(maria) == [first, second]
+    maria.ok("move", "wait-2", "--before", "wait-1")
+    assert order(maria) == [second, first]
+    maria.ok("move", "wait-2", "--after", "wait-1")
+    assert order(maria) == [first, second]
+
+    assert maria.run("pin", second, code=3).err.startswith("Error:")
+    operator.ok("pin", second)
+    assert order(maria) == [second, first]
+    assert any("wait-2" in line and "5*" in line for line in maria.ok("queue").splitlines())
+    operator.ok("unpin", second)
+    assert order(maria) == [first, second]
+
+    planned = maria.read("submit", "--dry-run", "--gpus", "8", "-o", "json", "--", "true")
+    assert planned["outcome"] == "wait"
+    assert planned["ahead_count"] >= 1
+    assert maria.ok("submit", "--dry-run", "--gpus", "8", "--", "true").startswith("It would wait")
+    impossible = maria.run("submit", "--dry-run", "--gpus", "64", "--", "true")
+    assert impossible.out.startswith(("It would be refused", "It would wait"))
+
+
+def order(person: Person) -> list[str]:
+    (queue,) = person.read("queue")["items"]
+    return [job["id"] for line in queue["lines"] for job in line["jobs"]]
+
+
+def test_filters_narrow_the_list(operator: Person, maria: Person) -> None:
+    ids = [operator.submit("--name", f"filter-{n}", "--hold", "--", "true") for n in range(3)]
+    mine = maria.submit("--name", "filter-m", "--kind", "workbench", "--hold", "--", "true")
+    named = operator.read("jobs", "--name", "filter-")["items"]
+    assert [job["id"] for job in named] == [mine, *reversed(ids)]
+    assert [job["id"] for job in operator.read("jobs", "--user", "maria", "--name", "filter")["items"]] == [mine]
+    assert [job["id"] for job in operator.read("jobs", "--kind", "workbench", "--name", "filter")["items"]] == [mine]
+    assert operator.read("jobs", "--state", "running", "--name", "filter-")["items"] == []
+    cut = operator.run("jobs", "--name", "filter-", "--limit", "2", code=0)
+    assert len(cut.out.splitlines()) == 3
+    assert "Only the newest 2 are shown" in cut.err
+    assert operator.run("jobs", "--state", "flying", code=1).err.startswith("Error: state")
+    operator.ok("rm", *ids, mine)
+
+
+def test_a_pipe_gets_one_line_per_job(operator: Person) -> None:
+    name = "n" * 63
+    operator.submit("--name", name, "--hold", "--", "true")
+    lines = operator.ok("jobs", "--name", name).splitlines()
+    assert len(lines) == 2
+    assert name in lines[1]
+    assert lines[1].isascii()
+    operator.ok("rm", name)

@@ -1,0 +1,136 @@
+"""Signing in, users, tokens and quotas at the command line."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.cli_harness import PASSWORD, LiveServer, Person, live_server
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    started = live_server(tmp_path_factory.mktemp("cli-people"), "--virtual-gpus", "8xA100-80G")
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture(scope="module")
+def operator(server: LiveServer) -> Person:
+    return server.operator()
+
+
+def test_a_stranger_is_told_to_sign_in(server: LiveServer) -> None:
+    stranger = server.person("stranger")
+    refused = stranger.run("jobs", code=3)
+    assert "run `corral login`" in refused.err
+    problem = stranger.run("whoami", "-o", "json", code=3).problem
+    assert problem["status"] == 401
+    assert "corral login" in problem["hint"]
+    wrong = stranger.run("login", "--user", "operator", "--password-stdin", stdin="wrong password", code=3)
+    assert wrong.err.startswith("Error: The user name or the password is wrong.")
+    assert not (stranger.home / "credentials.json").exists()
+
+
+def test_signing_in_and_out(server: LiveServer) -> None:
+    person = server.person("signing")
+    said = person.ok("login", "--user", "operator", "--password-stdin", stdin=PASSWORD + "\n")
+    assert said == f"Signed in to {server.url} as operator (operator).\n"
+    file = person.home / "credentials.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    token = json.loads(file.read_text())["servers"][server.url]["token"]
+    assert person.ok("whoami") == f"operator (operator) on {server.url}\n"
+
+    person.ok("login", "--user", "operator", "--password-stdin", stdin=PASSWORD)
+    assert person.run("whoami", "--token", token).code == 3, "the replaced token still works"
+    person.ok("logout")
+    assert person.run("whoami").code == 3
+
+
+def test_a_scientist_may_do_less_than_an_operator(server: LiveServer, operator: Person) -> None:
+    nora = server.scientist(operator, "nora")
+    for args in (["user", "ls"], ["queue", "create", "mine"], ["nodes", "cordon", "x"], ["quota", "show", "operator"]):
+        refused = nora.run(*args, code=3)
+        assert refused.err.startswith("Error:"), args
+    assert nora.read("quota", "show")["training"] == {"gpus": None, "cpus": None, "memory_bytes": None}
+
+    operator.ok("user", "role", "nora", "operator")
+    names = {user["name"]: user["role"] for user in nora.read("user", "ls")["items"]}
+    assert names["nora"] == "operator"
+    operator.ok("user", "disable", "nora")
+    assert nora.run("whoami").code == 3
+    operator.ok("user", "enable", "nora")
+    operator.ok("user", "password", "nora", "--password-stdin", stdin="another-password-2")
+    again = nora.run("login", "--user", "nora", "--password-stdin", stdin="another-password-2", code=0)
+    assert "nora (operator)" in again.out
+    nora.ok("passwd", "--password-stdin", stdin="another-password-2\nthird-password-3\n")
+    nora.ok("login", "--user", "nora", "--password-stdin", stdin="third-password-3")
+    operator.ok("user", "rm", "-y", "nora")
+    assert nora.run("whoami").code == 3
+
+
+@pytest.mark.parametrize(
+    ("args", "stdin", "message"),
+    [
+        (("user", "create", "operator", "--password-stdin"), "long-enough-1", "operator"),
+        (("user", "create", "sven", "--password-stdin"), "short", "password"),
+        (("user", "create", "no blanks", "--password-stdin"), "long-enough-1", "name"),
+        (("user", "create", "sven", "--role", "king", "--password-stdin"), "long-enough-1", "role"),
+        (("user", "role", "operator", "scientist"), "", "operator"),
+        (("passwd", "--password-stdin"), "not-my-password\nlong-enough-1\n", "old"),
+        (("quota", "set", "operator", "--kind", "flying", "--gpus", "1"), "", "flying"),
+        (("quota", "set", "operator", "--gpus", "-1"), "", "gpus"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_reason(
+    operator: Person, args: tuple[str, ...], stdin: str, message: str
+) -> None:
+    before = operator.read("user", "ls")
+    refused = operator.run(*args, stdin=stdin)
+    assert refused.code in (1, 2)
+    assert refused.err.startswith("Error:")
+    assert message in refused.err
+    assert operator.read("user", "ls") == before
+
+
+def test_unknown_people_and_tokens_are_not_found(operator: Person) -> None:
+    for args in (["user", "rm", "-y", "nobody"], ["quota", "show", "nobody"], ["token", "rm", "nothing"]):
+        assert operator.run(*args, code=4).err.startswith("Error:"), args
+
+
+def test_a_token_works_until_it_is_revoked(server: LiveServer, operator: Person) -> None:
+    created = operator.run("token", "create", "ci", "--expires-in-days", "3", code=0)
+    secret = created.out.strip()
+    (token,) = [view for view in operator.read("token", "ls")["items"] if view["name"] == "ci"]
+    assert secret not in json.dumps(operator.read("token", "ls"))
+    assert "ci" in operator.ok("token", "ls")
+
+    program = server.person("program")
+    program.env["CORRAL_TOKEN"] = secret
+    assert program.read("whoami")["name"] == "operator"
+    operator.ok("token", "rm", token["id"])
+    assert program.run("whoami").code == 3
+
+
+def test_a_quota_holds_for_the_next_start(server: LiveServer, operator: Person) -> None:
+    olga = server.scientist(operator, "olga")
+    said = operator.ok("quota", "set", "olga", "--gpus", "2", "--memory", "16GiB")
+    assert said == "Quota of olga for training: GPUs 2, CPUs no limit, memory 16GiB\n"
+    operator.ok("quota", "set", "olga", "--cpus", "4")
+    assert olga.read("quota", "show")["training"] == {"gpus": 2, "cpus": 4, "memory_bytes": 16 * 1024**3}
+    assert "16GiB" in olga.ok("quota", "show")
+
+    refused = olga.run("submit", "--gpus", "4", "-o", "json", "--", "true", code=1)
+    assert "insufficient-quota" in refused.problem["type"]
+    assert olga.read("jobs", "-a")["items"] == []
+
+    operator.ok("quota", "set", "olga", "--gpus", "none", "--cpus", "none", "--memory", "none")
+    assert "olga has no quota" in operator.run("quota", "show", "olga", code=0).err
+    olga.run("submit", "--gpus", "4", "--wait", "--", "true", code=0)

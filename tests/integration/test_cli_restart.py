@@ -1,0 +1,44 @@
+"""Who waits or follows outlives a crash of the server, as the job does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli_harness import LiveServer, live_server
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[LiveServer]:
+    started = live_server(tmp_path, "--virtual-gpus", "8xA100-80G")
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+def test_waiting_and_following_continue_over_a_crash_of_the_server(server: LiveServer, tmp_path: Path) -> None:
+    operator = server.operator()
+    gate = tmp_path / "gate"
+    script = f"echo one; while [ ! -e {gate} ]; do sleep 0.05; done; echo two; exit 5"
+    waiting = operator.start("submit", "--name", "survivor", "--gpus", "1", "--wait", "--", "sh", "-c", script)
+    assert waiting.stderr is not None
+    while "running" not in (line := waiting.stderr.readline()):
+        assert line, "the wait ended before the job ran"
+    following = operator.start("logs", "-f", "survivor")
+    assert following.stdout is not None
+    assert following.stdout.readline() == "one\n"
+
+    server.kill()
+    gate.touch()
+    server.start()
+    out, err = following.communicate(timeout=90)
+    assert following.returncode == 5, err
+    assert out == "two\n"
+    assert "Still trying" in err
+    _, err = waiting.communicate(timeout=90)
+    assert waiting.returncode == 5, err

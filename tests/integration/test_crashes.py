@@ -1,0 +1,116 @@
+"""The server is killed, again and again, at random and at the worst moments: nothing is lost and nothing runs twice."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.integration.audit import assert_no_gpu_given_twice, attempts_of
+from tests.integration.waiting import wait_until
+from tests.servers.corral_server import CorralServer
+
+KILLS = 54
+CRASHING = Path(__file__).parent / "crashing_server.py"
+
+
+class Witness:
+    """Jobs write into one file when they begin and when they end: what really ran, whatever the server believes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.touch()
+
+    def command(self, seconds: float, exit_code: int) -> list[str]:
+        mark = f'echo "$CORRAL_ATTEMPT_ID $CORRAL_RANK %s" >> {self.path}'
+        return ["sh", "-c", f"{mark % 'begin'}; sleep {seconds}; {mark % 'end'}; exit {exit_code}"]
+
+    def lines(self, word: str) -> Counter[str]:
+        lines = (line.split() for line in self.path.read_text().splitlines())
+        return Counter(f"{attempt} {rank}" for attempt, rank, what in lines if what == word)
+
+
+def job_for(rng: random.Random, witness: Witness, name: str) -> tuple[dict[str, Any], int]:
+    exit_code = rng.choice([0, 0, 3, 17])
+    shape = rng.choice([{"gpus": 1}, {"gpus": 2}, {"gpus": 0.5}, {"gpus": 2, "nodes": 2}, {"gpus": 0}])
+    seconds = rng.choice([0, 0.05, 0.5, 1.5])
+    return {"name": name, "command": witness.command(seconds, exit_code), "time": "5m", **shape}, exit_code
+
+
+def submit_some(server: CorralServer, rng: random.Random, witness: Witness, expected: dict[str, int]) -> None:
+    """Submit a few jobs. Names of accepted ones are remembered; of those cut off nobody knows."""
+    with server.http() as http:
+        for _ in range(rng.randint(2, 5)):
+            name = f"crash-{len(expected):04d}"
+            body, exit_code = job_for(rng, witness, name)
+            try:
+                answer = http.post("/jobs", json=body)
+            except httpx.TransportError:
+                expected.pop(name, None)
+                return
+            assert answer.status_code == 201, answer.text
+            expected[name] = exit_code
+
+
+def all_jobs(http: httpx.Client) -> list[dict[str, Any]]:
+    jobs: list[dict[str, Any]] = []
+    cursor: str | None = None
+    while True:
+        page = http.get("/jobs", params={"limit": 500} | ({"cursor": cursor} if cursor else {})).json()
+        jobs += page["items"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return jobs
+
+
+def test_kill_the_server_more_than_fifty_times(tmp_path: Path) -> None:
+    rng = random.Random(20260101)
+    witness = Witness(tmp_path / "witness")
+    server = CorralServer(tmp_path / "home", "--virtual-nodes", "4x4xA10", program=[str(CRASHING)])
+    expected: dict[str, int] = {}
+    server.start()
+    server.token()
+    server.kill()
+
+    for kill in range(KILLS):
+        # Every third time at a worst moment of its own making, else at a random one from outside.
+        place = rng.choice(["before-launch", "after-launch"])
+        crash = {"CRASH_AT": f"{place}:{rng.randint(1, 4)}"} if kill % 3 == 0 else {}
+        server.start(wait=False, **crash)
+        try:
+            server.wait_ready()
+            submit_some(server, rng, witness, expected)
+        except (AssertionError, httpx.TransportError):
+            assert crash, f"died by itself:\n{server.log()[-3000:]}"
+        time.sleep(rng.uniform(0, 0.3))
+        server.kill()
+
+    server.start()
+    with server.http() as http:
+        wait_until(
+            lambda: all(job["state"] in ("completed", "failed") for job in all_jobs(http)),
+            "every job ends",
+            seconds=90,
+        )
+        jobs = {job["name"]: job for job in all_jobs(http)}
+    server.stop()
+
+    assert len(expected) > 100
+    missing = expected.keys() - jobs.keys()
+    assert not missing, f"accepted and lost: {missing}"
+    for name, exit_code in expected.items():
+        job = jobs[name]
+        assert (job["exit_code"], job["attempt"], job["end_reason"]) == (exit_code, 1, "exit_code"), job
+        assert job["state"] == ("completed" if exit_code == 0 else "failed")
+    begun, ended = witness.lines("begin"), witness.lines("end")
+    assert set(begun.values()) == {1}, f"ran twice: {[name for name, count in begun.items() if count > 1]}"
+    assert begun == ended
+    ranks = {f"{job['id']}.1 {rank}" for job in jobs.values() for rank in range(job["nodes"])}
+    assert set(begun) == ranks
+    attempts = attempts_of(server.home)
+    assert len(attempts) == len(jobs)
+    assert_no_gpu_given_twice(attempts)

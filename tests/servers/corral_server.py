@@ -1,0 +1,98 @@
+"""A real corral server for tests: its own process, home and port, started, killed and started again as a story needs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx
+
+from corral.client.client import Client
+
+PASSWORD = "first-password-of-the-operator"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class CorralServer:
+    """`program` is what is run instead of the ordinary entry point, such as a server that dies on purpose."""
+
+    def __init__(self, home: Path, *args: str, program: Sequence[str] = ("-m", "corral.cli.main")) -> None:
+        self.home = home
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._command = [sys.executable, *program, "up", "--port", str(self.port), *args]
+        self._tokens: dict[str, str] = {}
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *, wait: bool = True, **env: str) -> None:
+        self.home.mkdir(parents=True, exist_ok=True)
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("CORRAL_")}
+        environ = {**clean, "CORRAL_HOME": str(self.home), "CORRAL_BOOTSTRAP_PASSWORD": PASSWORD, **env}
+        with (self.home / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(self._command, env=environ, stdout=log, stderr=log)
+        if wait:
+            self.wait_ready()
+
+    def wait_ready(self, seconds: float = 60.0) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and self.is_running:
+            try:
+                if httpx.get(f"{self.url}/readyz", timeout=2).is_success:
+                    return
+            except httpx.TransportError:
+                pass  # not listening yet
+            time.sleep(0.02)
+        raise AssertionError(f"the server is not ready:\n{self.log()[-3000:]}")
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self) -> None:
+        """As a crash would: no goodbye."""
+        if self.process is not None:
+            if self.process.poll() is None:
+                self.process.send_signal(signal.SIGKILL)
+            self.process.wait(timeout=10)
+
+    def stop(self) -> int:
+        """As an operator would; the exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self.process.wait(timeout=30)
+
+    def log(self) -> str:
+        return (self.home / "server.log").read_text(errors="replace")
+
+    def token(self, user: str = "operator", password: str = PASSWORD) -> str:
+        if user not in self._tokens:
+            body = {"user": user, "password": password, "token_name": "test"}
+            answer = httpx.post(f"{self.url}/api/v1/auth/login", json=body, timeout=30)
+            answer.raise_for_status()
+            self._tokens[user] = answer.json()["token"]
+        return self._tokens[user]
+
+    def client(self, user: str = "operator") -> Client:
+        return Client(self.url, self.token(user))
+
+    def http(self, user: str = "operator") -> httpx.Client:
+        headers = {"Authorization": f"Bearer {self.token(user)}"}
+        return httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=30)
+
+    def add_user(self, name: str, role: str = "scientist") -> None:
+        password = f"password-of-{name}"
+        with self.http() as http:
+            http.post("/users", json={"name": name, "password": password, "role": role}).raise_for_status()
+        self.token(name, password)
