@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -27,13 +28,15 @@ def status(terminal: Terminal) -> None:
         overview = client.fleet.overview()
         nodes = list(client.fleet.nodes())
         holding = list(client.jobs.list(states=HOLDING_STATES, sort="id"))
+        # a task's job has a name of its own; people know it by the task's
+        names = {view["job"]["id"]: view["task"] for view in client.tasks.list()}
     if terminal.as_json:
-        terminal.json(_document(overview, nodes, holding))
+        terminal.json(_document(overview, nodes, holding, names))
         return
-    terminal.say("\n".join(_page(overview, nodes, holding)))
+    terminal.say("\n".join(_page(overview, nodes, holding, names)))
 
 
-def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView]) -> list[str]:
+def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView], names: Mapping[str, str]) -> list[str]:
     lines = [
         WIDE_RULE,
         "corral Status",
@@ -51,7 +54,7 @@ def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView])
     ]
     if not nodes:
         lines.append("No nodes. What is wrong: corral doctor")
-    lines += ["", "Task Allocations:", RULE, *(_task_line(job) for job in holding)]
+    lines += ["", "Task Allocations:", RULE, *(_task_line(job, names) for job in holding)]
     if not holding:
         lines.append("Nothing runs. Submit a job: corral submit --gpus 1 -- python train.py")
     return lines
@@ -63,8 +66,9 @@ def _node_line(node: NodeView) -> str:
     return f"{node['id']}: {free}/{total} free ({words.number(node['gpus_allocated'])} allocated){state}"
 
 
-def _task_line(job: JobView) -> str:
-    return f"Task {job['name']}: {words.count(held_gpus(job), 'GPU')} on {_where(job)} ({job['state']})"
+def _task_line(job: JobView, names: Mapping[str, str]) -> str:
+    name = names.get(job["id"], job["name"])
+    return f"Task {name}: {words.count(held_gpus(job), 'GPU')} on {_where(job)} ({job['state']})"
 
 
 def held_gpus(job: JobView) -> float:
@@ -76,7 +80,9 @@ def _where(job: JobView) -> str:
     return words.listed([grant["node"] for grant in job["allocation"]["grants"]] if job["allocation"] else [])
 
 
-def _document(overview: OverviewView, nodes: list[NodeView], holding: list[JobView]) -> dict[str, Any]:
+def _document(
+    overview: OverviewView, nodes: list[NodeView], holding: list[JobView], names: Mapping[str, str]
+) -> dict[str, Any]:
     return {
         "total_nodes": overview["nodes"],
         "total_gpus": overview["gpus"],
@@ -96,7 +102,7 @@ def _document(overview: OverviewView, nodes: list[NodeView], holding: list[JobVi
         ],
         "tasks": [
             {
-                "task": job["name"],
+                "task": names.get(job["id"], job["name"]),
                 "job": job["id"],
                 "user": job["user"],
                 "gpus": held_gpus(job),

@@ -82,6 +82,11 @@ class NotFound(ApiProblem):
     """No such thing, or none that this user may see."""
 
 
+#: What to do about a problem whose status alone would lead astray.
+_HINTS = {
+    "name-taken": "Choose another name, or delete what has it.",
+    "wrong-password": "Try again; an operator can give you a new password with `corral user password`.",
+}
 _BY_STATUS: dict[int, type[ApiProblem]] = {401: NotSignedIn, 403: Forbidden, 404: NotFound}
 
 
@@ -95,8 +100,9 @@ def hint_for(status: int, problem: Mapping[str, Any]) -> str:
     own = problem.get("hint")
     if isinstance(own, str) and own:
         return own
-    if str(problem.get("type") or "").endswith("/name-taken"):
-        return "Choose another name, or delete what has it."
+    slug = str(problem.get("type") or "").rpartition("/")[2]
+    if slug in _HINTS:
+        return _HINTS[slug]
     if status == 401:
         return "Sign in first: run `corral login`."
     if status == 403:

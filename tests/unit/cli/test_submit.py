@@ -38,8 +38,8 @@ def submitted(*args: str) -> dict[str, Any]:
 def test_every_flag_reaches_the_server_in_its_words() -> None:
     flags = (
         "--name resnet --gpus 4 --nodes 2 --cpus 0.5 --memory 16GiB --model A100 --model H200 --label zone=a "
-        "--label x= --queue night --priority 3 --time 2h --grace 10s --env A=1 --env B=x=y --workdir /data --kind distributed "
-        "--retries 0 --hold"
+        "--label x= --queue night --priority 3 --time 2h --grace 10s --env A=1 --env B=x=y --workdir /data "
+        "--kind distributed --retries 0 --hold"
     )
     # what belongs to corral ends where the program begins
     with scripted(lambda seen, n: as_json(JOB, status=201)) as server:
