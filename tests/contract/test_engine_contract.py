@@ -233,6 +233,7 @@ def test_a_running_job_can_be_stopped_by_the_next_server(cluster: LocalHarness) 
         ("{root}/not-a-script", None, "{root}/not-a-script: not a program"),
         ("{root}/no-interpreter", None, "{root}/no-interpreter: the interpreter"),
         ("{root}", None, "{root}: Permission denied"),
+        ("a\0b", None, "'a\\x00b': execve: embedded null"),
         ("true", "/no/such/place", "working directory /no/such/place: No such file"),
     ],
 )
@@ -253,7 +254,14 @@ def test_what_cannot_start_says_why(cluster: LocalHarness, command: str, workdir
 
 
 def test_orders_that_can_never_run_are_refused(cluster: LocalHarness) -> None:
-    for bad in (order(), order("true", attempt_id="../escape.1"), order("true", workdir="relative/place")):
+    for bad in (
+        order(),
+        order("true", attempt_id="../escape.1"),
+        order("true", attempt_id="no-number"),
+        order("true", workdir="relative/place"),
+        order("true", env={"HUGE": "x" * (5 << 20)}),
+        order("true", nodes=0),
+    ):
         with pytest.raises(LaunchRefused):
             cluster.engine.launch(bad)
     assert cluster.engine.observe().attempts == ()

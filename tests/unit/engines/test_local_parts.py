@@ -132,8 +132,10 @@ def test_run_directories_are_spread_and_private(tmp_path: Path) -> None:
 
 def test_the_base_environment_is_a_short_list() -> None:
     server = {"PATH": "/bin", "HOME": "/root", "CORRAL_TOKEN": "x", "LD_PRELOAD": "y", "VIRTUAL_ENV": "/v"}
-    assert base_environment(server) == {"PATH": "/bin", "HOME": "/root", "VIRTUAL_ENV": "/v"}
-    assert "PATH" in base_environment({})
+    expected = {"PATH": "/bin:/opt/corral/bin", "HOME": "/root", "VIRTUAL_ENV": "/v"}
+    assert base_environment(server, python_dir="/opt/corral/bin") == expected
+    assert base_environment(expected, python_dir="/opt/corral/bin") == expected
+    assert base_environment({}, python_dir="/x")["PATH"].endswith("/bin:/x")
 
 
 def test_a_process_is_named_by_its_start() -> None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from corral.control.ports import GpuReading
 from corral.engines.local.fleet import VirtualFleet
-from corral.engines.local.virtual import gpu_spec, parse_virtual_nodes, virtual_nodes
+from corral.engines.local.virtual import build_nodes, gpu_spec, parse_virtual_nodes
 from corral.telemetry.virtual import VirtualCollector
 
 MODELS = ("A10", "A100-80G", "H200", "T4")
@@ -14,7 +14,7 @@ MODELS = ("A10", "A100-80G", "H200", "T4")
 
 def fleet() -> VirtualFleet:
     text = ",".join(f"1x2x{model}" for model in MODELS)
-    return VirtualFleet(virtual_nodes(parse_virtual_nodes(text), host="host"))
+    return VirtualFleet(build_nodes(parse_virtual_nodes(text), host="host"))
 
 
 def run(seconds: int, busy: dict[str, float], *, step: float = 5.0, begin: float = 1000.0) -> list[list[GpuReading]]:

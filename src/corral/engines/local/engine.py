@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,6 +42,8 @@ from corral.engines.local.watcher import Watcher
 #: A launch that nobody has claimed after this long is sent again, this many times.
 PATIENCE_SECONDS = 30.0
 MAX_SENDS = 3
+#: More than the kernel passes to a program.
+MAX_ORDER_CHARS = 4 << 20
 _RESTART_PAUSE_SECONDS = 0.2
 
 
@@ -70,7 +73,9 @@ class LocalEngine:
         self._layout.prepare()
         self._fleet = fleet
         self._log_limit_bytes = log_limit_bytes
-        self._base_env = base_environment(os.environ if server_env is None else server_env)
+        self._base_env = base_environment(
+            os.environ if server_env is None else server_env, python_dir=os.path.dirname(sys.executable)
+        )
         self._cgroups = cgroup_support() if cgroups is None else cgroups
         # Several engines may share a machine, and their attempts may have the same ids.
         prefix = hashlib.sha256(self._layout.root.encode()).hexdigest()[:8] + "-"
@@ -332,10 +337,15 @@ class LocalEngine:
 
 
 def _check_order(order: LaunchOrder) -> None:
-    if not is_safe_id(order.attempt_id):
-        raise LaunchRefused(f"attempt id {order.attempt_id!r} cannot name a directory")
+    if not is_safe_id(order.attempt_id) or not order.attempt_id.rpartition(".")[2].isdigit():
+        raise LaunchRefused(f"attempt id {order.attempt_id!r} is not of the form <job>.<number>")
     if not order.command or not order.command[0]:
         raise LaunchRefused("the command is empty")
+    if (
+        sum(map(len, order.command)) + sum(len(name) + len(value) for name, value in order.env.items())
+        > MAX_ORDER_CHARS
+    ):
+        raise LaunchRefused(f"command and environment are longer than {MAX_ORDER_CHARS} characters together")
     if [instance.rank for instance in order.instances] != list(range(len(order.instances))) or not order.instances:
         raise LaunchRefused("the ranks of the instances must be 0, 1, 2, … without a gap")
     if order.workdir is not None and not os.path.isabs(order.workdir):

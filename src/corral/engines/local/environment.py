@@ -15,9 +15,11 @@ INHERITED = ("PATH", "HOME", "LANG", "USER", "TMPDIR", "LD_LIBRARY_PATH", "VIRTU
 MASTER_ADDR = "127.0.0.1"
 
 
-def base_environment(server: Mapping[str, str]) -> dict[str, str]:
+def base_environment(server: Mapping[str, str], *, python_dir: str) -> dict[str, str]:
+    """`python_dir` ends the PATH: on a machine whose only `python` is the server's own, a job finds that one."""
     base = {name: server[name] for name in INHERITED if name in server}
-    base.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
+    path = base.get("PATH") or "/usr/local/bin:/usr/bin:/bin"
+    base["PATH"] = path if python_dir in path.split(":") else f"{path}:{python_dir}"
     return base
 
 

@@ -18,7 +18,7 @@ import psutil
 import pynvml  # type: ignore[import-untyped]
 
 from corral.core.model import WHOLE, Gpu, Node
-from corral.engines.local.virtual import GpuSpec, gpu_spec, parse_virtual_gpus, parse_virtual_nodes, virtual_nodes
+from corral.engines.local.virtual import GpuSpec, build_nodes, gpu_spec, parse_virtual_gpus, parse_virtual_nodes
 
 logger = logging.getLogger(__name__)
 
@@ -67,9 +67,9 @@ def fleet_for(*, virtual_gpus: str | None = None, virtual_nodes_text: str | None
     if virtual_gpus and virtual_nodes_text:
         raise ValueError("give either virtual GPUs or virtual nodes, not both")
     if virtual_gpus:
-        return VirtualFleet(virtual_nodes((parse_virtual_gpus(virtual_gpus),), host=host_name()))
+        return VirtualFleet(build_nodes((parse_virtual_gpus(virtual_gpus),), host=host_name()))
     if virtual_nodes_text:
-        return VirtualFleet(virtual_nodes(parse_virtual_nodes(virtual_nodes_text), host=host_name()))
+        return VirtualFleet(build_nodes(parse_virtual_nodes(virtual_nodes_text), host=host_name()))
     return HostFleet()
 
 

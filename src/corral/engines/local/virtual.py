@@ -123,7 +123,7 @@ def _model(text: str, whole: str, form: str) -> str:
     return text
 
 
-def virtual_nodes(groups: tuple[NodeGroup, ...], *, host: str) -> tuple[Node, ...]:
+def build_nodes(groups: tuple[NodeGroup, ...], *, host: str) -> tuple[Node, ...]:
     """One node has this host's name; several are numbered per model, so that a longer list keeps old names."""
     if sum(group.nodes for group in groups) == 1:
         return (_node(host, groups[0]),)
