@@ -120,7 +120,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
 
 def local_fleet(settings: Settings) -> HostFleet | VirtualFleet:
     """The GPUs that were asked for, or the real ones, or a few virtual ones."""
-    fleet = fleet_for(virtual_gpus=settings.local.virtual_gpus, virtual_nodes=settings.local.virtual_nodes)
+    fleet = fleet_for(virtual_gpus=settings.local.virtual_gpus, virtual_nodes_text=settings.local.virtual_nodes)
     if isinstance(fleet, HostFleet) and not any(node.gpus for node in fleet.nodes()):
         return fleet_for(virtual_gpus=DEFAULT_VIRTUAL_GPUS)
     return fleet
