@@ -204,7 +204,7 @@ def _home(given: Any, env: Mapping[str, str]) -> tuple[Path, str]:
 
 def _bootstrap_password(env: Mapping[str, str]) -> SecretStr | None:
     password = env.get("CORRAL_BOOTSTRAP_PASSWORD")
-    if password is None:
+    if not password:
         return None
     if len(password) < _MIN_PASSWORD_LENGTH:
         message = f"must have at least {_MIN_PASSWORD_LENGTH} characters"

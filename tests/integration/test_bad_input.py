@@ -1,0 +1,235 @@
+"""Wrong requests: each is refused with a 4xx that names the field, and nothing in the store changes.
+
+Wrong configuration files have their own table in tests/unit/server/test_settings.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.api import API, api_server, dump, problem
+from tests.servers.corral_server import CorralServer
+
+OK = {"command": ["true"], "hold": True}
+
+
+def job(**fields: Any) -> dict[str, Any]:
+    return {**OK, **fields}
+
+
+#: method, path, JSON body (or raw bytes), status, the field that the answer must name ("" where there is none)
+WRONG: list[tuple[str, str, Any, int, str]] = [
+    # what is not a job
+    ("POST", "/jobs", b"{not json", 422, "body"),
+    ("POST", "/jobs", b"", 422, "body"),
+    ("POST", "/jobs", [], 422, "body"),
+    ("POST", "/jobs", "a job, please", 422, "body"),
+    ("POST", "/jobs", {}, 422, "command"),
+    ("POST", "/jobs", {"command": []}, 422, "command"),
+    ("POST", "/jobs", {"command": [""]}, 422, "command"),
+    ("POST", "/jobs", {"command": "python train.py"}, 422, "command"),
+    ("POST", "/jobs", {"command": ["a\u0000b"]}, 422, "command[0]"),
+    ("POST", "/jobs", b'{"command": ["\\ud800"]}', 422, "command[0]"),
+    ("POST", "/jobs", {"command": [1, 2]}, 422, "command[0]"),
+    ("POST", "/jobs", {"command": ["x"] * 2000}, 422, "command"),
+    # amounts
+    ("POST", "/jobs", job(gpus=-1), 422, "gpus"),
+    ("POST", "/jobs", job(gpus=1.5), 422, "gpus"),
+    ("POST", "/jobs", job(gpus="2"), 422, "gpus"),
+    ("POST", "/jobs", job(gpus=True), 422, "gpus"),
+    ("POST", "/jobs", job(gpus=None), 422, "gpus"),
+    ("POST", "/jobs", b'{"command": ["true"], "gpus": NaN}', 422, "gpus"),
+    ("POST", "/jobs", b'{"command": ["true"], "gpus": 1e999}', 422, "gpus"),
+    ("POST", "/jobs", job(gpus=0.0001), 422, "gpus"),
+    ("POST", "/jobs", {"command": ["true"], "gpus": 5}, 422, "gpus"),
+    ("POST", "/jobs", job(nodes=0), 422, "nodes"),
+    ("POST", "/jobs", job(nodes=1.5), 422, "nodes"),
+    ("POST", "/jobs", {"command": ["true"], "nodes": 2, "gpus": 1}, 422, "nodes"),
+    ("POST", "/jobs", job(nodes=2, kind="training"), 422, "nodes"),
+    ("POST", "/jobs", job(cpus=-0.5), 422, "cpus"),
+    ("POST", "/jobs", job(cpus="many"), 422, "cpus"),
+    ("POST", "/jobs", job(memory="16XB"), 422, "memory"),
+    ("POST", "/jobs", job(memory=-1), 422, "memory"),
+    ("POST", "/jobs", job(memory=10**30), 422, "memory"),
+    # words
+    ("POST", "/jobs", job(name="abc"), 422, "name"),
+    ("POST", "/jobs", job(name="with space"), 422, "name"),
+    ("POST", "/jobs", job(name="x" * 64), 422, "name"),
+    ("POST", "/jobs", job(name="taken-name"), 409, "name"),
+    ("POST", "/jobs", job(kind="gaming"), 422, "kind"),
+    ("POST", "/jobs", {"command": ["true"], "queue": "nowhere"}, 422, "queue"),
+    ("POST", "/jobs", {"command": ["true"], "gpus": 1, "model": "Voodoo2"}, 422, "model"),
+    ("POST", "/jobs", job(model=[7]), 422, "model[0]"),
+    ("POST", "/jobs", job(priority=101), 422, "priority"),
+    ("POST", "/jobs", job(priority="high"), 422, "priority"),
+    ("POST", "/jobs", job(time="forever"), 422, "time"),
+    ("POST", "/jobs", job(time=0), 422, "time"),
+    ("POST", "/jobs", job(time=-5), 422, "time"),
+    ("POST", "/jobs", job(grace="-1s"), 422, "grace"),
+    ("POST", "/jobs", job(env={"A B": "x"}), 422, "env"),
+    ("POST", "/jobs", job(env={"A": 1}), 422, "env.A"),
+    ("POST", "/jobs", job(env=["A=1"]), 422, "env"),
+    ("POST", "/jobs", job(labels={"zone": 1}), 422, "labels.zone"),
+    ("POST", "/jobs", job(workdir="relative/path"), 422, "workdir"),
+    ("POST", "/jobs", job(max_retries=101), 422, "max_retries"),
+    ("POST", "/jobs", job(hold="yes"), 422, "hold"),
+    ("POST", "/jobs", job(prioritty=3), 422, "prioritty"),
+    ("POST", "/jobs:batch", {"jobs": []}, 422, "jobs"),
+    ("POST", "/jobs:batch", {"jobs": [OK, {"command": []}]}, 422, "jobs[1].command"),
+    ("POST", "/jobs:batch", {"jobs": [OK] * 1001}, 422, "jobs"),
+    ("POST", "/jobs:batch", {"jobs": [job(name="same-name"), job(name="same-name")]}, 409, "name"),
+    ("POST", "/jobs:plan", {"command": ["true"], "gpus": -2}, 422, "gpus"),
+    # jobs that are not there, or not in that state
+    ("GET", "/jobs/j-999", None, 404, "job"),
+    ("GET", "/jobs/no-such-name", None, 404, "job"),
+    ("POST", "/jobs/j-999/start", None, 404, "job"),
+    ("POST", "/jobs/j-1/pin", None, 409, ""),
+    ("POST", "/jobs/j-1/move", {}, 422, "after"),
+    ("POST", "/jobs/j-1/move", {"before": "j-1", "after": "j-1"}, 422, "after"),
+    ("POST", "/jobs/j-1/move", {"before": "j-1"}, 409, ""),
+    ("DELETE", "/jobs/j-999", None, 404, "job"),
+    ("GET", "/jobs/j-1/logs?tail=-1", None, 422, "tail"),
+    ("GET", "/jobs/j-1/logs?attempt=7", None, 404, "attempt"),
+    ("GET", "/jobs/j-1/logs?rank=3", None, 404, "rank"),
+    # lists
+    ("GET", "/jobs?limit=0", None, 422, "limit"),
+    ("GET", "/jobs?limit=501", None, 422, "limit"),
+    ("GET", "/jobs?limit=ten", None, 422, "limit"),
+    ("GET", "/jobs?cursor=!!!", None, 422, "cursor"),
+    ("GET", "/jobs?sort=colour", None, 422, "sort"),
+    ("GET", "/jobs?state=sleeping", None, 422, "state[0]"),
+    ("GET", "/jobs?kind=gaming", None, 422, "kind[0]"),
+    ("GET", "/jobs?stat=running", None, 422, "stat"),
+    ("GET", "/jobs?name=%00", None, 422, "name"),
+    ("GET", "/nodes?cursor=bm90LWEtY3Vyc29y", None, 422, "cursor"),
+    ("GET", "/nodes?colour=red", None, 422, "colour"),
+    ("GET", "/events?since=yesterday", None, 422, "since"),
+    ("GET", "/events?until=2026-01-01T00:00:00", None, 422, "until"),
+    ("GET", "/events?cursor=xyz", None, 422, "cursor"),
+    ("GET", "/stream?last_event_id=-1", None, 422, "last_event_id"),
+    # queues
+    ("POST", "/queues", {}, 422, "name"),
+    ("POST", "/queues", {"name": "a b c d"}, 422, "name"),
+    ("POST", "/queues", {"name": "default"}, 409, "name"),
+    ("POST", "/queues", {"name": "queue-1", "policy": "lottery"}, 422, "policy"),
+    ("POST", "/queues", {"name": "queue-1", "placement": "random"}, 422, "placement"),
+    ("POST", "/queues", {"name": "queue-1", "blocking": "hard"}, 422, "blocking"),
+    ("POST", "/queues", {"name": "queue-1", "pool": "atlantis"}, 422, "pool"),
+    ("POST", "/queues", {"name": "queue-1", "weight": 0}, 422, "weight"),
+    ("POST", "/queues", {"name": "queue-1", "max_gpus": 1, "guaranteed_gpus": 2}, 422, "guaranteed_gpus"),
+    ("POST", "/queues", {"name": "queue-1", "kinds": ["gaming"]}, 422, "kinds[0]"),
+    ("PATCH", "/queues/default", {"max_gpus": -1}, 422, "max_gpus"),
+    ("PATCH", "/queues/default", {"name": "other"}, 422, "name"),
+    ("PATCH", "/queues/nowhere", {"weight": 2}, 404, "queue"),
+    ("GET", "/queues/nowhere/order", None, 404, "queue"),
+    ("DELETE", "/queues/default", None, 409, "name"),
+    # nodes and GPUs
+    ("POST", "/nodes/nowhere/cordon", None, 404, "node"),
+    ("POST", "/gpus/none/reset-health", None, 404, "gpu"),
+    # people
+    ("POST", "/users", {"name": "Bad Name"}, 422, "name"),
+    ("POST", "/users", {"name": "corral"}, 422, "name"),
+    ("POST", "/users", {"name": "operator"}, 409, "name"),
+    ("POST", "/users", {"name": "newbie", "password": "short"}, 422, "password"),
+    ("POST", "/users", {"name": "newbie", "role": "king"}, 422, "role"),
+    ("PATCH", "/users/nobody", {"disabled": True}, 404, "user"),
+    ("PATCH", "/users/operator", {"role": "scientist"}, 409, "role"),
+    ("PATCH", "/users/operator", {"disabled": True}, 409, "role"),
+    ("DELETE", "/users/operator", None, 409, "role"),
+    ("PUT", "/users/operator/quota", {"gaming": {}}, 422, "gaming"),
+    ("PUT", "/users/operator/quota", {"training": {"gpus": -1}}, 422, "training.gpus"),
+    ("PUT", "/users/nobody/quota", {}, 404, "user"),
+    ("POST", "/me/tokens", {}, 422, "name"),
+    ("POST", "/me/tokens", {"name": "t", "expires_in_days": 0}, 422, "expires_in_days"),
+    ("DELETE", "/me/tokens/none", None, 404, "id"),
+    ("POST", "/me/password", {"old": "wrong-password", "new": "another-password"}, 422, "old"),
+    ("POST", "/auth/login", {"user": "operator"}, 422, "password"),
+    ("POST", "/auth/login", {"user": "operator", "password": "wrong"}, 401, ""),
+    # tasks
+    ("POST", "/tasks", {"task": "a b"}, 422, "name"),
+    ("POST", "/tasks", {"task": "big", "gpus": 7}, 409, "gpus"),
+    ("POST", "/tasks", {"task": "none", "gpus": 0}, 422, "gpus"),
+    ("POST", "/tasks/none/program", {}, 404, "task"),
+    ("DELETE", "/tasks/none", None, 404, "task"),
+    # what is not there at all
+    ("GET", "/nothing", None, 404, ""),
+    ("GET", "/jobs/", None, 404, ""),
+    ("PUT", "/jobs", {}, 405, ""),
+    ("POST", "/jobs", b"[" + b"1," * 2_200_000 + b"1]", 413, ""),
+]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[CorralServer]:
+    with api_server() as running:
+        with running.http() as http:
+            http.post("/jobs", json=job(name="taken-name")).raise_for_status()
+        yield running
+
+
+@pytest.fixture(scope="module")
+def http(server: CorralServer) -> Iterator[httpx.Client]:
+    with server.http() as client:
+        yield client
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(WRONG) >= 60
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "field"), WRONG, ids=[f"{n}-{w[0]}-{w[1][:30]}" for n, w in enumerate(WRONG)]
+)
+def test_a_wrong_request_is_refused_by_name_and_changes_nothing(
+    server: CorralServer, http: httpx.Client, method: str, path: str, body: Any, status: int, field: str
+) -> None:
+    before = dump(server)
+    if isinstance(body, bytes):
+        answer = http.request(method, path, content=body, headers={"Content-Type": "application/json"})
+    else:
+        answer = http.request(method, path, json=body)
+    told = problem(answer, status)
+    if field:
+        assert field in [entry["field"] for entry in told["errors"]], told
+        assert all(entry["message"] for entry in told["errors"])
+    assert dump(server) == before
+
+
+def test_an_unknown_field_is_answered_with_what_was_probably_meant(http: httpx.Client) -> None:
+    told = problem(http.post("/jobs", json=job(prioritty=3)), 422)
+    assert "did you mean 'priority'" in told["errors"][0]["message"]
+    told = problem(http.get("/jobs", params={"stat": "running"}), 422)
+    assert "did you mean 'state'" in told["errors"][0]["message"]
+
+
+def test_all_wrong_fields_are_told_at_once(http: httpx.Client) -> None:
+    told = problem(http.post("/jobs", json=job(gpus=-1, memory="x", priority=1000)), 422)
+    assert {entry["field"] for entry in told["errors"]} == {"gpus", "memory", "priority"}
+
+
+def test_a_body_that_does_not_say_it_is_json_is_refused(http: httpx.Client) -> None:
+    answer = http.post("/jobs", content=b'{"command": ["true"]}', headers={"Content-Type": "text/plain"})
+    problem(answer, 422)
+
+
+def test_a_wrong_last_event_id_is_refused(http: httpx.Client) -> None:
+    told = problem(http.get("/stream", headers={"Last-Event-ID": "abc"}), 422)
+    assert told["errors"][0]["field"] == "Last-Event-ID"
+
+
+def test_a_body_of_unknown_length_is_cut_off_at_the_limit(http: httpx.Client) -> None:
+    def endless() -> Iterator[bytes]:
+        for _ in range(6):
+            yield b" " * 1024 * 1024
+
+    told = problem(http.post("/jobs", content=endless(), headers={"Content-Type": "application/json"}), 413)
+    assert "4194304" in told["detail"]
+
+
+def test_the_api_prefix_is_where_it_should_be(server: CorralServer) -> None:
+    problem(httpx.get(f"{server.url}/jobs"), 404)
+    problem(httpx.get(f"{server.url}{API}/jobs"), 401)
