@@ -1,4 +1,7 @@
-"""Independent checks over what a server has recorded: read from its store, recounted without the scheduler's own classes."""
+"""Independent checks over what a server has recorded:
+
+Read from its store, recounted without the scheduler's own classes.
+"""
 
 from __future__ import annotations
 

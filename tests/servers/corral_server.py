@@ -1,4 +1,7 @@
-"""A real corral server for tests: its own process, home and port, started, killed and started again as a story needs."""
+"""A real corral server for tests:
+
+Its own process, home and port, started, killed and started again as a story needs.
+"""
 
 from __future__ import annotations
 
