@@ -1,0 +1,94 @@
+"""The demo: a few users whose jobs arrive all day, so that everything there is to see has something to show.
+
+Jobs are submitted through the same use case as anybody's. They are real processes that print and sleep.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+
+from corral.control.controller import Controller
+from corral.control.errors import Refusal
+from corral.control.jobs import JobDraft, submit
+from corral.control.people import create_user
+from corral.control.records import JobSpec
+from corral.control.work import SYSTEM, Caller, Work
+from corral.core.model import JobKind, JobState, Request
+
+log = logging.getLogger("corral.demo")
+
+USERS = ("ann", "ben", "chen", "dana")
+#: name, kind, GPUs of each node, nodes, seconds at least and at most, how often
+WORK = (
+    ("resnet-sweep", JobKind.TRAINING, 1, 1, 20, 90, 6),
+    ("bert-finetune", JobKind.TRAINING, 2, 1, 40, 180, 4),
+    ("llama-sft", JobKind.TRAINING, 4, 1, 60, 240, 3),
+    ("moe-pretrain", JobKind.DISTRIBUTED, 4, 3, 60, 200, 2),
+    ("eval-suite", JobKind.TRAINING, 0, 1, 10, 30, 2),
+    ("notebook", JobKind.WORKBENCH, 1, 1, 120, 400, 1),
+)
+MODELS = ("A10", "A100-80G")
+#: jobs that may wait before the demo holds back
+LONGEST_QUEUE = 14
+ARRIVAL_SECONDS = 3.0
+
+
+class Demo:
+    """Submits jobs on a thread of its own until it is stopped."""
+
+    def __init__(self, controller: Controller, seed: int = 44) -> None:
+        self._controller = controller
+        self._rng = random.Random(seed)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="demo", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join(timeout=5.0)
+
+    def _run(self) -> None:
+        self._controller.execute(add_users).result()
+        for _ in range(24):
+            self._arrive()
+        while not self._stopped.wait(self._rng.expovariate(1 / ARRIVAL_SECONDS)):
+            waiting = self._controller.inspect(lambda state: state.snapshot.count(JobState.QUEUED)).result()
+            if waiting < LONGEST_QUEUE:
+                self._arrive()
+
+    def _arrive(self) -> None:
+        user = self._rng.choices(USERS, weights=(5, 3, 2, 1))[0]
+        try:
+            self._controller.execute(submit, Caller(name=user), [draft(self._rng)]).result()
+        except Refusal as refusal:
+            log.info("a demo job was refused: %s", refusal)
+
+
+def add_users(work: Work) -> None:
+    known = {user.name for user in work.tx.people.users()}
+    for name in USERS:
+        if name not in known:
+            create_user(work, SYSTEM, name)
+
+
+def draft(rng: random.Random) -> JobDraft:
+    name, kind, gpus, nodes, shortest, longest, _ = rng.choices(WORK, weights=[item[-1] for item in WORK])[0]
+    seconds = rng.randint(shortest, longest)
+    ends_badly = rng.random() < 0.08
+    script = (
+        f'for i in $(seq {seconds}); do echo "step $i/{seconds} loss $((999 / i)) on GPUs $CUDA_VISIBLE_DEVICES"; '
+        f"sleep 1; done; {'echo out of data >&2; exit 1' if ends_badly else 'echo done'}"
+    )
+    models = (rng.choice(MODELS),) if gpus else ()
+    return JobDraft(
+        name=f"{name}-{rng.randrange(16**6):06x}",
+        kind=kind,
+        request=Request(gpus=gpus, nodes=nodes, models=models, cpu_milli=1000),
+        priority=rng.choice((3, 5, 5, 5, 7)),
+        time_limit_seconds=None if kind is JobKind.WORKBENCH else float(longest + 60),
+        spec=JobSpec(command=("sh", "-c", script)),
+    )
