@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from corral.core.accounting import change_usage
 from corral.core.changes import Change, DropJob, PutJob, PutLastNode, PutScore
 from corral.core.lifecycle import Ended, Planned, StartRequested, Up, advance
-from corral.core.model import WHOLE, Allocation, EndReason, Job, Score
+from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
 from corral.core.plan import Plan
 from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
@@ -22,6 +22,7 @@ from corral.core.snapshot import ClusterSnapshot
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arrival:
+    #: queued already, when it comes out of a recorded history with its back-off and what it avoids; else still created
     job: Job
     #: how long it runs when nothing stops it
     run_seconds: float
@@ -50,14 +51,16 @@ class Simulation:
     allocations: list[tuple[str, float, float, Allocation]] = field(default_factory=list)
     _run_seconds: dict[str, float] = field(default_factory=dict)
     _ends: list[tuple[float, int, str]] = field(default_factory=list)
+    _wake_at: float | None = None
 
     def __iter__(self) -> Iterator[Step]:
         arriving = sorted(self.arrivals, key=lambda arrival: (arrival.job.created_at, arrival.job.serial))
         place = 0
-        while place < len(arriving) or self._ends:
+        while place < len(arriving) or self._ends or self._wake_at is not None:
             now = min(
                 arriving[place].job.created_at if place < len(arriving) else float("inf"),
                 self._ends[0][0] if self._ends else float("inf"),
+                float("inf") if self._wake_at is None else self._wake_at,
             )
             ended = self._end_until(now)
             arrived = []
@@ -70,8 +73,11 @@ class Simulation:
 
     def _arrive(self, arrival: Arrival, now: float) -> str:
         self._run_seconds[arrival.job.id] = arrival.run_seconds
-        self._change([PutJob(job=advance(arrival.job, StartRequested(at=now)).job)])
-        return arrival.job.id
+        job = arrival.job
+        if job.state is not JobState.QUEUED:
+            job = advance(job, StartRequested(at=now)).job
+        self._change([PutJob(job=job)])
+        return job.id
 
     def _end_until(self, now: float) -> list[str]:
         ended = []
@@ -95,6 +101,7 @@ class Simulation:
             if job.time_limit_seconds is not None:
                 seconds = min(seconds, job.time_limit_seconds)
             heapq.heappush(self._ends, (now + seconds, job.serial, job.id))
+        self._wake_at = plan.wake_at
         if plan.starts:
             self._change([PutLastNode(id=plan.starts[-1].allocation.grants[-1].node)])
 
