@@ -111,6 +111,7 @@ class ClusterSnapshot:
                     self._put_queue(queue)
                 case DropQueue(name=name):
                     self.queues.pop(name, None)
+                    self._rebuild_lines(name)
                 case PutQuota(user=user, kind=kind, quota=quota):
                     if quota == Quota():
                         self.quotas.pop((user, kind), None)
@@ -193,14 +194,14 @@ class ClusterSnapshot:
     def _put_queue(self, queue: Queue) -> None:
         known = self.queues.get(queue.name)
         self.queues[queue.name] = queue
-        if known is not None and known.policy != queue.policy:
-            for key in [key for key in self.lines if key.queue == queue.name]:
-                self._rebuild_line(key)
+        # Jobs may have come before their queue, and waited by age so far.
+        if known is None or known.policy != queue.policy:
+            self._rebuild_lines(queue.name)
 
-    def _rebuild_line(self, key: LineKey) -> None:
-        jobs = self.lines.pop(key).jobs.values()
-        for job in jobs:
-            self._line(key).add(job)
+    def _rebuild_lines(self, queue_name: str) -> None:
+        for key in [key for key in self.lines if key.queue == queue_name]:
+            for job in self.lines.pop(key).jobs.values():
+                self._line(key).add(job)
 
     def _line(self, key: LineKey) -> Line:
         line = self.lines.get(key)
