@@ -1,4 +1,4 @@
-"""An independent count of what is held where: from allocations and their times alone, without the scheduler's indexes."""
+"""An independent count of what is held where: from allocations and their times, without the scheduler's indexes."""
 
 from __future__ import annotations
 

@@ -1,0 +1,199 @@
+"""A job's life: the complete table of states and events, and random lives that never break it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corral.core.lifecycle import (
+    BACKOFF_SECONDS,
+    MAX_BACKOFF_SECONDS,
+    RETRIED,
+    Ended,
+    Event,
+    InvalidTransition,
+    Launch,
+    Planned,
+    StartRequested,
+    Stop,
+    StopRequested,
+    Up,
+    advance,
+    backoff_seconds,
+)
+from corral.core.model import Allocation, EndReason, Grant, Job, JobState
+
+S = JobState
+ALLOCATION = Allocation(grants=(Grant(node="n1", gpus=("g1", "g2")),), model="A10")
+EVENTS: dict[str, Event] = {
+    "start": StartRequested(at=10.0),
+    "planned": Planned(at=10.0, allocation=ALLOCATION),
+    "up": Up(at=10.0),
+    "stop": StopRequested(at=10.0, reason=EndReason.STOPPED_BY_USER),
+    "preempt": StopRequested(at=10.0, reason=EndReason.PREEMPTED),
+    "exit": Ended(at=10.0, reason=EndReason.EXIT_CODE, exit_code=0),
+    "crash": Ended(at=10.0, reason=EndReason.EXIT_CODE, exit_code=1),
+    "lost": Ended(at=10.0, reason=EndReason.LOST),
+}
+#: every pair that fits, and where it leads; everything else is an error
+TABLE: dict[tuple[JobState, str], JobState] = {
+    (S.CREATED, "start"): S.QUEUED,
+    (S.CREATED, "stop"): S.STOPPED,
+    (S.CREATED, "preempt"): S.STOPPED,
+    (S.QUEUED, "planned"): S.STARTING,
+    (S.QUEUED, "stop"): S.STOPPED,
+    (S.QUEUED, "preempt"): S.STOPPED,
+    (S.STARTING, "up"): S.RUNNING,
+    (S.STARTING, "stop"): S.STOPPING,
+    (S.STARTING, "preempt"): S.STOPPING,
+    (S.STARTING, "exit"): S.COMPLETED,
+    (S.STARTING, "crash"): S.FAILED,
+    (S.STARTING, "lost"): S.QUEUED,
+    (S.RUNNING, "stop"): S.STOPPING,
+    (S.RUNNING, "preempt"): S.STOPPING,
+    (S.RUNNING, "exit"): S.COMPLETED,
+    (S.RUNNING, "crash"): S.FAILED,
+    (S.RUNNING, "lost"): S.QUEUED,
+    (S.STOPPING, "up"): S.STOPPING,
+    (S.STOPPING, "exit"): S.STOPPED,
+    (S.STOPPING, "crash"): S.STOPPED,
+    (S.STOPPING, "lost"): S.STOPPED,
+    (S.STOPPED, "start"): S.QUEUED,
+    (S.COMPLETED, "start"): S.QUEUED,
+    (S.FAILED, "start"): S.QUEUED,
+}
+
+
+def in_state(state: JobState) -> Job:
+    job = Job(id="j-7", name="name", user="ann", state=state, attempt=1)
+    if state.holds_resources:
+        job = replace(job, allocation=ALLOCATION, allocated_at=1.0)
+    if state is S.RUNNING:
+        job = replace(job, started_at=2.0)
+    if state is S.STOPPING:
+        job = replace(job, stopping_for=EndReason.STOPPED_BY_USER)
+    return job
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("state", list(JobState))
+def test_every_state_knows_its_events(state: JobState, event: str) -> None:
+    job = in_state(state)
+    expected = TABLE.get((state, event))
+    if expected is None:
+        with pytest.raises(InvalidTransition, match=f"j-7 is {state}"):
+            advance(job, EVENTS[event])
+    else:
+        assert advance(job, EVENTS[event]).job.state is expected
+
+
+class Life:
+    """A job and the promises that hold after each of its events."""
+
+    def __init__(self, max_retries: int) -> None:
+        self.job = Job(id="j-7", name="name", user="ann", max_retries=max_retries)
+        self.now = 0.0
+
+    def meet(self, event: Event) -> None:
+        before = self.job
+        try:
+            transition = advance(before, event)
+        except InvalidTransition:
+            assert self.job is before
+            return
+        self.job = transition.job
+        self._check(before, event)
+        for instruction in transition.instructions:
+            assert isinstance(instruction, Launch | Stop)
+            assert instruction.attempt_id == self.job.attempt_id
+
+    def _check(self, before: Job, event: Event) -> None:
+        job = self.job
+        assert (job.allocation is None) == (not job.state.holds_resources)
+        assert (job.allocated_at is None) == (job.allocation is None)
+        assert (job.end_reason is not None) == job.state.is_ended
+        assert (job.ended_at is not None) == job.state.is_ended
+        assert (job.stopping_for is not None) == (job.state is S.STOPPING)
+        assert job.attempt == before.attempt + isinstance(event, Planned)
+        assert 0 <= job.retries <= job.max_retries
+        if job.state is S.QUEUED:
+            assert job.queued_at == event.at
+            assert job.started_at is None
+            if job.retries > before.retries:
+                assert job.not_before == event.at + backoff_seconds(job.retries)
+        if job.state is S.COMPLETED:
+            assert (job.end_reason, job.exit_code) == (EndReason.EXIT_CODE, 0)
+
+
+@st.composite
+def events(draw: st.DrawFn, at: float) -> Event:
+    reason = draw(st.sampled_from(EndReason))
+    return draw(
+        st.sampled_from(
+            [
+                StartRequested(at=at),
+                Planned(at=at, allocation=ALLOCATION),
+                Planned(at=at, allocation=ALLOCATION),
+                Up(at=at),
+                StopRequested(at=at, reason=reason),
+                Ended(at=at, reason=reason, exit_code=draw(st.sampled_from([None, 0, 1]))),
+            ]
+        )
+    )
+
+
+@given(st.data(), st.integers(0, 3))
+def test_no_sequence_of_events_breaks_a_job(data: st.DataObject, max_retries: int) -> None:
+    life = Life(max_retries)
+    for moment in range(1, 25):
+        life.meet(data.draw(events(float(moment))))
+
+
+@pytest.mark.parametrize("reason", sorted(RETRIED))
+def test_failures_of_the_platform_are_retried_until_none_is_left(reason: EndReason) -> None:
+    job = advance(Job(id="j-1", name="name", user="ann", max_retries=2), StartRequested(at=0.0)).job
+    for _ in range(3):
+        job = advance(job, Planned(at=1.0, allocation=ALLOCATION)).job
+        job = advance(job, Ended(at=2.0, reason=reason, message="gone")).job
+    assert (job.state, job.end_reason, job.attempt, job.message) == (S.FAILED, reason, 3, "gone")
+
+
+def test_the_retry_avoids_what_failed() -> None:
+    running = in_state(S.RUNNING)
+    after_gpu = advance(running, Ended(at=3.0, reason=EndReason.GPU_FAILED)).job
+    assert (after_gpu.avoid_gpus, after_gpu.avoid_nodes) == (("g1", "g2"), ())
+    after_node = advance(running, Ended(at=3.0, reason=EndReason.NODE_LOST)).job
+    assert (after_node.avoid_gpus, after_node.avoid_nodes) == ((), ("n1",))
+    stopped = advance(after_node, StopRequested(at=4.0, reason=EndReason.STOPPED_BY_USER)).job
+    assert advance(stopped, StartRequested(at=5.0)).job.avoid_nodes == (), "a new start forgets"
+
+
+def test_a_preempted_job_comes_back_and_spends_no_retry() -> None:
+    stopping = advance(in_state(S.RUNNING), EVENTS["preempt"]).job
+    back = advance(stopping, Ended(at=11.0, reason=EndReason.EXIT_CODE, exit_code=143)).job
+    assert (back.state, back.retries, back.not_before) == (S.QUEUED, 0, 0.0)
+
+
+def test_a_persons_stop_outranks_a_preemption_but_not_the_other_way() -> None:
+    preempted = advance(in_state(S.RUNNING), EVENTS["preempt"]).job
+    stopped = advance(preempted, EVENTS["stop"]).job
+    assert stopped.stopping_for is EndReason.STOPPED_BY_USER
+    with pytest.raises(InvalidTransition):
+        advance(stopped, EVENTS["preempt"])
+    assert advance(stopped, EVENTS["exit"]).job.state is S.STOPPED
+
+
+def test_a_run_over_its_time_has_failed() -> None:
+    stopping = advance(in_state(S.RUNNING), StopRequested(at=9.0, reason=EndReason.TIMED_OUT)).job
+    over = advance(stopping, Ended(at=9.5, reason=EndReason.EXIT_CODE, exit_code=143)).job
+    assert (over.state, over.end_reason, over.exit_code) == (S.FAILED, EndReason.TIMED_OUT, 143)
+
+
+def test_back_off_doubles_up_to_its_ceiling() -> None:
+    waits = [backoff_seconds(retry) for retry in range(1, 12)]
+    assert waits[0] == BACKOFF_SECONDS
+    assert all(later == min(MAX_BACKOFF_SECONDS, 2 * sooner) for sooner, later in pairwise(waits))

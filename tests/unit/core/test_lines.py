@@ -1,0 +1,157 @@
+"""Who goes first: the order of a line is total, repeatable, and obeys the rules of its policy."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corral.core.lines import Line, LineKey, line_of
+from corral.core.model import Job, JobKind, JobState, Request
+from tests.unit.core.strategies import POLICIES, USERS
+
+KEY = LineKey("default", "any", False)
+scores = st.fixed_dictionaries({user: st.sampled_from([0.0, 0.5, 2.0]) for user in USERS})
+
+
+@st.composite
+def waiting_jobs(draw: st.DrawFn) -> list[Job]:
+    return [
+        Job(
+            id=f"j-{serial}",
+            name=f"job-{serial}",
+            user=draw(st.sampled_from(USERS)),
+            kind=draw(st.sampled_from([JobKind.TRAINING, JobKind.WORKBENCH])),
+            state=JobState.QUEUED,
+            request=Request(gpus=draw(st.integers(1, 3))),
+            priority=draw(st.sampled_from([1, 5, 5])),
+            created_at=float(draw(st.integers(0, 3))),
+            pinned_at=draw(st.sampled_from([None, None, None, None, 1.0, 2.0])),
+            user_order=draw(st.sampled_from([0, 0, -1, -2, 3])),
+            time_limit_seconds=draw(st.sampled_from([None, 60.0])),
+        )
+        for serial in range(1, draw(st.integers(1, 14)) + 1)
+    ]
+
+
+def line_with(policy: str, jobs: list[Job]) -> Line:
+    line = Line(KEY, policy)
+    for job in jobs:
+        line.add(job)
+    return line
+
+
+def order_of(line: Line, score: dict[str, float]) -> list[Job]:
+    return list(line.cursor(score.__getitem__))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(jobs=waiting_jobs(), score=scores, seed=st.integers(0, 999))
+def test_the_order_is_total_and_does_not_depend_on_arrival(
+    policy: str, jobs: list[Job], score: dict[str, float], seed: int
+) -> None:
+    order = order_of(line_with(policy, jobs), score)
+    assert sorted(job.id for job in order) == sorted(job.id for job in jobs)
+    shuffled = list(jobs)
+    Random(seed).shuffle(shuffled)
+    line = line_with(policy, shuffled)
+    assert order_of(line, score) == order
+    # Also after some have left and come back.
+    for job in shuffled[::2]:
+        line.remove(job)
+    assert {job.id for job in order_of(line, score)} == {job.id for job in shuffled[1::2]}
+    for job in shuffled[::2]:
+        line.add(job)
+    assert order_of(line, score) == order
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(jobs=waiting_jobs(), score=scores)
+def test_every_pair_stands_as_the_rules_say(policy: str, jobs: list[Job], score: dict[str, float]) -> None:
+    order = order_of(line_with(policy, jobs), score)
+    for place, first in enumerate(order):
+        for second in order[place + 1 :]:
+            assert not _must_be_before(policy, second, first, score), (second.id, first.id)
+
+
+def _must_be_before(policy: str, one: Job, other: Job, score: dict[str, float]) -> bool:
+    """Whether the rules alone, without looking at third jobs, put `one` before `other`."""
+    if one.pinned_at is not None or other.pinned_at is not None:
+        return (one.pinned_at or -1.0, -one.serial) > (other.pinned_at or -1.0, -other.serial)
+    by_age = (one.created_at, one.serial) < (other.created_at, other.serial)
+    by_priority = (one.priority, one.created_at, one.serial) < (other.priority, other.created_at, other.serial)
+    if policy == "fcfs":
+        return by_age
+    if policy == "priority":
+        return by_priority
+    if one.user != other.user:
+        # With equal scores the whole sequences decide, not this pair.
+        return score[one.user] < score[other.user]
+    return by_priority if one.user_order == other.user_order else one.user_order < other.user_order
+
+
+@given(jobs=waiting_jobs(), score=scores, data=st.data())
+def test_stepping_over_jobs_keeps_the_order_of_the_rest(
+    jobs: list[Job], score: dict[str, float], data: st.DataObject
+) -> None:
+    """With different scores a walk that skips some shapes sees what the whole walk sees, less those."""
+    distinct = {user: value + place * 0.01 for place, (user, value) in enumerate(score.items())}
+    line = line_with("fair-share", jobs)
+    whole = order_of(line, distinct)
+    cursor = line.cursor(distinct.__getitem__)
+    seen, skipped, skipped_for = [], set(), set()
+    expected = []
+    for job in whole:
+        shape = line.number_of(job)
+        if shape in skipped or (job.user, shape) in skipped_for:
+            continue
+        expected.append(job.id)
+        assert cursor.peek() == job
+        popped = cursor.pop()
+        assert popped is not None
+        seen.append(popped.id)
+        match data.draw(st.sampled_from(["", "", "all", "own"])):
+            case "all":
+                skipped.add(shape)
+                cursor.skip_like(job)
+            case "own":
+                skipped_for.add((job.user, shape))
+                cursor.skip_own_like(job)
+    assert seen == expected
+    assert cursor.pop() is None
+
+
+def test_own_order_against_age_makes_no_cycle() -> None:
+    """Equal scores, and ann put her new job before her old one; bob's age is in between: pair by pair, a circle."""
+    old = Job(id="j-1", name="ann-old", user="ann", state=JobState.QUEUED, created_at=1, user_order=-1)
+    bobs = Job(id="j-2", name="bobs", user="bob", state=JobState.QUEUED, created_at=2)
+    new = Job(id="j-3", name="ann-new", user="ann", state=JobState.QUEUED, created_at=3, user_order=-2)
+    order = order_of(line_with("fair-share", [old, bobs, new]), {"ann": 0.0, "bob": 0.0})
+    assert [job.name for job in order] == ["bobs", "ann-new", "ann-old"]
+
+
+def test_the_later_pin_goes_first_in_every_policy() -> None:
+    jobs = [
+        Job(id=f"j-{n}", name=f"job-{n}", user="ann", state=JobState.QUEUED, priority=0, pinned_at=pin)
+        for n, pin in ((1, None), (2, 10.0), (3, 20.0))
+    ]
+    for policy in POLICIES:
+        assert [job.serial for job in order_of(line_with(policy, jobs), {"ann": 0.0})] == [3, 2, 1]
+
+
+def test_lines_are_per_queue_model_and_gang() -> None:
+    def line(**request: object) -> LineKey:
+        return line_of(Job(id="j-1", name="name", user="ann", request=Request(**request)))  # type: ignore[arg-type]
+
+    assert line() == ("default", "cpu", False)
+    assert line(gpus=1) == ("default", "any", False)
+    assert line(gpu_milli=500, models=("A10", "H100")) == ("default", "A10|H100", False)
+    assert line(gpus=1, nodes=2, models=("A10",)) == ("default", "A10", True)
+
+
+def test_removing_a_job_that_is_not_there_is_an_error() -> None:
+    job = Job(id="j-1", name="name", user="ann", state=JobState.QUEUED)
+    with pytest.raises(KeyError, match="j-1"):
+        Line(KEY, "fcfs").remove(job)
