@@ -38,6 +38,8 @@ Answer = TypeVar("Answer")
 
 #: Requests that share one transaction at most; more would make the first ones wait.
 TURN_SIZE = 500
+#: How long engines' reports wait for company. Nobody waits for their answer, and a durable commit costs a disk's turn.
+GATHER_SECONDS = 0.004
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +55,8 @@ class _Request:
     answer: Future[Any] = field(default_factory=Future)
     result: Any = None
     refusal: Refusal | None = None
+    #: nobody waits for the answer
+    is_patient: bool = False
 
 
 class Controller:
@@ -122,12 +126,7 @@ class Controller:
     ) -> Future[Answer]:
         """Run a use case in the next transaction. The future has its answer once that is committed, or its refusal."""
         request = _Request(run=lambda work: use_case(work, *args, **kwargs))
-        with self._arrived:
-            if self._stopping.is_set() or self.failure is not None:
-                request.answer.set_exception(RuntimeError("the server is stopping"))
-                return request.answer
-            self._requests.append(request)
-            self._arrived.notify()
+        self._enqueue(request)
         return request.answer
 
     def inspect(
@@ -142,6 +141,14 @@ class Controller:
             self._reads.append((lambda state: read(state, *args, **kwargs), answer))
             self._arrived.notify()
         return answer
+
+    def _enqueue(self, request: _Request) -> None:
+        with self._arrived:
+            if self._stopping.is_set() or self.failure is not None:
+                request.answer.set_exception(RuntimeError("the server is stopping"))
+                return
+            self._requests.append(request)
+            self._arrived.notify()
 
     def observe_soon(self) -> None:
         """Look at the engines now rather than at the next regular time."""
@@ -184,10 +191,15 @@ class Controller:
         with self._arrived:
             if not self._requests and not self._reads and not self._cycle_is_due() and not self._stopping.is_set():
                 self._arrived.wait(timeout=self._rest_seconds())
+            if self._requests and all(request.is_patient for request in self._requests):
+                self._arrived.wait_for(self._somebody_waits, timeout=GATHER_SECONDS)
             requests = [self._requests.popleft() for _ in range(min(TURN_SIZE, len(self._requests)))]
             reads = list(self._reads)
             self._reads.clear()
         return requests, reads
+
+    def _somebody_waits(self) -> bool:
+        return bool(self._reads) or self._stopping.is_set() or any(not item.is_patient for item in self._requests)
 
     def _cycle_is_due(self) -> bool:
         now, wake_at = self._clock.now(), self._state.plan.wake_at
@@ -215,7 +227,7 @@ class Controller:
             if len(requests) > 1:
                 log.warning("a turn of %d requests failed, running each alone: %s", len(requests), error)
                 for request in requests:
-                    self._turn([_Request(run=request.run, answer=request.answer)])
+                    self._turn([_Request(run=request.run, answer=request.answer, is_patient=request.is_patient)])
                 return
             for request in requests:
                 if not request.answer.done():
@@ -300,7 +312,9 @@ class Controller:
     # ---------------------------------------------------------------- engines
 
     def _heard(self, status: AttemptStatus) -> None:
-        self.execute(report, status).add_done_callback(_log_failure)
+        request = _Request(run=lambda work: report(work, status), is_patient=True)
+        request.answer.add_done_callback(_log_failure)
+        self._enqueue(request)
 
     def _launch_refused(self, attempt_id: str, message: str) -> None:
         self._heard(
