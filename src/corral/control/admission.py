@@ -15,9 +15,17 @@ from corral.core.placing import could_ever_fit
 from corral.core.resources import NOTHING, Amount, asked_by, gpus_text
 
 NAME = re.compile(r"[A-Za-z0-9_-]{4,63}")
+#: What jobs without a name are called. Nobody else may use such names, so that they are always free.
+GIVEN_NAME = re.compile(r"job-\d+")
+
+
+def given_name(job_id: str) -> str:
+    return f"job-{job_id.removeprefix('j-'):0>3}"
 
 
 def check_name(name: str) -> None:
+    if GIVEN_NAME.fullmatch(name):
+        raise Invalid(f"names like {name!r} are given to jobs without a name: choose another", field="name")
     if not NAME.fullmatch(name):
         raise Invalid(
             f"the name {name!r} is not allowed: 4 to 63 letters, digits, - and _", field="name", length=len(name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from corral.control.admission import admit, bounded, check_name
+from corral.control.admission import admit, bounded, check_name, given_name
 from corral.control.errors import Forbidden, Invalid, NotFound, Taken, WrongState
 from corral.control.records import JobRecord, JobSpec
 from corral.control.work import Caller, Work
@@ -45,7 +45,7 @@ def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRe
     admit(work.state, [job for job, draft in zip(jobs, drafts, strict=True) if not draft.hold])
     records = []
     for job_id, job, draft in zip(work.tx.jobs.next_ids(len(jobs)), jobs, drafts, strict=True):
-        named = replace(job, id=job_id, name=job.name or _free_name(work, caller.name, job_id))
+        named = replace(job, id=job_id, name=job.name or given_name(job_id))
         work.add_job(JobRecord(job=named, spec=draft.spec))
         if not draft.hold:
             named = work.advance(named, StartRequested(at=work.now))
@@ -193,11 +193,3 @@ def _check_names(work: Work, caller: Caller, names: Sequence[str]) -> None:
                 f"you have a job named {name!r} already: choose another name or remove it", field="name", name=name
             )
         seen.add(name)
-
-
-def _free_name(work: Work, user: str, job_id: str) -> str:
-    """A name for a job that came without one. Somebody may have chosen just this name before."""
-    name = f"job-{job_id.removeprefix('j-')}"
-    while work.is_new_name(user, name) or work.tx.jobs.names_taken(user, [name]):
-        name += "x"
-    return name

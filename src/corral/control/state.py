@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from corral.control.policies import Policies
 from corral.control.ports import Transaction
-from corral.control.records import JobSpec
+from corral.control.records import AttemptRecord, JobSpec
 from corral.core.changes import Change, PutJob, PutLastNode, PutNode, PutQueue, PutQuota, PutRules, PutScore
 from corral.core.journal import Digest
 from corral.core.model import Job, JobState
@@ -34,6 +34,8 @@ class State:
         #: changes that no journal entry has yet; None until a base is written
         self.unjournaled: list[Change] | None = None
         self.specs: OrderedDict[str, JobSpec] = OrderedDict()
+        #: of every job that holds resources, its present attempt
+        self.attempts: dict[str, AttemptRecord] = {}
 
     def apply(self, changes: Iterable[Change]) -> None:
         changes = list(changes)
@@ -62,6 +64,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         PutLastNode(id=_last_node(jobs)),
     ]
     state.apply(changes)
+    state.attempts = tx.attempts.get([job.attempt_id for job in jobs if job.state.holds_resources])
     return state
 
 

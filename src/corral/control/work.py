@@ -185,9 +185,10 @@ class Work:
         """Keep the record of the attempt in step with its job."""
         match event:
             case Planned(at=at, allocation=allocation):
-                self._new_attempts[after.attempt_id] = AttemptRecord(
+                attempt = AttemptRecord(
                     id=after.attempt_id, job_id=after.id, number=after.attempt, allocation=allocation, planned_at=at
                 )
+                self._new_attempts[attempt.id] = self.state.attempts[attempt.id] = attempt
             case Up(at=at):
                 self._edit_attempt(before.attempt_id, started_at=at)
             case Ended(at=at, reason=reason, exit_code=exit_code, message=message):
@@ -203,9 +204,11 @@ class Work:
                 pass
 
     def _edit_attempt(self, of: str, **values: Any) -> None:
-        if of in self._new_attempts:
-            self._new_attempts[of] = replace(self._new_attempts[of], **values)
-            return
-        attempt = self._changed_attempts.get(of) or self.tx.attempts.get([of]).get(of)
-        if attempt is not None:
-            self._changed_attempts[of] = replace(attempt, **values)
+        attempt = self.state.attempts.get(of)
+        assert attempt is not None, f"attempt {of} is live and unknown"
+        edited = replace(attempt, **values)
+        (self._new_attempts if of in self._new_attempts else self._changed_attempts)[of] = edited
+        if edited.ended_at is None:
+            self.state.attempts[of] = edited
+        else:
+            del self.state.attempts[of]
