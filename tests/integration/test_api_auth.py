@@ -44,7 +44,7 @@ def sign_in(client: httpx.Client, user: str, password: str) -> str:
 def test_no_route_but_the_open_ones_answers_strangers(server: CorralServer) -> None:
     app = bare_app()
     routes = {
-        (method.lower(), route.path)  # type: ignore[attr-defined]
+        (method.lower(), route.path_format)  # type: ignore[attr-defined]
         for route in app.routes
         for method in route.methods - {"HEAD"}  # type: ignore[attr-defined]
     }

@@ -56,12 +56,15 @@ class RequestEnvelope:
         rid = given if _GIVEN_ID.fullmatch(given) else secrets.token_hex(8)
         token = request_id.set(rid)
         status = 500
+        seconds: float | None = None
 
         async def sending(message: Message) -> None:
-            nonlocal status
+            nonlocal status, seconds
             if message["type"] == "http.response.start":
                 status = message["status"]
-                _add_headers(message, rid)
+                if _add_headers(message, rid).get("content-type", "").startswith("text/event-stream"):
+                    # A stream lasts as long as its reader wants; what counts is when it began.
+                    seconds = time.perf_counter() - started
             await send(message)
 
         try:
@@ -71,8 +74,7 @@ class RequestEnvelope:
             else:
                 await self._guarded(scope, self._limited(receive), sending)
         finally:
-            seconds = time.perf_counter() - started
-            self._finish(scope, status, seconds)
+            self._finish(scope, status, time.perf_counter() - started if seconds is None else seconds)
             request_id.reset(token)
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -120,10 +122,11 @@ class RequestEnvelope:
             log.log(level, "%s %s -> %d in %.1f ms", scope["method"], scope["path"], status, seconds * 1000)
 
 
-def _add_headers(message: Message, rid: str) -> None:
+def _add_headers(message: Message, rid: str) -> MutableHeaders:
     headers = MutableHeaders(scope=message)
     for name, value in SECURITY_HEADERS.items():
         headers.append(name, value)
     if "cache-control" not in headers:
         headers["Cache-Control"] = "no-store"
     headers["X-Request-ID"] = rid
+    return headers

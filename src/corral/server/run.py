@@ -12,6 +12,7 @@ from typing import TextIO
 import uvicorn
 
 from corral.server.assembly import Assembly, assembled
+from corral.server.demo import Demo
 from corral.server.lock import HomeLock, HomeLocked
 from corral.server.logs import configure_logging
 from corral.server.sections import LocalSettings
@@ -43,7 +44,7 @@ def serve(settings: Settings, *, demo: bool = False) -> None:
         local = LocalSettings(virtual_nodes=DEMO_NODES, log_limit_bytes=settings.local.log_limit_bytes)
         settings = settings.model_copy(update={"local": local})
     try:
-        failed = run(settings, out=sys.stdout)
+        failed = run(settings, out=sys.stdout, demo=demo)
     except CannotStart as problem:
         sys.stderr.write(f"corral: {problem}\n")
         raise SystemExit(problem.exit_code) from None
@@ -51,7 +52,7 @@ def serve(settings: Settings, *, demo: bool = False) -> None:
         raise SystemExit(EXIT_FAILED)
 
 
-def run(settings: Settings, *, out: TextIO) -> bool:
+def run(settings: Settings, *, out: TextIO, demo: bool = False) -> bool:
     """Serve, and say whether it ended because something failed. Raises CannotStart."""
     with ExitStack() as parts:
         try:
@@ -68,6 +69,10 @@ def run(settings: Settings, *, out: TextIO) -> bool:
         except StoreError as error:
             place = without_password(settings.database_url)
             raise CannotStart(f"cannot open the store {place}: {error}", EXIT_STORE) from None
+        if demo:
+            arrivals = Demo(assembly.context.controller)
+            arrivals.start()
+            parts.callback(arrivals.stop)
         server = _Server(settings, assembly)
         _greet(out, listener, assembly)
         # Uvicorn sends itself the signal again when it is done; by then it must not end the process.

@@ -94,7 +94,7 @@ async def list_gpus(caller: AnyCaller, context: Context, limit: Limit = 50, curs
     return ListView(items=[gpu_view(view, measured) for view in page.items], next_cursor=page.next_cursor)
 
 
-@router.post("/gpus/{gpu}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404))
+@router.post("/gpus/{gpu:path}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404))
 async def reset_gpu_health(gpu: str, caller: Operator, context: Context) -> GpuView:
     """An operator's word that it may be used again."""
     await context.execute(fleet.reset_health, caller, gpu)
