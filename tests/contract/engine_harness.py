@@ -50,7 +50,7 @@ def order(
         Instance(
             rank=rank,
             node=f"node{rank + 1}",
-            gpu_ids=tuple(f"node{rank + 1}/gpu{index}" for index in range(gpus)),
+            gpu_ids=tuple(f"node{rank + 1}-gpu{index}" for index in range(gpus)),
             gpu_indexes=tuple(range(gpus)),
         )
         for rank in range(nodes)

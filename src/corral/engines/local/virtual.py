@@ -140,7 +140,7 @@ def build_nodes(groups: tuple[NodeGroup, ...], *, host: str) -> tuple[Node, ...]
 def _node(name: str, group: NodeGroup) -> Node:
     spec = gpu_spec(group.model)
     gpus = tuple(
-        Gpu(id=f"{name}/gpu{index}", index=index, model=group.model, memory_bytes=spec.memory_bytes)
+        Gpu(id=f"{name}-gpu{index}", index=index, model=group.model, memory_bytes=spec.memory_bytes)
         for index in range(group.gpus)
     )
     return Node(
