@@ -115,7 +115,7 @@ class Fleet:
     """All nodes. `take` and `give_back` are exact opposites."""
 
     def __init__(self, nodes: Iterable[Node] = ()) -> None:
-        ordered = sorted(nodes, key=lambda node: natural_key(node.id))
+        ordered = sorted(nodes, key=lambda node: (natural_key(node.id), node.id))
         self.slots = [Slot(node, 1 << place) for place, node in enumerate(ordered)]
         self.place_of = {slot.node.id: place for place, slot in enumerate(self.slots)}
         self.domains: dict[Domain, DomainIndex] = {EVERYWHERE: DomainIndex(EVERYWHERE)}
@@ -231,7 +231,7 @@ def places(bits: int) -> Iterator[int]:
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     """gpu-2 comes before gpu-10."""
-    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part)
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part)
 
 
 def _usable_domains(node: Node) -> dict[Domain, tuple[str, ...]]:
