@@ -13,7 +13,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from corral.core.model import Job, Request
+from corral.core.model import Job, JobKind, Request
 from corral.core.ordering import POLICIES, OrderingPolicy, SortKey
 
 #: Orders a job among its user's own, and names it.
@@ -31,7 +31,10 @@ class Shape(NamedTuple):
     """What decides, apart from whose job it is, whether a job can start."""
 
     request: Request
-    time_limit_seconds: float | None
+    #: quotas are per kind
+    kind: JobKind
+    #: how long it holds what it gets, at the latest; None without a limit
+    held_seconds: float | None
     avoid_nodes: tuple[str, ...]
     avoid_gpus: tuple[str, ...]
 
@@ -43,7 +46,8 @@ def line_of(job: Job) -> LineKey:
 
 
 def shape_of(job: Job) -> Shape:
-    return Shape(job.request, job.time_limit_seconds, job.avoid_nodes, job.avoid_gpus)
+    held_seconds = None if job.time_limit_seconds is None else job.time_limit_seconds + job.grace_seconds
+    return Shape(job.request, job.kind, held_seconds, job.avoid_nodes, job.avoid_gpus)
 
 
 class Line:
