@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from corral.core.fleet import DomainIndex, Fleet, Slot, places
@@ -79,20 +79,20 @@ class _Promised:
         self.returns: list[Return] = sorted(
             ((r.ends_at, r.job.serial, r.allocation) for r in reservations), key=lambda item: item[:2]
         )
+        # A GPU that is promised to one after the other is free again when the last of them is done.
+        last = {gpu: serial for _, serial, allocation in self.returns for gpu in allocation.gpus}
+        self.returns = [(end, serial, _less(allocation, serial, last)) for end, serial, allocation in self.returns]
 
 
 class _Outlook:
     """One node as it will be when some allocations have ended."""
 
-    __slots__ = ("cpu_milli", "free_milli", "memory_bytes", "slot")
+    __slots__ = ("cpu_milli", "free_milli", "memory_bytes", "slot", "usable")
 
     def __init__(self, slot: Slot, index: DomainIndex, job: Job, promised: _Promised) -> None:
         self.slot = slot
-        self.free_milli = {
-            gpu: slot.free_milli[gpu]
-            for gpu in slot.domains.get(index.domain, ())
-            if gpu not in job.avoid_gpus and gpu not in promised.gpus
-        }
+        self.usable = [gpu for gpu in slot.domains.get(index.domain, ()) if gpu not in job.avoid_gpus]
+        self.free_milli = {gpu: slot.free_milli[gpu] for gpu in self.usable if gpu not in promised.gpus}
         self.cpu_milli = slot.free_cpu_milli - promised.cpu_milli.get(slot.node.id, 0)
         self.memory_bytes = slot.free_memory_bytes - promised.memory_bytes.get(slot.node.id, 0)
 
@@ -102,7 +102,7 @@ class _Outlook:
                 continue  # it goes to the one it was promised to
             if gpu in self.free_milli:
                 self.free_milli[gpu] += grant.gpu_milli
-            elif by_reservation and gpu in self.slot.free_milli:
+            elif by_reservation and gpu in self.usable:
                 self.free_milli[gpu] = grant.gpu_milli
         self.cpu_milli += grant.cpu_milli
         self.memory_bytes += grant.memory_bytes
@@ -139,7 +139,7 @@ def _earliest(
     ready = [_Outlook(slot, index, job, promised) for slot in _fitting_now(fleet, index, job, among)]
     ready = [outlook for outlook in ready if outlook.fits(request)]
     ready_nodes = {outlook.slot.node.id for outlook in ready}
-    for end, by_reservation, allocation in _coming(snapshot, index, started, promised):
+    for end, by_reservation, allocation in _coming(snapshot, index, request, started, promised):
         if not math.isfinite(end):
             break
         for grant in allocation.grants:
@@ -160,10 +160,16 @@ def _earliest(
 
 
 def _coming(
-    snapshot: ClusterSnapshot, index: DomainIndex, started: Sequence[Return], promised: _Promised
+    snapshot: ClusterSnapshot,
+    index: DomainIndex,
+    request: Request,
+    started: Sequence[Return],
+    promised: _Promised,
 ) -> Iterator[tuple[float, bool, Allocation]]:
-    """All ends of allocations that can matter to the domain, soonest first."""
+    """All ends of allocations that can matter to the request in this domain, soonest first."""
     model = index.domain[1]
+    # CPUs and memory come back from work on any model, and from work without GPUs.
+    needs_host = request.cpu_milli > 0 or request.memory_bytes > 0
 
     def running() -> Iterator[tuple[float, int, bool, Allocation]]:
         for end, serial, job_id in snapshot.releases:
@@ -178,8 +184,7 @@ def _coming(
         running(), tagged(started, False), tagged(promised.returns, True), key=lambda item: (item[0], item[1])
     )
     for end, _, by_reservation, allocation in merged:
-        # Work without GPUs holds CPUs and memory that a GPU job may wait for, and the other way round.
-        if not model or not allocation.model or allocation.model == model:
+        if needs_host or allocation.model == model:
             yield end, by_reservation, allocation
 
 
@@ -241,7 +246,8 @@ def _held_on(outlook: _Outlook, gpus: tuple[str, ...], request: Request, *, know
     """
     slot = outlook.slot
     for gpu in gpus:
-        later = outlook.free_milli[gpu] if known else WHOLE
+        # With nothing known to come back, all that is free and needed is kept.
+        later = outlook.free_milli[gpu] if known else slot.free_milli[gpu]
         milli = _short(request.gpu_milli or WHOLE, later, slot.free_milli[gpu])
         if milli:
             yield Grant(node=slot.node.id, gpus=(gpu,), gpu_milli=milli)
@@ -272,6 +278,16 @@ def _short(needed: int, later: int, now: int) -> int:
     """How much of what is free now must stay free, when `later` will be free at the planned start."""
     coming = max(0, later - max(0, now))
     return min(max(0, needed - coming), max(0, now))
+
+
+def _less(allocation: Allocation, serial: int, last: Mapping[str, int]) -> Allocation:
+    """The allocation without GPUs that go on to somebody else."""
+    if all(last[gpu] == serial for gpu in allocation.gpus):
+        return allocation
+    grants = (
+        replace(grant, gpus=tuple(gpu for gpu in grant.gpus if last[gpu] == serial)) for grant in allocation.grants
+    )
+    return replace(allocation, grants=tuple(grants))
 
 
 def _add(counts: dict[str, int], key: str, amount: int) -> None:
