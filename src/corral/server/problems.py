@@ -157,6 +157,9 @@ async def _of_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
     detail = str(error.detail)
+    if status is HTTPStatus.BAD_REQUEST:
+        found = Finding(location=("body",), message="cannot be read as JSON")
+        return Problem(400, "Bad request", "The body cannot be read as JSON.", errors=[found]).response()
     if status is HTTPStatus.NOT_FOUND:
         detail = f"There is nothing at {request.url.path}."
     elif status is HTTPStatus.METHOD_NOT_ALLOWED:

@@ -1,0 +1,124 @@
+"""Following a log: from the queue, over a second attempt, to the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from corral.control.ports import LogChunk
+from corral.core.model import Job, JobState
+from corral.server.loglines import LogFollower, LogPlace, read_text
+
+
+class Logs:
+    """Logs in memory, with `read` calls that a test can act upon."""
+
+    def __init__(self, **texts: bytes) -> None:
+        self.texts = {name.replace("_", "."): text for name, text in texts.items()}
+        self.ended: set[str] = set()
+
+    def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
+        text = self.texts.get(attempt_id, b"")
+        start = max(0, len(text) + offset) if offset < 0 else offset
+        data = text[start : start + limit]
+        end = start + len(data)
+        return LogChunk(data=data, next_offset=end, at_end=attempt_id in self.ended and end == len(text))
+
+
+def job(state: JobState, attempt: int, exit_code: int | None = None) -> Job:
+    return Job(id="j1", name="a", user="u", state=state, attempt=attempt, exit_code=exit_code)
+
+
+def heard(
+    logs: Logs, story: list[Job | None], place: LogPlace, on_step: Callable[[int], None] = lambda n: None
+) -> list[Any]:
+    """What a follower hears while the job goes through a story, one step per look; the last step stays."""
+    steps = SimpleNamespace(count=0)
+
+    async def job_now() -> Job | None:
+        now = story[min(steps.count, len(story) - 1)]
+        on_step(steps.count)
+        steps.count += 1
+        return now
+
+    async def go() -> list[str]:
+        follower = LogFollower(logs, place, job_now=job_now, is_closed=lambda: steps.count > 200)  # type: ignore[arg-type]
+        return [event async for event in follower.events()]
+
+    events = asyncio.run(go())
+    return [(e.split("\n")[0].removeprefix("event: "), json.loads(e.split("data: ")[1])) for e in events]
+
+
+def test_a_log_is_followed_over_a_second_attempt() -> None:
+    logs = Logs(j1_1=b"one\n", j1_2=b"")
+
+    def on_step(number: int) -> None:
+        if number == 6:
+            logs.texts["j1.2"] = b"two\n"
+
+    story = [
+        job(JobState.QUEUED, 0),
+        job(JobState.RUNNING, 1),
+        job(JobState.RUNNING, 1),
+        job(JobState.QUEUED, 1),
+        job(JobState.RUNNING, 2),
+        job(JobState.RUNNING, 2),
+        job(JobState.COMPLETED, 2, 0),
+    ]
+    assert heard(logs, story, LogPlace(job_id="j1"), on_step) == [
+        ("log", {"text": "one\n"}),
+        ("log", {"text": "two\n"}),
+        ("end", {"state": "completed", "exit_code": 0}),
+    ]
+
+
+def test_one_attempt_ends_with_itself() -> None:
+    logs = Logs(j1_1=b"one\n", j1_2=b"two\n")
+    events = heard(logs, [job(JobState.RUNNING, 2)], LogPlace(job_id="j1", attempt=1))
+    assert [name for name, _ in events] == ["log", "end"]
+    assert events[0][1] == {"text": "one\n"}
+
+
+def test_a_late_listener_begins_with_the_latest_attempt() -> None:
+    logs = Logs(j1_1=b"one\n", j1_2=b"a\nb\nc\n")
+    events = heard(logs, [job(JobState.FAILED, 2, 1)], LogPlace(job_id="j1", tail=2))
+    assert events == [("log", {"text": "b\nc\n"}), ("end", {"state": "failed", "exit_code": 1})]
+
+
+def test_a_deleted_job_ends_the_log() -> None:
+    assert heard(Logs(), [job(JobState.QUEUED, 0), None], LogPlace(job_id="j1"))[-1][1]["state"] == "deleted"
+
+
+def test_text_that_is_cut_inside_a_letter_comes_out_whole() -> None:
+    logs = Logs(j1_1="ä".encode()[:1])
+
+    def on_step(number: int) -> None:
+        if number == 2:
+            logs.texts["j1.1"] = "ä\n".encode()
+
+    running = job(JobState.RUNNING, 1)
+    events = heard(logs, [running, running, running, job(JobState.COMPLETED, 1, 0)], LogPlace(job_id="j1"), on_step)
+    assert "".join(data["text"] for name, data in events if name == "log") == "ä\n"
+
+
+def test_the_last_lines_are_found_however_far_back_they_begin() -> None:
+    line = b"x" * 999 + b"\n"
+    logs = Logs(j1_1=line * 1000)
+
+    async def go(tail: int | None) -> bytes:
+        place = LogPlace(job_id="j1", tail=tail)
+        return b"".join([part async for part in read_text(logs, "j1.1", place)])  # type: ignore[arg-type]
+
+    for lines in (0, 1, 65, 66, 300, 1000, 5000):
+        assert asyncio.run(go(lines)) == line * min(lines, 1000)
+    assert asyncio.run(go(None)) == line * 1000
+
+
+def test_a_job_without_an_attempt_is_waited_for() -> None:
+    waiting = job(JobState.QUEUED, 0)
+    story = [waiting] * 3 + [replace(waiting, state=JobState.STOPPED)]
+    assert heard(Logs(), story, LogPlace(job_id="j1")) == [("end", {"state": "stopped", "exit_code": None})]
