@@ -1,0 +1,188 @@
+"""The promise to the first job that waits: it never moves later, and it is kept."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corral.core.changes import PutNode, PutQueue
+from corral.core.explain import line_order
+from corral.core.lines import LineKey, line_of
+from corral.core.model import Blocking, Job, JobKind, Queue, Request
+from corral.core.snapshot import ClusterSnapshot
+from corral.simulator.simulation import Arrival, Simulation, Step
+from tests.unit.core.builders import node
+from tests.unit.core.strategies import GIB, PLACEMENTS, History, nodes
+
+policies = st.sampled_from(["fcfs", "priority"])
+
+
+@st.composite
+def contended(draw: st.DrawFn, gangs: bool, one_line: bool) -> History:
+    """One pool, few GPUs, many jobs. Without limits, pins or scores nothing but time, arrivals and ends happens."""
+    queue = Queue(
+        name="default",
+        policy=draw(policies) if one_line else "fcfs",
+        blocking=draw(st.sampled_from(Blocking)),
+        placement=draw(st.sampled_from(PLACEMENTS)),
+    )
+    count = draw(st.integers(1, 3))
+    machines = [draw(nodes(number, always_usable=True, one_pool=True)) for number in range(count)]
+    arrivals = []
+    for serial in range(1, draw(st.sampled_from([20, 12, 6])) + 1):
+        is_gang = gangs if one_line else draw(st.booleans())
+        request = Request(
+            nodes=draw(st.integers(2, 3)) if is_gang else 1,
+            gpu_milli=(share := draw(st.sampled_from([0, 0, 0, 400, 700]))),
+            gpus=0 if share else draw(st.sampled_from([1, 2, 1, 4])),
+            cpu_milli=draw(st.sampled_from([0, 0, 1000])),
+            memory_bytes=draw(st.sampled_from([0, 0, 2])) * GIB,
+        )
+        arrivals.append(
+            Arrival(
+                job=Job(
+                    id=f"j-{serial}",
+                    name=f"job-{serial}",
+                    user=draw(st.sampled_from(["ann", "bob"])),
+                    kind=JobKind.DISTRIBUTED if is_gang else JobKind.TRAINING,
+                    request=request,
+                    priority=draw(st.sampled_from([5, 5, 1])),
+                    created_at=float(draw(st.integers(0, 20))),
+                    time_limit_seconds=draw(st.sampled_from([5.0, 20.0, 50.0, None])),
+                    grace_seconds=draw(st.sampled_from([0.0, 2.0])),
+                ),
+                run_seconds=float(draw(st.integers(1, 60))),
+            )
+        )
+    return History(
+        cluster=(*(PutNode(node=machine) for machine in machines), PutQueue(queue=queue)), arrivals=tuple(arrivals)
+    )
+
+
+def check_promises(history: History, *, first_only: bool) -> None:
+    """Follow what each first job of a line was promised. With several lines only the oldest promise is firm."""
+    promised: dict[LineKey, tuple[str, float]] = {}
+    simulation = history.simulation()
+    for step in simulation:
+        firm = step.plan.planned[:1] if first_only else step.plan.planned
+        starting = {start.job_id for start in step.plan.starts}
+        present = {planned.line: planned for planned in firm}
+        for line, (job_id, at) in promised.items():
+            planned = present.get(line)
+            if _passed_by_arrivals(simulation.snapshot, line, job_id, step):
+                continue  # somebody else was the first for a while
+            if job_id in starting:
+                assert step.at <= at, f"{job_id} started at {step.at}, promised {at}"
+            else:
+                assert planned is not None, f"{job_id} has lost its promise"
+                assert planned.job_id == job_id
+                assert planned.at <= at, f"{job_id} was promised {at}, at {step.at} it is {planned.at}"
+        promised = {line: (planned.job_id, planned.at) for line, planned in present.items() if planned.is_known}
+
+
+def _passed_by_arrivals(snapshot: ClusterSnapshot, line: LineKey, job_id: str, step: Step) -> bool:
+    order = [job.id for job in line_order(snapshot, line, step.at)]
+    return bool(set(order[: order.index(job_id)]) & set(step.arrived))
+
+
+@settings(max_examples=60 if settings().max_examples < 100 else settings().max_examples)
+@given(st.booleans().flatmap(lambda gangs: contended(gangs=gangs, one_line=True)))
+def test_the_first_of_a_line_never_waits_longer_than_promised(history: History) -> None:
+    check_promises(history, first_only=False)
+
+
+@given(contended(gangs=True, one_line=False))
+def test_of_two_lines_the_longest_waiting_is_firm(history: History) -> None:
+    check_promises(history, first_only=True)
+
+
+def stream(count: int, every: float, run: float, limit: float | None) -> list[Arrival]:
+    """Small jobs without end."""
+    return [
+        Arrival(
+            job=Job(
+                id=f"j-{serial}",
+                name=f"small-{serial}",
+                user="bob",
+                request=Request(gpus=1),
+                created_at=serial * every,
+                time_limit_seconds=limit,
+                grace_seconds=0.0,
+            ),
+            run_seconds=run,
+        )
+        for serial in range(1, count + 1)
+    ]
+
+
+@pytest.mark.parametrize("limit", [None, 40.0], ids=["no-limits", "limits"])
+@pytest.mark.parametrize("blocking", list(Blocking))
+@pytest.mark.parametrize("nodes_asked", [1, 3])
+def test_a_stream_of_small_jobs_starves_nobody(nodes_asked: int, blocking: Blocking, limit: float | None) -> None:
+    """Three nodes of four GPUs, always full of one-GPU jobs; then somebody wants whole nodes."""
+    queue = Queue(name="default", policy="fcfs", blocking=blocking)
+    cluster = [PutQueue(queue=queue), *(PutNode(node=node(f"n{n}", gpus=4)) for n in range(3))]
+    big = Job(
+        id="j-1000",
+        name="big",
+        user="ann",
+        kind=JobKind.DISTRIBUTED if nodes_asked > 1 else JobKind.TRAINING,
+        request=Request(nodes=nodes_asked, gpus=4),
+        created_at=100.5,
+    )
+    arrivals = [*stream(300, 2.5, 30.0, limit), Arrival(job=big, run_seconds=10.0)]
+    simulation = Simulation(snapshot=ClusterSnapshot(cluster), arrivals=arrivals)
+    began = next(step.at for step in simulation if "j-1000" in {start.job_id for start in step.plan.starts})
+    assert began <= 100.5 + 40.0, "as soon as what ran then has ended"
+
+
+def test_a_single_job_and_a_gang_are_both_protected_in_order_of_waiting() -> None:
+    queue = Queue(name="default", policy="fcfs")
+    cluster = [PutQueue(queue=queue), *(PutNode(node=node(f"n{n}", gpus=4)) for n in range(2))]
+    gang = Job(
+        id="j-900", name="gang", user="ann", request=Request(nodes=2, gpus=4), created_at=50.5, time_limit_seconds=20.0
+    )
+    whole = Job(id="j-901", name="whole", user="eve", request=Request(gpus=4), created_at=51.5)
+    arrivals = [
+        *stream(300, 2.0, 16.0, 20.0),
+        Arrival(job=replace(gang, grace_seconds=0.0), run_seconds=20.0),
+        Arrival(job=whole, run_seconds=10.0),
+    ]
+    began: dict[str, float] = {}
+    for step in Simulation(snapshot=ClusterSnapshot(cluster), arrivals=arrivals):
+        began |= {start.job_id: step.at for start in step.plan.starts}
+        if "j-900" in began and "j-901" in began:
+            break
+    assert began["j-900"] <= 50.5 + 20.0
+    assert began["j-900"] < began["j-901"] <= 50.5 + 20.0 + 20.0
+
+
+def test_what_has_no_known_end_gives_no_false_promise() -> None:
+    simulation = Simulation(
+        snapshot=ClusterSnapshot([PutQueue(queue=Queue(name="default")), PutNode(node=node("n1", gpus=1))]),
+        arrivals=[
+            Arrival(job=Job(id="j-1", name="endless", user="ann", request=Request(gpus=1)), run_seconds=100.0),
+            Arrival(
+                job=Job(id="j-2", name="next", user="bob", request=Request(gpus=1), created_at=1.0), run_seconds=1.0
+            ),
+        ],
+    )
+    plans = [step.plan for step in simulation]
+    assert plans[1].planned[0].at == math.inf
+    assert [start.job_id for plan in plans for start in plan.starts] == ["j-1", "j-2"]
+
+
+def test_the_line_of_a_job_is_where_its_promise_stands() -> None:
+    simulation = Simulation(
+        snapshot=ClusterSnapshot([PutQueue(queue=Queue(name="default")), PutNode(node=node("n1", gpus=1))]),
+        arrivals=[
+            Arrival(job=Job(id=f"j-{n}", name="same", user="ann", request=Request(gpus=1)), run_seconds=5.0)
+            for n in (1, 2)
+        ],
+    )
+    step = next(iter(simulation))
+    assert step.plan.planned[0].line == line_of(simulation.snapshot.jobs["j-2"])
