@@ -9,23 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli_harness import PASSWORD, LiveServer, Person, free_port, live_server, until
+from tests.integration.cli_harness import Person, cli_server, operator_of, person
+from tests.integration.waiting import wait_until
+from tests.servers.corral_server import PASSWORD, CorralServer, free_port
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    started = live_server(tmp_path_factory.mktemp("cli-fleet"), "--virtual-nodes", "3x4xA10")
-    try:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CorralServer]:
+    with cli_server(tmp_path_factory.mktemp("cli-fleet"), "--virtual-nodes", "3x4xA10") as started:
         yield started
-    finally:
-        started.stop()
 
 
 @pytest.fixture(scope="module")
-def operator(server: LiveServer) -> Person:
-    return server.operator()
+def operator(server: CorralServer) -> Person:
+    return operator_of(server)
 
 
 def test_the_status_page_has_the_shape_of_003(operator: Person) -> None:
@@ -77,7 +76,7 @@ def test_gpus_have_readings_and_a_health_that_can_be_reset(operator: Person) -> 
     gpus = operator.read("gpus")["items"]
     assert len(gpus) == 12
     assert {gpu["model"] for gpu in gpus} == {"A10"}
-    until(lambda: all(gpu["reading"] for gpu in operator.read("gpus")["items"]))
+    wait_until(lambda: all(gpu["reading"] for gpu in operator.read("gpus")["items"]), "every GPU was read")
     table = operator.ok("gpus")
     assert len(table.splitlines()) == 13
     assert "°C" in table
@@ -112,14 +111,14 @@ def test_queues_are_created_changed_used_and_removed(operator: Person) -> None:
 def test_tasks_hold_gpus_run_a_program_and_give_them_back(operator: Person) -> None:
     said = operator.ok("allocate", "training_task_1", "--gpus", "2")
     assert "corral start-program training_task_1" in said
-    until(lambda: "Task training_task_1: 2 GPUs on" in operator.ok("status"))
-    until(lambda: operator.read("status")["tasks"][0]["state"] == "running")
+    holding = re.compile(r"^Task training_task_1: 2 GPUs on \S+ \(running\)$", re.MULTILINE)
+    wait_until(lambda: holding.search(operator.ok("status")) is not None, "the task holds its GPUs")
     started = operator.read(
         "start-program", "training_task_1", "--", "sh", "-c", "echo on $CUDA_VISIBLE_DEVICES; sleep 60"
     )
-    until(lambda: re.search(r"on \d,\d", operator.ok("logs", started["id"])))
+    wait_until(lambda: re.search(r"on \d,\d", operator.ok("logs", started["id"])) is not None, "the program runs")
     assert operator.ok("release", "training_task_1").startswith("Task training_task_1: released")
-    until(lambda: operator.read("status")["allocated_gpus"] == 0)
+    wait_until(lambda: operator.read("status")["allocated_gpus"] == 0, "the GPUs are free again")
 
     refused = operator.run("allocate", "too_many", "--gpus", "11")
     assert refused.code == 1
@@ -151,14 +150,14 @@ def test_events_are_followed_as_they_happen(operator: Person) -> None:
     operator.wait_for(job, "completed")
 
 
-def test_doctor_finds_a_good_set_up_good_and_a_bad_one_bad(server: LiveServer, operator: Person) -> None:
+def test_doctor_finds_a_good_set_up_good_and_a_bad_one_bad(server: CorralServer, operator: Person) -> None:
     good = operator.run("doctor", "-o", "json", code=0).document
     verdicts = {item["check"]: item["verdict"] for item in good["items"]}
     assert good["healthy"] is True
     assert verdicts["Server"] == verdicts["Home"] == verdicts["Clock"] == "OK"
     assert verdicts["Sign-in"] in ("OK", "WARN")
 
-    stranger = server.person("no-token")
+    stranger = person(server, "no-token")
     assert "fix: Run `corral login`." in stranger.run("doctor", code=1).out
     lost = operator.run("doctor", "--server", "http://127.0.0.1:1", code=1)
     assert "FAIL  Server" in lost.out
@@ -170,7 +169,7 @@ def test_doctor_finds_a_good_set_up_good_and_a_bad_one_bad(server: LiveServer, o
     }
 
 
-def test_a_second_server_and_a_bad_configuration_are_refused_in_words(server: LiveServer, tmp_path: Path) -> None:
+def test_a_second_server_and_a_bad_configuration_are_refused_in_words(server: CorralServer, tmp_path: Path) -> None:
     shell = Person(server=server.url, home=tmp_path)
     shell.env = {"CORRAL_BOOTSTRAP_PASSWORD": PASSWORD}
     same_home = shell.run("up", "--home", str(server.home), "--port", str(free_port()))

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli_harness import LiveServer, Person, live_server, until
+from tests.integration.cli_harness import Person, cli_server, operator_of, scientist, stop_everything
+from tests.integration.waiting import wait_until
+from tests.servers.corral_server import CorralServer
 
 pytestmark = pytest.mark.slow
 
@@ -17,38 +19,26 @@ HOLD = ("--", "sleep", "600")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    started = live_server(tmp_path_factory.mktemp("cli-jobs"), "--virtual-gpus", "8xA100-80G")
-    try:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CorralServer]:
+    with cli_server(tmp_path_factory.mktemp("cli-jobs"), "--virtual-gpus", "8xA100-80G") as started:
         yield started
-    finally:
-        started.stop()
 
 
 @pytest.fixture(scope="module")
-def operator(server: LiveServer) -> Iterator[Person]:
-    person = server.operator()
-    yield person
-    clear(person)
+def operator(server: CorralServer) -> Person:
+    return operator_of(server)
 
 
 @pytest.fixture(scope="module")
-def maria(server: LiveServer, operator: Person) -> Person:
-    return server.scientist(operator, "maria")
+def maria(server: CorralServer, operator: Person) -> Person:
+    return scientist(server, operator, "maria")
 
 
 @pytest.fixture(autouse=True)
 def nothing_left_over(operator: Person) -> Iterator[None]:
     """Every story begins with an idle fleet."""
     yield
-    clear(operator)
-
-
-def clear(operator: Person) -> None:
-    live = [job["id"] for job in operator.read("jobs", "--limit", "500")["items"]]
-    if live:
-        operator.run("stop", *live)
-        until(lambda: not operator.read("jobs", "--limit", "500")["items"], seconds=60)
+    stop_everything(operator)
 
 
 def test_the_first_job_gets_its_gpus_and_its_output_is_there(operator: Person) -> None:
@@ -117,9 +107,9 @@ def test_the_last_lines_and_earlier_attempts_can_be_read(operator: Person) -> No
 
 def test_ctrl_c_stops_the_waiting_and_not_the_job(operator: Person) -> None:
     waiting = operator.start("submit", "--name", "long-one", "--gpus", "1", "--wait", *HOLD)
-    until(lambda: [job for job in operator.read("jobs", "--name", "long-one")["items"] if job["state"] == "running"])
+    wait_until(lambda: "long-one" in operator.ok("jobs", "--state", "running"), "the job that is waited for runs")
     waiting.send_signal(signal.SIGINT)
-    out, err = waiting.communicate(timeout=30)
+    _, err = waiting.communicate(timeout=30)
     assert waiting.returncode == 130
     assert "corral logs -f j-" in err
     assert "Traceback" not in err
@@ -182,7 +172,7 @@ def test_jobs_are_held_started_stopped_and_removed(operator: Person) -> None:
     assert view["end_reason"] == "stopped_by_user"
     assert operator.run("stop", "life", code=1).err.startswith("Error:")
     operator.ok("rm", "life")
-    assert operator.run("why", "life", code=4).problem if False else True
+    assert operator.run("why", "life", code=4).err.startswith("Error:")
 
 
 def test_a_waiting_job_knows_why_and_its_place(operator: Person, maria: Person) -> None:
@@ -212,7 +202,7 @@ def test_a_waiting_job_knows_why_and_its_place(operator: Person, maria: Person) 
     operator.ok("unpin", second)
     assert order(maria) == [first, second]
 
-    planned = maria.read("submit", "--dry-run", "--gpus", "8", "-o", "json", "--", "true")
+    planned = maria.read("submit", "--dry-run", "--gpus", "8", "--", "true")
     assert planned["outcome"] == "wait"
     assert planned["ahead_count"] >= 1
     assert maria.ok("submit", "--dry-run", "--gpus", "8", "--", "true").startswith("It would wait")

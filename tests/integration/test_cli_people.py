@@ -8,27 +8,25 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.cli_harness import PASSWORD, LiveServer, Person, live_server
+from tests.integration.cli_harness import Person, cli_server, operator_of, person, scientist
+from tests.servers.corral_server import PASSWORD, CorralServer
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    started = live_server(tmp_path_factory.mktemp("cli-people"), "--virtual-gpus", "8xA100-80G")
-    try:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CorralServer]:
+    with cli_server(tmp_path_factory.mktemp("cli-people"), "--virtual-gpus", "8xA100-80G") as started:
         yield started
-    finally:
-        started.stop()
 
 
 @pytest.fixture(scope="module")
-def operator(server: LiveServer) -> Person:
-    return server.operator()
+def operator(server: CorralServer) -> Person:
+    return operator_of(server)
 
 
-def test_a_stranger_is_told_to_sign_in(server: LiveServer) -> None:
-    stranger = server.person("stranger")
+def test_a_stranger_is_told_to_sign_in(server: CorralServer) -> None:
+    stranger = person(server, "stranger")
     refused = stranger.run("jobs", code=3)
     assert "run `corral login`" in refused.err
     problem = stranger.run("whoami", "-o", "json", code=3).problem
@@ -39,23 +37,23 @@ def test_a_stranger_is_told_to_sign_in(server: LiveServer) -> None:
     assert not (stranger.home / "credentials.json").exists()
 
 
-def test_signing_in_and_out(server: LiveServer) -> None:
-    person = server.person("signing")
-    said = person.ok("login", "--user", "operator", "--password-stdin", stdin=PASSWORD + "\n")
+def test_signing_in_and_out(server: CorralServer) -> None:
+    someone = person(server, "signing")
+    said = someone.ok("login", "--user", "operator", "--password-stdin", stdin=PASSWORD + "\n")
     assert said == f"Signed in to {server.url} as operator (operator).\n"
-    file = person.home / "credentials.json"
+    file = someone.home / "credentials.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     token = json.loads(file.read_text())["servers"][server.url]["token"]
-    assert person.ok("whoami") == f"operator (operator) on {server.url}\n"
+    assert someone.ok("whoami") == f"operator (operator) on {server.url}\n"
 
-    person.ok("login", "--user", "operator", "--password-stdin", stdin=PASSWORD)
-    assert person.run("whoami", "--token", token).code == 3, "the replaced token still works"
-    person.ok("logout")
-    assert person.run("whoami").code == 3
+    someone.ok("login", "--user", "operator", "--password-stdin", stdin=PASSWORD)
+    assert someone.run("whoami", "--token", token).code == 3, "the replaced token still works"
+    someone.ok("logout")
+    assert someone.run("whoami").code == 3
 
 
-def test_a_scientist_may_do_less_than_an_operator(server: LiveServer, operator: Person) -> None:
-    nora = server.scientist(operator, "nora")
+def test_a_scientist_may_do_less_than_an_operator(server: CorralServer, operator: Person) -> None:
+    nora = scientist(server, operator, "nora")
     for args in (["user", "ls"], ["queue", "create", "mine"], ["nodes", "cordon", "x"], ["quota", "show", "operator"]):
         refused = nora.run(*args, code=3)
         assert refused.err.startswith("Error:"), args
@@ -105,22 +103,22 @@ def test_unknown_people_and_tokens_are_not_found(operator: Person) -> None:
         assert operator.run(*args, code=4).err.startswith("Error:"), args
 
 
-def test_a_token_works_until_it_is_revoked(server: LiveServer, operator: Person) -> None:
+def test_a_token_works_until_it_is_revoked(server: CorralServer, operator: Person) -> None:
     created = operator.run("token", "create", "ci", "--expires-in-days", "3", code=0)
     secret = created.out.strip()
     (token,) = [view for view in operator.read("token", "ls")["items"] if view["name"] == "ci"]
     assert secret not in json.dumps(operator.read("token", "ls"))
     assert "ci" in operator.ok("token", "ls")
 
-    program = server.person("program")
+    program = person(server, "program")
     program.env["CORRAL_TOKEN"] = secret
     assert program.read("whoami")["name"] == "operator"
     operator.ok("token", "rm", token["id"])
     assert program.run("whoami").code == 3
 
 
-def test_a_quota_holds_for_the_next_start(server: LiveServer, operator: Person) -> None:
-    olga = server.scientist(operator, "olga")
+def test_a_quota_holds_for_the_next_start(server: CorralServer, operator: Person) -> None:
+    olga = scientist(server, operator, "olga")
     said = operator.ok("quota", "set", "olga", "--gpus", "2", "--memory", "16GiB")
     assert said == "Quota of olga for training: GPUs 2, CPUs no limit, memory 16GiB\n"
     operator.ok("quota", "set", "olga", "--cpus", "4")

@@ -7,22 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli_harness import LiveServer, live_server
+from tests.integration.cli_harness import cli_server, operator_of
+from tests.servers.corral_server import CorralServer
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[LiveServer]:
-    started = live_server(tmp_path, "--virtual-gpus", "8xA100-80G")
-    try:
+def server(tmp_path: Path) -> Iterator[CorralServer]:
+    with cli_server(tmp_path, "--virtual-gpus", "8xA100-80G") as started:
         yield started
-    finally:
-        started.stop()
 
 
-def test_waiting_and_following_continue_over_a_crash_of_the_server(server: LiveServer, tmp_path: Path) -> None:
-    operator = server.operator()
+def test_waiting_and_following_continue_over_a_crash_of_the_server(server: CorralServer, tmp_path: Path) -> None:
+    operator = operator_of(server)
     gate = tmp_path / "gate"
     script = f"echo one; while [ ! -e {gate} ]; do sleep 0.05; done; echo two; exit 5"
     waiting = operator.start("submit", "--name", "survivor", "--gpus", "1", "--wait", "--", "sh", "-c", script)

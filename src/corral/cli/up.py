@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from corral.cli.configuration import config_failure
+from corral.cli.failures import REFUSED
 from corral.cli.terminal import Section, Terminal, command
 
 app = typer.Typer()
@@ -58,4 +59,8 @@ def up(
         settings = load_settings(config=config, overrides=overrides)
     except ConfigError as error:
         raise config_failure(error) from error
-    serve(settings, demo=demo)
+    try:
+        serve(settings, demo=demo)
+    except SystemExit as end:
+        # the server has said why; its own codes mean other things to those who use the other commands
+        raise typer.Exit(REFUSED if end.code else 0) from end
