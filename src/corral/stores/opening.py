@@ -5,17 +5,25 @@ from __future__ import annotations
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from corral.stores.database import Database
 from corral.stores.errors import BadStoreUrl
 from corral.stores.migrating import bring_up_to_date
-from corral.stores.postgres import open_postgres
 from corral.stores.sqlite import open_sqlite
 from corral.stores.store import SqlStore
 
+
+def _open_postgres(url: URL) -> Database:
+    # The driver needs a client library and memory that an installation with SQLite need not have.
+    from corral.stores.postgres import open_postgres
+
+    return open_postgres(url)
+
+
 _OPENERS = {
     "sqlite": open_sqlite,
-    "postgresql": open_postgres,
-    "postgresql+psycopg": open_postgres,
-    "postgres": open_postgres,
+    "postgresql": _open_postgres,
+    "postgresql+psycopg": _open_postgres,
+    "postgres": _open_postgres,
 }
 
 
