@@ -32,6 +32,16 @@ class LogPlace:
     attempt: int | None = None
     #: only so many last lines; None means everything
     tail: int | None = None
+    #: where a follower that was cut off goes on: an attempt, and the first byte that it has not got
+    after: tuple[int, int] | None = None
+
+
+def place_after(event_id: str) -> tuple[int, int] | None:
+    """The place that the id of a `log` event names, or None if it is not one."""
+    number, _, offset = event_id.partition(":")
+    if not (number.isdecimal() and offset.isdecimal()):
+        return None
+    return int(number), int(offset)
 
 
 async def read_text(engine: Engine, attempt: str, place: LogPlace) -> AsyncIterator[bytes]:
@@ -68,10 +78,12 @@ class LogFollower:
         self._is_closed = is_closed
 
     async def events(self) -> AsyncIterator[str]:
-        """Server-sent events: `log` with text, and `end` once nothing more will come."""
-        number, offset, pause, silent = self._place.attempt or 0, 0, _SHORTEST_PAUSE_SECONDS, 0.0
+        """Server-sent events: `log` with text, and `end` once nothing more will come. The id of a `log` is the place
+        behind it, so that a follower can come back without a gap or a repetition."""
+        number, offset = self._place.after or (self._place.attempt or 0, 0)
+        pause, silent = _SHORTEST_PAUSE_SECONDS, 0.0
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        first = True
+        first = self._place.after is None
         while not self._is_closed():
             # The job is looked at before its log: an end that is seen here has all its output on disk.
             job = await self._job_now()
@@ -85,16 +97,18 @@ class LogFollower:
                 first, offset = False, chunk.next_offset
                 text = decoder.decode(chunk.data)
                 if text:
-                    yield sse("log", {"text": text})
+                    # bytes of a letter that is not whole yet were not sent
+                    yield sse("log", {"text": text}, f"{number}:{offset - len(decoder.getstate()[0])}")
                     pause, silent = _SHORTEST_PAUSE_SECONDS, 0.0
                 if chunk.data:
                     continue
-            if job.state.is_ended or (self._place.attempt is not None and job.attempt > number):
-                yield sse("end", {"state": job.state, "exit_code": job.exit_code})
-                return
+            # Before the end: an attempt that came and went since the last look has output too.
             if self._place.attempt is None and number and job.attempt > number:
                 number, offset, first = number + 1, 0, False
                 continue
+            if job.state.is_ended or (self._place.attempt is not None and job.attempt > number):
+                yield sse("end", {"state": job.state, "exit_code": job.exit_code})
+                return
             await asyncio.sleep(pause)
             silent += pause
             pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)

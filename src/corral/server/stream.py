@@ -98,7 +98,7 @@ class EventFeed:
         return newer[:_BATCH_EVENTS]
 
 
-def sse(event: str, data: Any, event_id: int | None = None) -> str:
+def sse(event: str, data: Any, event_id: int | str | None = None) -> str:
     """One server-sent event."""
     head = f"id: {event_id}\n" if event_id is not None else ""
     # JSON has no raw line breaks, so one data line is always enough.

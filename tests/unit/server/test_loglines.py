@@ -11,7 +11,7 @@ from typing import Any
 
 from corral.control.ports import LogChunk
 from corral.core.model import Job, JobState
-from corral.server.loglines import LogFollower, LogPlace, read_text
+from corral.server.loglines import LogFollower, LogPlace, place_after, read_text
 
 
 class Logs:
@@ -50,7 +50,7 @@ def heard(
         return [event async for event in follower.events()]
 
     events = asyncio.run(go())
-    return [(e.split("\n")[0].removeprefix("event: "), json.loads(e.split("data: ")[1])) for e in events]
+    return [(e.split("event: ")[1].split("\n")[0], json.loads(e.split("data: ")[1])) for e in events]
 
 
 def test_a_log_is_followed_over_a_second_attempt() -> None:
@@ -122,3 +122,17 @@ def test_a_job_without_an_attempt_is_waited_for() -> None:
     waiting = job(JobState.QUEUED, 0)
     story = [waiting] * 3 + [replace(waiting, state=JobState.STOPPED)]
     assert heard(Logs(), story, LogPlace(job_id="j1")) == [("end", {"state": "stopped", "exit_code": None})]
+
+
+def test_a_follower_that_was_cut_off_goes_on_behind_what_it_got() -> None:
+    logs = Logs(j1_1=b"one\ntwo\n", j1_2=b"three\n")
+    story = [job(JobState.COMPLETED, 2, 0)]
+    events = heard(logs, story, LogPlace(job_id="j1", after=place_after("1:4")))
+    assert "".join(data["text"] for name, data in events if name == "log") == "two\nthree\n"
+    # also when it asked for the last lines only: those it has had
+    events = heard(logs, story, LogPlace(job_id="j1", tail=1, after=place_after("2:6")))
+    assert [name for name, _ in events] == ["end"]
+
+
+def test_the_id_of_an_event_of_another_stream_is_no_place() -> None:
+    assert [place_after(text) for text in ("", "17", "1:", ":4", "1:x", "1:-4")] == [None] * 6

@@ -12,7 +12,7 @@ from corral.control.state import State
 from corral.core.model import Job, attempt_id
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.context import ServerContext
-from corral.server.loglines import LogFollower, LogPlace, read_text
+from corral.server.loglines import LogFollower, LogPlace, place_after, read_text
 from corral.server.routes.jobs import own_record
 from corral.server.routing import problems, resource_router
 
@@ -49,7 +49,10 @@ async def read_logs(
         raise NotFound(f"job {found.id} has no attempt {attempt}", field="attempt", attempts=found.attempt)
     if rank >= found.request.nodes:
         raise NotFound(f"job {found.id} has no rank {rank}", field="rank", nodes=found.request.nodes)
-    place = LogPlace(job_id=found.id, rank=rank, attempt=attempt, tail=tail)
+    after = place_after(request.headers.get("last-event-id", ""))
+    if after is not None and not 1 <= after[0] <= found.attempt:
+        after = None
+    place = LogPlace(job_id=found.id, rank=rank, attempt=attempt, tail=tail, after=after)
     if follow or "text/event-stream" in request.headers.get("accept", ""):
         follower = LogFollower(
             context.engine, place, job_now=lambda: job_now(context, found.id), is_closed=lambda: context.feed.is_closed
