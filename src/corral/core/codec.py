@@ -19,6 +19,9 @@ Value = TypeVar("Value")
 
 def to_plain(value: Any) -> Any:
     """Dicts, lists, strings and numbers only."""
+    if type(value) is float:
+        # 60 and 60.0 are equal, so they must be written alike; the field's type tells them apart again.
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
     if is_dataclass(value) and not isinstance(value, type):
         return {
             name: to_plain(item)
