@@ -54,9 +54,13 @@ def replay(cycles: Iterable[CycleRecord]) -> Iterator[Replayed]:
     for cycle in cycles:
         if cycle.is_base:
             snapshot, digest = ClusterSnapshot(), Digest()
-        changes = list(decode_changes(cycle.changes))
-        snapshot.apply(changes)
+        try:
+            changes, recorded = decode_changes(cycle.changes), decode_plan(cycle.plan)
+        except ValueError as error:
+            raise JournalBroken(f"cycle {cycle.id}: {error}") from error
+        # Checked before they are applied: changes that do not follow on each other may not fit the picture at all.
         digest.add(changes)
         if digest.hex() != cycle.digest:
             raise JournalBroken(f"cycle {cycle.id}: digest {digest.hex()}, recorded {cycle.digest}")
-        yield Replayed(cycle=cycle, recorded=decode_plan(cycle.plan), decided=schedule(snapshot, cycle.at))
+        snapshot.apply(changes)
+        yield Replayed(cycle=cycle, recorded=recorded, decided=schedule(snapshot, cycle.at))

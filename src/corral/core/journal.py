@@ -10,6 +10,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from corral.core.changes import (
@@ -63,9 +64,10 @@ def encode_changes(changes: Iterable[Change]) -> bytes:
     return zlib.compress(json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode(), 1)
 
 
-def decode_changes(data: bytes) -> Iterator[Change]:
-    for name, plain in json.loads(zlib.decompress(data)):
-        yield from_plain(_KINDS[name], plain)
+def decode_changes(data: bytes) -> list[Change]:
+    """Raises ValueError for anything that `encode_changes` did not give."""
+    with _readable():
+        return [from_plain(_KINDS[name], plain) for name, plain in json.loads(zlib.decompress(data))]
 
 
 def encode_plan(plan: Plan) -> bytes:
@@ -88,7 +90,12 @@ def encode_plan(plan: Plan) -> bytes:
 
 
 def decode_plan(data: bytes) -> Plan:
-    plain = json.loads(zlib.decompress(data))
+    """Raises ValueError for anything that `encode_plan` did not give."""
+    with _readable():
+        return _plan_of(json.loads(zlib.decompress(data)))
+
+
+def _plan_of(plain: dict[str, Any]) -> Plan:
     return Plan(
         at=plain["at"],
         wake_at=plain["wake_at"],
@@ -107,6 +114,14 @@ def decode_plan(data: bytes) -> Plan:
             for item in plain["planned"]
         ),
     )
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        yield
+    except (zlib.error, AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"not readable: {type(error).__name__}: {error}") from error
 
 
 def _identity(change: Change) -> tuple[tuple[str, ...], str | None]:
