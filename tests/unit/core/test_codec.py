@@ -155,5 +155,11 @@ def test_anything_else_is_refused(kind: type[Any], plain: Any) -> None:
         from_plain(kind, plain)
 
 
+def test_equal_values_give_equal_text() -> None:
+    assert dumps(Score(value=1, at=60)) == dumps(Score(value=1.0, at=60.0))
+    back = from_plain(Score, json.loads(dumps(Score(value=1, at=60))))
+    assert isinstance(back.at, float)
+
+
 def test_a_state_is_written_as_its_word() -> None:
     assert to_plain(Job(id="j-1", name="name", user="ann", state=JobState.RUNNING))["state"] == "running"

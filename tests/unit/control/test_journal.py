@@ -1,0 +1,104 @@
+"""The journal: replayed, it gives the same plans; broken, it says so."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from corral.control import journal
+from corral.control.journal import JournalBroken, JournalWriter, replay
+from corral.control.policies import Policies
+from corral.control.records import CycleRecord
+from corral.control.state import State
+from corral.core.changes import Change, PutJob, PutLastNode, PutNode, PutQueue, PutRules
+from corral.core.journal import decode_changes, encode_changes
+from corral.core.model import Job, JobState, Limits, Queue, Request
+from corral.simulator.simulation import Arrival, Simulation
+from tests.unit.core.builders import node
+from tests.unit.core.strategies import History, histories
+
+
+def recorded(history: History, *, every_step: bool = False) -> list[CycleRecord]:
+    """What the live system would have kept of a history."""
+    state, writer = State(Policies()), JournalWriter()
+    state.apply([*history.cluster, PutLastNode(id="")])
+
+    def observe(changes: list[Change]) -> None:
+        state.digest.add(changes)
+        if state.unjournaled is not None:
+            state.unjournaled.extend(changes)
+
+    simulation = Simulation(snapshot=state.snapshot, arrivals=history.arrivals, observer=observe)
+    entries = [writer.entry(state, step.plan) for step in simulation if step.plan.starts or every_step]
+    return [replace(entry, id=number) for number, entry in enumerate(entries, start=1)]
+
+
+@given(histories(), st.sampled_from([200_000, 5]))
+def test_a_replay_decides_what_was_decided(history: History, changes_per_base: int) -> None:
+    before = journal.CHANGES_PER_BASE
+    journal.CHANGES_PER_BASE = changes_per_base
+    try:
+        cycles = recorded(history)
+    finally:
+        journal.CHANGES_PER_BASE = before
+    replayed = list(replay(cycles))
+    assert len(replayed) == len(cycles)
+    assert all(item.decided == item.recorded for item in replayed)
+    # Reading may begin at any base.
+    bases = [place for place, cycle in enumerate(cycles) if cycle.is_base]
+    assert [item.decided for item in replay(cycles[bases[-1] :] if bases else [])] == [
+        item.decided for item in replayed[bases[-1] if bases else 0 :]
+    ]
+
+
+@given(histories(), st.data())
+def test_a_lost_or_changed_input_is_noticed(history: History, data: st.DataObject) -> None:
+    cycles = recorded(history, every_step=True)
+    entry = data.draw(st.sampled_from(range(len(cycles))))
+    changes = decode_changes(cycles[entry].changes)
+    arrived = [change for change in changes if isinstance(change, PutJob) and change.job.state is JobState.QUEUED]
+    assume(arrived)
+    lost = data.draw(st.sampled_from(arrived))
+    if data.draw(st.booleans()):
+        put = [change for change in changes if change is not lost]
+    else:
+        put = [PutJob(job=replace(lost.job, priority=77)) if change is lost else change for change in changes]
+    cycles[entry] = replace(cycles[entry], changes=encode_changes(put))
+    with pytest.raises(JournalBroken, match=f"cycle {entry + 1}"):
+        list(replay(cycles))
+
+
+@given(histories(), st.integers(0, 400), st.integers(1, 255))
+def test_damaged_bytes_are_noticed(history: History, place: int, flip: int) -> None:
+    cycles = recorded(history, every_step=True)
+    data = bytearray(cycles[0].changes)
+    data[place % len(data)] ^= flip
+    try:
+        unharmed = zlib.decompress(bytes(data)) == zlib.decompress(cycles[0].changes)
+    except zlib.error:
+        unharmed = False
+    assume(not unharmed)
+    with pytest.raises(JournalBroken):
+        list(replay([replace(cycles[0], changes=bytes(data))]))
+
+
+def test_a_missing_entry_is_noticed() -> None:
+    """The second of three jobs on one GPU leads to the third, and its entry is gone."""
+    cluster = (PutRules(limits=Limits(), score_time_constant=60.0), PutNode(node=node("n1", gpus=1)))
+    arrivals = tuple(
+        Arrival(job=Job(id=f"j-{n}", name="name", user="ann", request=Request(gpus=1), created_at=n), run_seconds=5.0)
+        for n in (1, 2, 3)
+    )
+    history = History(cluster=(*cluster, PutQueue(queue=Queue(name="default"))), arrivals=arrivals)
+    cycles = recorded(history)
+    assert [item.decided.starts[0].job_id for item in replay(cycles)] == ["j-1", "j-2", "j-3"]
+    with pytest.raises(JournalBroken, match="cycle 3: digest"):
+        list(replay([cycles[0], cycles[2]]))
+    with pytest.raises(JournalBroken, match="cycle 2"):
+        list(replay(cycles[1:]))
+    with pytest.raises(JournalBroken, match="not readable"):
+        list(replay([replace(cycles[0], plan=b"?")]))
