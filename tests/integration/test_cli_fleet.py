@@ -98,7 +98,7 @@ def test_queues_are_created_changed_used_and_removed(operator: Person) -> None:
     assert "Queue night: priority, strict" in operator.ok("queue")
     for args, message in (
         (("queue", "create", "night"), "night"),
-        (("queue", "create", "odd", "--policy", "astrology"), "policy"),
+        (("queue", "create", "stars", "--policy", "astrology"), "policy"),
         (("queue", "edit", "night", "--weight", "-1"), "weight"),
         (("queue", "rm", "-y", "default"), "default"),
     ):
