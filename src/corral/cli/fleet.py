@@ -37,7 +37,7 @@ def _list_nodes(terminal: Terminal) -> None:
     with terminal.client() as client:
         found = list(client.fleet.nodes())
     terminal.table(
-        ("NODE", "STATE!", "FREE>", "GPUS>", "MODEL", "CPUS>", "MEMORY>", "LOAD>", "LABELS~", "JOBS~"),
+        ("NODE", "STATE!", "FREE>", "GPUS>", "MODEL", "CPUS>?", "MEMORY>?", "LOAD>", "LABELS~?", "JOBS~"),
         found,
         _node_row,
         empty=NO_NODES,
@@ -109,7 +109,7 @@ def _list_gpus(terminal: Terminal) -> None:
     with terminal.client() as client:
         found = list(client.fleet.gpus())
     terminal.table(
-        ("GPU~", "NODE", "#>", "MODEL", "HEALTH!", "USED>", "UTIL>", "MEMORY>", "TEMP>", "POWER>", "JOBS~"),
+        ("GPU~", "NODE?", "#>", "MODEL?", "HEALTH!", "USED>", "UTIL>", "MEMORY>", "TEMP>?", "POWER>?", "JOBS~"),
         found,
         _gpu_row,
         empty=NO_GPUS,

@@ -22,7 +22,7 @@ app = typer.Typer()
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or the name of one of yours.")]
 JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB", help="Ids, or names of your own jobs.")]
 
-TITLES = ("ID", "NAME~", "USER", "STATE!", "QUEUE", "PRIO>", "NODES>", "GPUS>", "AGE>", "RAN>", "DETAIL~")
+TITLES = ("ID", "NAME~", "USER", "STATE!", "QUEUE?", "PRIO>?", "NODES>?", "GPUS>", "AGE>", "RAN>", "DETAIL~")
 NO_JOBS = "No jobs yet. Submit one: corral submit --gpus 1 -- python train.py"
 NO_LIVE_JOBS = (
     "No jobs that wait or run. Ended ones: corral jobs -a. Submit one: corral submit --gpus 1 -- python train.py"

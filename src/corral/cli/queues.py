@@ -48,7 +48,7 @@ def _say_order(terminal: Terminal, queue: QueueView, order: OrderView) -> None:
     for line in lines:
         terminal.say(f"\n{_line_title(line)}")
         terminal.table(
-            ("#>", "ID", "NAME~", "USER", "NODES>", "GPUS>", "PRIO>", "SCORE>", "PLANNED", "WHY~"),
+            ("#>", "ID", "NAME~", "USER", "NODES>?", "GPUS>", "PRIO>?", "SCORE>?", "PLANNED", "WHY~"),
             line["jobs"],
             lambda job: _order_row(job, terminal.now()),
             empty="",
@@ -81,7 +81,7 @@ def ls(terminal: Terminal) -> None:
     with terminal.client() as client:
         found = list(client.queues.list())
     terminal.table(
-        ("NAME", "POOL", "POLICY", "BLOCKING", "PLACEMENT", "RUNNING>", "WAITING>", "HELD GPUS>", "MAX GPUS>"),
+        ("NAME", "POOL?", "POLICY", "BLOCKING?", "PLACEMENT?", "RUNNING>", "WAITING>", "HELD GPUS>", "MAX GPUS>"),
         found,
         lambda view: (
             view["name"],

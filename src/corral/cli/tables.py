@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -41,6 +42,10 @@ STYLES = {
 }
 #: No terminal to cut at: rows are as wide as they are.
 UNLIMITED_COLUMNS = 10_000
+#: Blanks between two columns.
+GAP = 2
+#: A flexible cell that is cut further says nothing any more.
+SHORTEST_FLEXIBLE = 14
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,14 +57,25 @@ class Column:
     is_flexible: bool = False
     #: coloured by its word
     is_state: bool = False
+    #: left out first when even short cells do not fit
+    is_extra: bool = False
 
 
 def columns(*titles: str) -> list[Column]:
-    """Columns from short marks: `GPUS>` is a number, `NAME~` is flexible, `STATE!` is a state."""
+    """Columns from short marks: `GPUS>` is a number, `NAME~` is flexible, `STATE!` is a state, `PRIO>?` an extra."""
     made = []
     for title in titles:
-        name, mark = (title[:-1], title[-1]) if title[-1] in ">~!" else (title, "")
-        made.append(Column(title=name, is_number=mark == ">", is_flexible=mark == "~", is_state=mark == "!"))
+        name = title.rstrip(">~!?")
+        marks = title[len(name) :]
+        made.append(
+            Column(
+                title=name,
+                is_number=">" in marks,
+                is_flexible="~" in marks,
+                is_state="!" in marks,
+                is_extra="?" in marks,
+            )
+        )
     return made
 
 
@@ -69,19 +85,49 @@ def terminal_console(*, to_stderr: bool = False) -> Console:
     return Console(file=stream, width=width, highlight=False, soft_wrap=False)
 
 
-def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Table:
-    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
-    for column in columns:
-        drawn.add_column(
-            column.title,
-            justify="right" if column.is_number else "left",
-            # Rich shortens the columns that could wrap first; their cells then refuse to wrap and are cut
-            no_wrap=not column.is_flexible,
-            overflow="ellipsis",
-        )
-    for row in rows:
-        drawn.add_row(*(_cell(column, text) for column, text in zip(columns, row, strict=True)))
-    return drawn
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _FittedTable:
+    """A table that knows only when it is drawn how wide it may be."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        kept = fitting(self.columns, self.rows, options.max_width)
+        drawn = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold", show_edge=False)
+        for place in kept:
+            column = self.columns[place]
+            drawn.add_column(
+                column.title,
+                justify="right" if column.is_number else "left",
+                # Rich shortens the columns that could wrap first; their cells then refuse to wrap and are cut
+                no_wrap=not column.is_flexible,
+                overflow="ellipsis",
+            )
+        for row in self.rows:
+            drawn.add_row(*(_cell(self.columns[place], row[place]) for place in kept))
+        yield drawn
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> RenderableType:
+    return _FittedTable(columns=columns, rows=[tuple(row) for row in rows])
+
+
+def fitting(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """The places of the columns to draw: a few readable ones rather than all of them as stumps. Extras go first, then
+    the last ones; the first column and states stay."""
+    floors = []
+    for place, column in enumerate(columns):
+        widest = max([cell_len(column.title), *(cell_len(row[place]) for row in rows)])
+        floors.append(min(widest, SHORTEST_FLEXIBLE) if column.is_flexible else widest)
+    kept = list(range(len(columns)))
+    last_first = list(reversed(kept))
+    for place in [p for p in last_first if columns[p].is_extra] + [p for p in last_first if not columns[p].is_extra]:
+        if sum(floors[p] + GAP for p in kept) - GAP <= width:
+            break
+        if place and not columns[place].is_state:
+            kept = [p for p in kept if p != place]
+    return kept
 
 
 def _cell(column: Column, text: str) -> Text:

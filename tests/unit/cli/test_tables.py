@@ -68,3 +68,16 @@ def test_markup_in_a_name_is_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert "[red]x[/red]" in out
     assert "[bold]y[/bold]" in out
     assert "Empty" not in out
+
+
+def test_a_very_narrow_terminal_gets_fewer_columns_and_no_stumps() -> None:
+    titles = tables.columns("ID", "NAME~", "STATE!", "PRIO>?", "GPUS>", "DETAIL~")
+    rows = [("j-1", "a-short-name", "running", "5", "8", "node-1")]
+
+    def shown(width: int) -> list[str]:
+        return [titles[place].title for place in tables.fitting(titles, rows, width)]
+
+    assert shown(80) == ["ID", "NAME", "STATE", "PRIO", "GPUS", "DETAIL"]
+    assert shown(42) == ["ID", "NAME", "STATE", "GPUS", "DETAIL"]
+    assert shown(33) == ["ID", "NAME", "STATE", "GPUS"]
+    assert shown(5) == ["ID", "STATE"]
