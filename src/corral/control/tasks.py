@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corral.control import jobs
+from corral.control.admission import admit
 from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, WrongState
 from corral.control.ports import Workspace
 from corral.control.records import JobRecord, JobSpec
@@ -36,16 +37,17 @@ def allocate(work: Work, caller: Caller, task: str, gpus: int | None, holder: tu
     limit = policy.max_manual_gpus if gpus is not None else policy.max_auto_gpus
     count, warning = _count(work, gpus, held, limit)
     name = policy.prefix + task
-    existing = work.tx.jobs.find(caller.name, name)
-    if existing and existing[0].job.state.is_ended:
-        # A released task's name is free for the next allocation of it.
-        jobs.delete(work, caller, existing[0].job.id)
     draft = jobs.JobDraft(
         name=name,
         kind=JobKind.WORKBENCH,
         request=Request(gpus=count),
         spec=JobSpec(command=holder, labels={TASK_LABEL: task, MODE_LABEL: mode}),
     )
+    existing = work.tx.jobs.find(caller.name, name)
+    if existing and existing[0].job.state.is_ended:
+        # A released task's name is free for the next allocation of it, once it is sure that there will be one.
+        admit(work.state, [jobs.make_job(work, caller, draft)])
+        jobs.delete(work, caller, existing[0].job.id)
     (record,) = jobs.submit(work, caller, [draft])
     return Allocated(record=record, warning=warning)
 

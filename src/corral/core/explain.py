@@ -173,7 +173,8 @@ def _kept_for_others(others: list[PlannedStart], job: Job) -> Reason:
 
 def _words(request: Request) -> str:
     models = " or ".join(request.models)
-    gpus = f"{gpus_text(request.gpus * WHOLE + request.gpu_milli)} {models + ' ' if models else ''}GPUs"
+    count = gpus_text(request.gpus * WHOLE + request.gpu_milli)
+    gpus = f"{count} {models + ' ' if models else ''}{'GPU' if count == '1' else 'GPUs'}"
     words = gpus if request.wants_gpu else "CPUs and memory"
     if request.labels:
         words += " with " + ", ".join(f"{key}={value}" for key, value in request.labels)
