@@ -24,6 +24,7 @@ from corral.control.orders import launch_order
 from corral.control.outbox import ForgetEffect, LaunchEffect, Outbox, StopEffect
 from corral.control.policies import Policies
 from corral.control.ports import AttemptPhase, AttemptStatus, Clock, Engine, EngineUnavailable, Store, StoreSuperseded
+from corral.control.queues import follow_settings
 from corral.control.reconcile import reconcile, report
 from corral.control.records import EventRecord, JobSpec
 from corral.control.state import State, load_state
@@ -111,11 +112,13 @@ class Controller:
         self._store.take_over()
         with self._store.read() as tx:
             self._state = load_state(tx, self._policies)
+        self.execute(follow_settings).add_done_callback(_log_failure)
         for name, engine in self.engines.items():
             engine.subscribe(self._heard)
             self._observe(name)
-        self._turn(list(self._requests))
+        requests = list(self._requests)
         self._requests.clear()
+        self._turn(requests)
         for outbox in self._outboxes.values():
             outbox.start()
         for thread in self._threads:

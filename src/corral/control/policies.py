@@ -35,7 +35,7 @@ class Policies:
     max_queue_length: int | None = 1000
     max_retries: int = 3
     grace_seconds: float = 30.0
-    #: the queue `default` follows these on the first start
+    #: what the queue `default` follows when they change
     ordering: str = "fair-share"
     blocking: str = "backfill"
     placement: str = "pack"

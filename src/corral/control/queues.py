@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from corral.control.admission import check_name
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
-from corral.control.work import Caller, Work
+from corral.control.work import SYSTEM, Caller, Work
 from corral.core.changes import DropQueue, PutQueue
-from corral.core.model import DEFAULT_QUEUE, Queue
+from corral.core.model import DEFAULT_QUEUE, Blocking, Queue
 from corral.core.ordering import POLICIES as ORDERINGS
 from corral.core.placement import POLICIES as PLACEMENTS
+
+#: where the store keeps the settings that the default queue has followed already
+FOLLOWED = "default-queue-settings"
 
 
 def create(work: Work, caller: Caller, queue: Queue) -> Queue:
@@ -36,6 +41,26 @@ def delete(work: Work, caller: Caller, name: str) -> None:
     work.tx.fleet.delete_queue(name)
     work.change(DropQueue(name=name))
     work.record(caller, "queue.deleted", name)
+
+
+def follow_settings(work: Work) -> None:
+    """Let the default queue follow the installation's settings when these have changed.
+
+    In between an operator's edits stand: whoever spoke last is right.
+    """
+    policies = work.state.policies
+    wanted = " ".join((policies.ordering, policies.blocking, policies.placement))
+    if work.tx.meta.get(FOLLOWED) == wanted:
+        return
+    work.tx.meta.put(FOLLOWED, wanted)
+    queue = replace(
+        existing(work, DEFAULT_QUEUE),
+        policy=policies.ordering,
+        blocking=Blocking(policies.blocking),
+        placement=policies.placement,
+    )
+    if queue != existing(work, DEFAULT_QUEUE):
+        _save(work, SYSTEM, queue, "queue.edited")
 
 
 def existing(work: Work, name: str) -> Queue:
