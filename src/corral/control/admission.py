@@ -10,11 +10,13 @@ from dataclasses import replace
 from corral.control.errors import InsufficientQuota, Invalid, OverLimit
 from corral.control.state import State
 from corral.core.fleet import Fleet
-from corral.core.model import WHOLE, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue
+from corral.core.model import WHOLE, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request
 from corral.core.placing import could_ever_fit
+from corral.core.quantities import format_bytes
 from corral.core.resources import NOTHING, Amount, asked_by, gpus_text
 
 NAME = re.compile(r"[A-Za-z0-9_-]{4,63}")
+QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
 #: What jobs without a name are called. Nobody else may use such names, so that they are always free.
 GIVEN_NAME = re.compile(r"job-\d+")
 
@@ -29,6 +31,14 @@ def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise Invalid(
             f"the name {name!r} is not allowed: 4 to 63 letters, digits, - and _", field="name", length=len(name)
+        )
+
+
+def check_queue_name(name: str) -> None:
+    """Queues are few and named by operators: short names are fine."""
+    if not QUEUE_NAME.fullmatch(name):
+        raise Invalid(
+            f"the name {name!r} is not allowed: up to 63 letters, digits, - and _", field="name", length=len(name)
         )
 
 
@@ -150,7 +160,7 @@ def check_fleet(state: State, jobs: Sequence[Job]) -> None:
             continue
         whole = whole or Fleet(_at_its_best(node) for node in state.snapshot.nodes.values())
         if not could_ever_fit(whole, request, pool):
-            raise _never_fits(state, request, pool)
+            raise _never_fits(state, whole, request, pool)
 
 
 def _at_its_best(node: Node) -> Node:
@@ -158,7 +168,8 @@ def _at_its_best(node: Node) -> Node:
     return replace(node, state=NodeState.READY, gpus=gpus)
 
 
-def _never_fits(state: State, job: Job, pool: str) -> Invalid:
+def _never_fits(state: State, whole: Fleet, job: Job, pool: str) -> Invalid:
+    """Names the field that is at fault: the first one without which the job would fit."""
     request = job.request
     counts: dict[str, list[int]] = defaultdict(list)
     for node in state.snapshot.nodes.values():
@@ -171,15 +182,38 @@ def _never_fits(state: State, job: Job, pool: str) -> Invalid:
         return Invalid(
             f"there is no GPU of model {asked} in pool {pool}; there are: {there}", field="model", known=models
         )
+    nodes = state.snapshot.nodes.values()
+    cpus, memory = max(node.cpu_milli for node in nodes) / WHOLE, max(node.memory_bytes for node in nodes)
+    labels = ", ".join(f"{key}={value}" for key, value in request.labels)
+    for field, without, detail in (
+        ("label", replace(request, labels=()), f"no node that could hold it has the labels {labels}"),
+        (
+            "memory",
+            replace(request, memory_bytes=0),
+            _too_much(request, f"{format_bytes(request.memory_bytes)} of memory", format_bytes(memory)),
+        ),
+        ("cpus", replace(request, cpu_milli=0), _too_much(request, f"{request.cpu_milli / WHOLE:g} CPUs", f"{cpus:g}")),
+    ):
+        if without != request and could_ever_fit(whole, replace(job, request=without), pool):
+            return Invalid(f"{detail} (pool {pool})", field=field)
     wanted = [count for model in (request.models or models) for count in counts.get(model, [])]
-    detail = (
-        f"no set of nodes in pool {pool} can ever hold this: asked on each of {request.nodes} nodes "
-        f"{gpus_text(request.total_gpu_milli // request.nodes)} GPUs, {request.cpu_milli / WHOLE:g} CPUs "
-        f"and {request.memory_bytes} bytes of memory; "
-        f"there are {len(wanted)} nodes with matching GPUs, the largest with {max(wanted, default=0)}"
+    largest = max(wanted, default=0)
+    gpus = gpus_text(request.total_gpu_milli // request.nodes)
+    if request.is_gang:
+        detail = f"there are no {request.nodes} nodes with {gpus} GPUs each in pool {pool}: {len(wanted)} have GPUs"
+    else:
+        detail = f"no node in pool {pool} has {gpus} GPUs"
+    return Invalid(
+        f"{detail}, the largest has {largest}",
+        field="nodes" if request.is_gang else "gpus",
+        asked=request.total_gpu_milli / WHOLE,
+        largest_node=largest,
     )
-    field = "nodes" if request.is_gang else "gpus"
-    return Invalid(detail, field=field, asked=request.total_gpu_milli / WHOLE, largest_node=max(wanted, default=0))
+
+
+def _too_much(request: Request, asked: str, largest: str) -> str:
+    each = f" on each of {request.nodes} nodes" if request.is_gang else ""
+    return f"no node that could hold the rest has {asked}{each}: the largest has {largest}"
 
 
 def _longest(state: State, queue: Queue | None) -> float | None:

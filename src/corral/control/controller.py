@@ -21,16 +21,25 @@ from corral.control.cycle import run_cycle
 from corral.control.errors import Refusal
 from corral.control.journal import JournalWriter
 from corral.control.orders import launch_order
-from corral.control.outbox import ForgetEffect, LaunchEffect, Outbox, StopEffect
+from corral.control.outbox import DeleteEffect, ForgetEffect, LaunchEffect, Outbox, StopEffect
 from corral.control.policies import Policies
-from corral.control.ports import AttemptPhase, AttemptStatus, Clock, Engine, EngineUnavailable, Store, StoreSuperseded
+from corral.control.ports import (
+    AttemptPhase,
+    AttemptStatus,
+    Clock,
+    Engine,
+    EngineUnavailable,
+    Store,
+    StoreSuperseded,
+    Workspace,
+)
 from corral.control.queues import follow_settings
 from corral.control.reconcile import reconcile, report
 from corral.control.records import EventRecord, JobSpec
 from corral.control.state import State, load_state
 from corral.control.work import Work
 from corral.core.lifecycle import Launch
-from corral.core.model import EndReason, Job, job_of_attempt
+from corral.core.model import EndReason, Job, attempt_id, job_of_attempt
 
 log = logging.getLogger("corral.control")
 
@@ -68,7 +77,7 @@ class Controller:
         engines: Mapping[str, Engine],
         clock: Clock,
         policies: Policies,
-        job_env: Callable[[Job, JobSpec], Mapping[str, str]] = lambda job, spec: {},
+        workspace: Workspace,
         announce: Callable[[Sequence[EventRecord]], None] = lambda events: None,
         observe_seconds: float = 5.0,
         tidy_seconds: float = 30.0,
@@ -83,7 +92,7 @@ class Controller:
         self._store = store
         self._clock = clock
         self._policies = policies
-        self._job_env = job_env
+        self._workspace = workspace
         self._announce = announce
         self._observe_seconds = observe_seconds
         self._tidy_seconds = tidy_seconds
@@ -95,7 +104,9 @@ class Controller:
         self._reads: deque[tuple[Callable[[State], Any], Future[Any]]] = deque()
         self._stopping = threading.Event()
         self._observe_now = threading.Event()
-        self._outboxes = {name: Outbox(name, engine, self._launch_refused) for name, engine in self.engines.items()}
+        self._outboxes = {
+            name: Outbox(name, engine, workspace, self._launch_refused) for name, engine in self.engines.items()
+        }
         self._threads = [
             threading.Thread(target=self._serve, name="controller", daemon=True),
             *(
@@ -281,16 +292,16 @@ class Controller:
             if isinstance(instruction, Launch):
                 if job is not None and job.allocation is not None and job.attempt_id == instruction.attempt_id:
                     spec = self._state.specs.get(job.id) or self._read_spec(job.id)
-                    env = self._job_env(job, spec)
+                    env = self._workspace.env(job.id)
                     outbox.put(LaunchEffect(order=launch_order(job, spec, self._state.snapshot.nodes, env)))
             else:
                 outbox.put(StopEffect(attempt_id=instruction.attempt_id, grace_seconds=instruction.grace_seconds))
         if work.recorded_ends:
             for outbox in self._outboxes.values():
                 outbox.put(ForgetEffect(attempt_ids=tuple(work.recorded_ends)))
-        if work.deleted_attempts:
+        if work.deleted:
             for outbox in self._outboxes.values():
-                outbox.put(ForgetEffect(attempt_ids=tuple(work.deleted_attempts), delete_logs=True))
+                outbox.put(DeleteEffect(attempts={job.id: _attempts(job) for job in work.deleted}))
 
     def _read_spec(self, job_id: str) -> JobSpec:
         with self._store.read() as tx:
@@ -319,10 +330,10 @@ class Controller:
         request.answer.add_done_callback(_log_failure)
         self._enqueue(request)
 
-    def _launch_refused(self, attempt_id: str, message: str) -> None:
+    def _launch_refused(self, refused: str, message: str) -> None:
         self._heard(
             AttemptStatus(
-                attempt_id=attempt_id,
+                attempt_id=refused,
                 phase=AttemptPhase.ENDED,
                 at=self._clock.now(),
                 reason=EndReason.LAUNCH_ERROR,
@@ -353,3 +364,7 @@ def _log_failure(answer: Future[Any]) -> None:
     error = answer.exception()
     if error is not None and not isinstance(error, RuntimeError):
         log.error("an engine's report could not be taken: %s", error, exc_info=error)
+
+
+def _attempts(job: Job) -> tuple[str, ...]:
+    return tuple(attempt_id(job.id, number) for number in range(1, job.attempt + 1))

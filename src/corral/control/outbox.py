@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from corral.control.ports import Engine, EngineUnavailable, LaunchOrder, LaunchRefused
+from corral.control.ports import Engine, EngineUnavailable, LaunchOrder, LaunchRefused, Workspace
 
 log = logging.getLogger("corral.control")
 
@@ -32,18 +32,26 @@ class StopEffect:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForgetEffect:
     attempt_ids: tuple[str, ...]
-    delete_logs: bool = False
 
 
-Effect = LaunchEffect | StopEffect | ForgetEffect
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeleteEffect:
+    """Jobs are gone: their logs and directories go too."""
+
+    #: the attempts of each job
+    attempts: Mapping[str, tuple[str, ...]]
+
+
+Effect = LaunchEffect | StopEffect | ForgetEffect | DeleteEffect
 
 
 class Outbox:
     """One engine's effects, on a thread of their own, so that a slow engine slows nobody else."""
 
-    def __init__(self, name: str, engine: Engine, refused: Callable[[str, str], None]) -> None:
+    def __init__(self, name: str, engine: Engine, workspace: Workspace, refused: Callable[[str, str], None]) -> None:
         """`refused` is told the attempt and the reason when the engine will never launch it."""
         self._engine = engine
+        self._workspace = workspace
         self._refused = refused
         self._effects: queue.SimpleQueue[Effect | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
@@ -77,8 +85,11 @@ class Outbox:
                     self._engine.launch(order)
                 case StopEffect(attempt_id=attempt_id, grace_seconds=grace_seconds):
                     self._engine.stop(attempt_id, grace_seconds)
-                case ForgetEffect(attempt_ids=attempt_ids, delete_logs=delete_logs):
-                    self._engine.forget(attempt_ids, delete_logs=delete_logs)
+                case ForgetEffect(attempt_ids=attempt_ids):
+                    self._engine.forget(attempt_ids)
+                case DeleteEffect(attempts=attempts):
+                    self._engine.forget([one for each in attempts.values() for one in each], delete_logs=True)
+                    self._workspace.remove(list(attempts))
         except LaunchRefused as refusal:
             assert isinstance(effect, LaunchEffect)
             self._refused(effect.order.attempt_id, str(refusal))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from corral.control.admission import check_name
+from corral.control.admission import check_queue_name
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
 from corral.control.work import SYSTEM, Caller, Work
 from corral.core.changes import DropQueue, PutQueue
@@ -79,7 +79,7 @@ def _save(work: Work, caller: Caller, queue: Queue, action: str) -> Queue:
 
 def _check(work: Work, caller: Caller, queue: Queue) -> None:
     _only_operators(caller)
-    check_name(queue.name)
+    check_queue_name(queue.name)
     for field, value, known in (
         ("policy", queue.policy, ORDERINGS),
         ("placement", queue.placement, PLACEMENTS),

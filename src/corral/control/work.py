@@ -17,7 +17,7 @@ from corral.control.state import State
 from corral.core.accounting import change_usage
 from corral.core.changes import Change, DropJob, PutJob, PutScore
 from corral.core.lifecycle import Ended, Event, Instruction, Planned, Up, advance
-from corral.core.model import WHOLE, Job, Score, attempt_id
+from corral.core.model import WHOLE, Job, Score
 
 #: The actor of what the platform does by itself.
 PLATFORM = "corral"
@@ -44,8 +44,8 @@ class Work:
         self.events: list[EventRecord] = []
         #: attempts whose end is now recorded, so that the engine may forget them
         self.recorded_ends: list[str] = []
-        #: attempts of deleted jobs, whose logs may go
-        self.deleted_attempts: list[str] = []
+        #: jobs that are gone, whose logs and directories may go too
+        self.deleted: list[Job] = []
         self.steps = 0
         self._new: dict[str, JobRecord] = {}
         self._new_names: set[tuple[str, str]] = set()
@@ -134,7 +134,7 @@ class Work:
 
     def forget_job(self, job: Job) -> None:
         """Delete the job for good."""
-        self.deleted_attempts.extend(attempt_id(job.id, number) for number in range(1, job.attempt + 1))
+        self.deleted.append(job)
         self.tx.jobs.delete([job.id])
         self.state.specs.pop(job.id, None)
         self.steps += 1

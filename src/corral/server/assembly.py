@@ -82,7 +82,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             engines={settings.cluster[0].name: engine},
             clock=clock,
             policies=settings.control_policies,
-            job_env=lambda job, spec: workspace.env(job.id),
+            workspace=workspace,
             announce=feed.publish,
         )
         controller.cycle_seconds = metrics.observe_cycle

@@ -28,6 +28,12 @@ class ConfigProblem:
     key: str
     message: str
 
+    @property
+    def line(self) -> int:
+        """The line in the file, or 0 when it came from elsewhere."""
+        number = self.origin.rpartition(":")[2]
+        return int(number) if number.isdecimal() else 0
+
     def __str__(self) -> str:
         return f"{self.origin}: {self.key}: {self.message}" if self.key else f"{self.origin}: {self.message}"
 

@@ -246,7 +246,8 @@ class _Merged:
                 ConfigProblem(origin=self._origin(found.location), key=self._key(found.location), message=found.message)
                 for found in findings(error.errors(), SettingsFile)
             ]
-            raise ConfigError(problems) from None
+            # as they stand in the file, from top to bottom; those from elsewhere first
+            raise ConfigError(sorted(problems, key=lambda problem: problem.line)) from None
         self._check_clusters(settings)
         return settings
 
