@@ -12,7 +12,7 @@ from corral.control.admission import admit, bounded, check_name, given_name
 from corral.control.errors import Forbidden, Invalid, NotFound, Taken, WrongState
 from corral.control.records import JobRecord, JobSpec
 from corral.control.work import Caller, Work
-from corral.core.lifecycle import StartRequested, StopRequested
+from corral.core.lifecycle import BY_PERSONS, StartRequested, StopRequested
 from corral.core.lines import line_of
 from corral.core.model import EndReason, Job, JobKind, JobState, Request
 
@@ -102,7 +102,7 @@ def stop(work: Work, caller: Caller, ref: str) -> Job:
         raise WrongState(f"job {job.id} has ended already: {job.state}", state=job.state)
     by_owner = caller.name == job.user
     reason = EndReason.STOPPED_BY_USER if by_owner else EndReason.STOPPED_BY_OPERATOR
-    if job.state is JobState.STOPPING and job.stopping_for is not EndReason.PREEMPTED:
+    if job.state is JobState.STOPPING and job.stopping_for in BY_PERSONS:
         return job
     stopped = work.advance(job, StopRequested(at=work.now, reason=reason))
     work.record(caller, "job.stop-requested", job.id, owner=job.user)

@@ -14,6 +14,8 @@ from corral.core.model import Allocation, EndReason, Job, JobState
 RETRIED = frozenset({EndReason.LAUNCH_ERROR, EndReason.NODE_LOST, EndReason.GPU_FAILED, EndReason.LOST})
 #: Interruptions that corral itself caused: the job goes back to the queue and spends no retry.
 REQUEUED = frozenset({EndReason.PREEMPTED})
+#: A person's word: it ends the job for good.
+BY_PERSONS = frozenset({EndReason.STOPPED_BY_USER, EndReason.STOPPED_BY_OPERATOR})
 
 BACKOFF_SECONDS = 5.0
 MAX_BACKOFF_SECONDS = 300.0
@@ -110,7 +112,7 @@ def advance(job: Job, event: Event) -> Transition:
             return Transition(
                 job=stopping, instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),)
             )
-        case StopRequested() if job.state is JobState.STOPPING and job.stopping_for in REQUEUED:
+        case StopRequested() if job.state is JobState.STOPPING and job.stopping_for not in BY_PERSONS:
             # A person's word outranks corral's own: the job must not come back by itself.
             return Transition(job=replace(job, stopping_for=event.reason))
         case Ended() if job.state in (JobState.STARTING, JobState.RUNNING):
