@@ -186,7 +186,7 @@ def test_a_waiting_job_knows_why_and_its_place(operator: Person, maria: Person) 
     assert why["reasons"]
     assert first in [ref["id"] for ref in why["ahead"]]
     text = maria.ok("why", "wait-2")
-    assert text.startswith(f"{second} is queued: ")
+    assert text.startswith(f"{second} is queued")
     assert f"{first} (wait-1, maria)" in text
 
     assert order(maria) == [first, second]
