@@ -13,7 +13,7 @@ from corral.core.placing import could_ever_fit, domains_for, find_place
 from corral.core.plan import Plan, PlannedStart
 from corral.core.resources import NOTHING, gpus_text, held_by
 from corral.core.rules import Reason, all_reasons
-from corral.core.snapshot import ClusterSnapshot
+from corral.core.snapshot import ClusterSnapshot, Trial
 
 #: how many jobs in the way are named; their number is always complete
 NAMED = 20
@@ -37,11 +37,17 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
         return Explanation(job_id=job.id, summary=_not_waiting(job))
     if any(start.job_id == job.id for start in plan.starts):
         return Explanation(job_id=job.id, summary="it starts now")
-    reasons = all_reasons(snapshot, job, now)
     queue = snapshot.queues.get(job.queue)
-    if queue is not None:
-        reasons += _resource_reasons(snapshot, plan, queue, job)
-        reasons += _order_reasons(plan, queue, job)
+    with snapshot.trial() as trial:
+        # What this very plan starts can be what reaches a limit or takes the last room.
+        for start in plan.starts:
+            starting = snapshot.jobs.get(start.job_id)
+            if starting is not None and starting.state is JobState.QUEUED:
+                trial.start(starting, start.allocation)
+        reasons = all_reasons(snapshot, job, now)
+        if queue is not None:
+            reasons += _resource_reasons(snapshot, trial, plan, queue, job)
+            reasons += _order_reasons(plan, queue, job)
     ahead = _ahead(snapshot, plan, job, now)
     planned = plan.planned_start(job.id)
     return Explanation(
@@ -71,22 +77,17 @@ def _ahead(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> list[
     return ahead
 
 
-def _resource_reasons(snapshot: ClusterSnapshot, plan: Plan, queue: Queue, job: Job) -> list[Reason]:
+def _resource_reasons(snapshot: ClusterSnapshot, trial: Trial, plan: Plan, queue: Queue, job: Job) -> list[Reason]:
     fleet = snapshot.fleet
     if not could_ever_fit(fleet, job, queue.pool):
         return [_impossible(snapshot, queue, job)]
-    with snapshot.trial() as trial:
-        for start in plan.starts:
-            starting = snapshot.jobs.get(start.job_id)
-            if starting is not None and starting.state is JobState.QUEUED:
-                trial.start(starting, start.allocation)
-        if find_place(fleet, job, queue.pool, queue.placement) is None:
-            return [_no_room(snapshot, queue, job)]
-        others = [planned for planned in plan.planned if planned.job_id != job.id]
-        for planned in others:
-            trial.hold(planned.job_id, planned.held)
-        if find_place(fleet, job, queue.pool, queue.placement) is None:
-            return [_kept_for_others(others, job)]
+    if find_place(fleet, job, queue.pool, queue.placement) is None:
+        return [_no_room(snapshot, queue, job)]
+    others = [planned for planned in plan.planned if planned.job_id != job.id]
+    for planned in others:
+        trial.hold(planned.job_id, planned.held)
+    if find_place(fleet, job, queue.pool, queue.placement) is None:
+        return [_kept_for_others(others, job)]
     return []
 
 
