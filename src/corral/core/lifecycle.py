@@ -112,7 +112,9 @@ def advance(job: Job, event: Event) -> Transition:
             return Transition(
                 job=stopping, instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),)
             )
-        case StopRequested() if job.state is JobState.STOPPING and job.stopping_for not in BY_PERSONS:
+        case StopRequested(reason=reason) if (
+            job.state is JobState.STOPPING and reason in BY_PERSONS and job.stopping_for not in BY_PERSONS
+        ):
             # A person's word outranks corral's own: the job must not come back by itself.
             return Transition(job=replace(job, stopping_for=event.reason))
         case Ended() if job.state in (JobState.STARTING, JobState.RUNNING):
