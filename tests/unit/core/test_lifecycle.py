@@ -187,6 +187,14 @@ def test_a_persons_stop_outranks_a_preemption_but_not_the_other_way() -> None:
     assert advance(stopped, EVENTS["exit"]).job.state is S.STOPPED
 
 
+def test_the_platform_does_not_overrule_itself() -> None:
+    """A job that ran over its time is not brought back by a preemption that comes while it ends."""
+    stopping = advance(in_state(S.RUNNING), StopRequested(at=9.0, reason=EndReason.TIMED_OUT)).job
+    with pytest.raises(InvalidTransition):
+        advance(stopping, EVENTS["preempt"])
+    assert advance(stopping, EVENTS["stop"]).job.stopping_for is EndReason.STOPPED_BY_USER
+
+
 def test_a_run_over_its_time_has_failed() -> None:
     stopping = advance(in_state(S.RUNNING), StopRequested(at=9.0, reason=EndReason.TIMED_OUT)).job
     over = advance(stopping, Ended(at=9.5, reason=EndReason.EXIT_CODE, exit_code=143)).job

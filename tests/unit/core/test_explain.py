@@ -1,0 +1,229 @@
+"""Why a job waits: always an answer, its numbers counted again by hand, and gone with its cause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from corral.core.changes import Change, DropJob, PutJob, PutNode, PutQueue, PutQuota, PutRules
+from corral.core.explain import Explanation, explain, line_order
+from corral.core.lines import line_of
+from corral.core.model import (
+    WHOLE,
+    Blocking,
+    GpuHealth,
+    Job,
+    JobKind,
+    JobState,
+    Limits,
+    NodeState,
+    Queue,
+    Quota,
+    Request,
+)
+from corral.core.plan import Plan
+from corral.core.rules import Reason
+from corral.core.scheduler import schedule
+from corral.core.snapshot import ClusterSnapshot
+from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.strategies import History, histories
+
+
+@given(histories())
+def test_every_waiting_job_has_an_answer_with_true_numbers(history: History) -> None:
+    simulation = history.simulation()
+    for step in simulation:
+        snapshot = simulation.snapshot
+        starting = {start.job_id for start in step.plan.starts}
+        for job in list(snapshot.jobs.values()):
+            told = explain(snapshot, step.plan, job, step.at)
+            if job.state is not JobState.QUEUED or job.id in starting:
+                assert not told.reasons
+                continue
+            assert told.reasons or told.ahead, f"{job.id} waits and nobody knows why"
+            assert told.summary
+            order = [other.id for other in line_order(snapshot, line_of(job), step.at) if other.id not in starting]
+            assert list(told.ahead) == order[: order.index(job.id)]
+            assert told.position == len(told.ahead) + 1
+            for reason in told.reasons:
+                _check_numbers(Recount(snapshot, step.plan), job, reason, step.plan)
+
+
+class Recount:
+    """What is held and free after a plan's starts, from allocations alone."""
+
+    def __init__(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
+        self.snapshot = snapshot
+        starts = [(snapshot.jobs[start.job_id], start.allocation) for start in plan.starts]
+        self.holding = [(job, job.allocation) for job in snapshot.jobs.values() if job.allocation] + starts
+        self.left = {gpu.id: WHOLE for machine in snapshot.nodes.values() for gpu in machine.gpus}
+        for _, allocation in self.holding:
+            for grant in allocation.grants:
+                for gpu in grant.gpus:
+                    self.left[gpu] -= grant.gpu_milli
+
+    def held(self, **by: str) -> float:
+        """GPUs held by jobs with these values."""
+        return sum(
+            allocation.total_gpu_milli / WHOLE
+            for job, allocation in self.holding
+            if all(getattr(job, name) == value for name, value in by.items())
+        )
+
+    def whole_free(self, pool: str, request: Request) -> list[int]:
+        """Whole free GPUs that count, on each ready node and of each model apart."""
+        counts: dict[tuple[str, str], int] = {}
+        for machine in self.snapshot.nodes.values():
+            for gpu in machine.gpus if machine.state is NodeState.READY else ():
+                wanted = gpu.pool == pool and (not request.models or gpu.model in request.models)
+                if gpu.health is GpuHealth.HEALTHY and wanted:
+                    key = (machine.id, gpu.model)
+                    counts[key] = counts.get(key, 0) + (self.left[gpu.id] == WHOLE)
+        return list(counts.values())
+
+
+def _check_numbers(recount: Recount, job: Job, reason: Reason, plan: Plan) -> None:
+    snapshot, numbers, request = recount.snapshot, reason.numbers, job.request
+    match reason.rule:
+        case "gpus-per-user":
+            assert numbers["held"] == pytest.approx(recount.held(user=job.user))
+        case "total-gpus":
+            assert numbers["held"] == pytest.approx(recount.held())
+        case "queue-gpus":
+            assert numbers["held"] == pytest.approx(recount.held(queue=job.queue))
+            assert numbers["limit"] == snapshot.queues[job.queue].max_gpus
+        case "quota" if numbers["resource"] == "gpus":
+            assert numbers["held"] == pytest.approx(recount.held(user=job.user, kind=job.kind))
+        case "resources" if request.wants_gpu:
+            counts = recount.whole_free(snapshot.queues[job.queue].pool, request)
+            assert numbers["free_gpus"] == sum(counts)
+            assert numbers["most_free_on_a_node"] == max(counts, default=0)
+            assert numbers["asked_nodes"] == request.nodes
+            assert set(reason.jobs) <= {holder.id for holder, _ in recount.holding}
+        case "kept":
+            others = [planned for planned in plan.planned if planned.job_id != job.id]
+            assert numbers["kept_gpus"] == pytest.approx(sum(p.held.total_gpu_milli for p in others) / WHOLE)
+            assert set(reason.jobs) <= {planned.job_id for planned in others}
+        case "order":
+            assert snapshot.queues[job.queue].blocking is Blocking.STRICT
+    if {"asked", "held", "limit"} <= numbers.keys():
+        assert float(numbers["held"]) + float(numbers["asked"]) > float(numbers["limit"])
+
+
+def why(snapshot: ClusterSnapshot, job_id: str, now: float = 10.0) -> Explanation:
+    return explain(snapshot, schedule(snapshot, now), snapshot.jobs[job_id], now)
+
+
+def rules_of(told: Explanation) -> list[str]:
+    return [reason.rule for reason in told.reasons]
+
+
+FREE = node("n1", gpus=2)
+ONE_GPU_EACH = Limits(max_gpus_per_user=1)
+CAUSES: dict[str, tuple[str, list[object], Change]] = {
+    "gpus-per-user": (
+        "gpus-per-user",
+        [FREE, PutRules(limits=ONE_GPU_EACH, score_time_constant=60.0), waiting(1, gpus=2)],
+        PutRules(limits=Limits(), score_time_constant=60.0),
+    ),
+    "gpus-per-job": (
+        "gpus-per-job",
+        [FREE, PutRules(limits=Limits(max_gpus_per_job=1), score_time_constant=60.0), waiting(1, gpus=2)],
+        PutRules(limits=Limits(), score_time_constant=60.0),
+    ),
+    "total-gpus": (
+        "total-gpus",
+        [
+            FREE,
+            PutRules(limits=Limits(max_total_gpus=1), score_time_constant=60.0),
+            running(2, {"n1": (0,)}),
+            waiting(1, gpus=1),
+        ],
+        DropJob(id="j-2"),
+    ),
+    "queue-gpus": (
+        "queue-gpus",
+        [FREE, Queue(name="default", max_gpus=1), waiting(1, gpus=2)],
+        PutQueue(queue=Queue(name="default", max_gpus=2)),
+    ),
+    "quota": (
+        "quota",
+        [FREE, PutQuota(user="ann", kind=JobKind.TRAINING, quota=Quota(gpu_milli=500)), waiting(1, gpus=1)],
+        PutQuota(user="ann", kind=JobKind.TRAINING, quota=Quota(gpu_milli=1000)),
+    ),
+    "back-off": (
+        "back-off",
+        [FREE, waiting(1, gpus=1, not_before=20.0, retries=1, message="node lost")],
+        PutJob(job=waiting(1, gpus=1)),
+    ),
+    "queue-missing": (
+        "queue-missing",
+        [FREE, Queue(name="default"), waiting(1, gpus=1, queue="gone")],
+        PutQueue(queue=Queue(name="gone")),
+    ),
+    "impossible": ("impossible", [FREE, waiting(1, gpus=3)], PutNode(node=node("n2", gpus=3))),
+    "cordoned": ("impossible", [replace(FREE, state=NodeState.CORDONED), waiting(1, gpus=1)], PutNode(node=FREE)),
+    "resources": ("resources", [FREE, running(2, {"n1": (0,)}), waiting(1, gpus=2)], DropJob(id="j-2")),
+}
+
+
+@pytest.mark.parametrize("case", CAUSES)
+def test_a_reason_goes_with_its_cause(case: str) -> None:
+    rule, things, remedy = CAUSES[case]
+    snapshot = picture(*things)  # type: ignore[arg-type]
+    assert rules_of(why(snapshot, "j-1")) == [rule]
+    snapshot.apply([remedy])
+    assert (told := why(snapshot, "j-1")).summary == "it starts now"
+    assert not told.reasons
+
+
+def test_room_that_is_kept_for_another_is_named() -> None:
+    snapshot = picture(
+        node("n1", gpus=2),
+        running(1, {"n1": (0,)}, time_limit_seconds=100.0),
+        waiting(2, gpus=2),
+        waiting(3, gpus=1),
+    )
+    told = why(snapshot, "j-3")
+    assert rules_of(told) == ["kept"]
+    assert told.reasons[0].jobs == ("j-2",)
+    assert told.reasons[0].numbers == {"kept_gpus": 1.0}
+    assert told.ahead == ("j-2",)
+    first = why(snapshot, "j-2")
+    assert first.planned is not None
+    assert first.planned.at == 100.0
+
+
+def test_a_strict_queue_names_who_blocks() -> None:
+    snapshot = picture(
+        node("n1", gpus=2),
+        Queue(name="default", policy="fcfs", blocking=Blocking.STRICT),
+        running(1, {"n1": (0,)}),
+        waiting(2, gpus=2),
+        waiting(3, gpus=1, time_limit_seconds=1.0),
+    )
+    told = why(snapshot, "j-3")
+    assert "order" in rules_of(told)
+    assert "j-2 waits in front" in next(reason.detail for reason in told.reasons if reason.rule == "order")
+
+
+def test_a_limit_reached_by_this_very_plan_is_a_reason() -> None:
+    """Two jobs of ann arrive together, and she may hold one GPU: the second waits because of the first."""
+    snapshot = picture(
+        node("n1", gpus=2),
+        PutRules(limits=Limits(max_gpus_per_user=1), score_time_constant=60.0),
+        waiting(1, gpus=1),
+        waiting(2, gpus=1),
+    )
+    told = why(snapshot, "j-2")
+    assert rules_of(told) == ["gpus-per-user"]
+    assert told.reasons[0].numbers == {"asked": 1.0, "held": 1.0, "limit": 1}
+
+
+def test_a_job_that_does_not_wait_says_so() -> None:
+    snapshot = picture(node("n1", gpus=1), running(1, {"n1": (0,)}))
+    assert why(snapshot, "j-1").summary == "it does not wait: it is running"
+    created = Job(id="j-9", name="name", user="ann")
+    assert "start it" in explain(snapshot, Plan(at=1.0), created, 1.0).summary

@@ -1,0 +1,141 @@
+"""A picture kept current change by change equals one that is built anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corral.core.changes import (
+    Change,
+    DropJob,
+    DropNode,
+    DropQueue,
+    PutJob,
+    PutLastNode,
+    PutNode,
+    PutQueue,
+    PutQuota,
+    PutScore,
+)
+from corral.core.fleet import Oversubscribed
+from corral.core.lifecycle import Planned, advance
+from corral.core.model import Job, JobKind, JobState, Node, Queue, Quota, Score
+from corral.core.scheduler import schedule
+from corral.core.snapshot import ClusterSnapshot
+from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.recount import dump_snapshot, free_on
+from tests.unit.core.strategies import MODELS, POLICIES, USERS, History, gpu_healths, histories, node_states
+
+
+@given(histories(), st.data())
+def test_any_way_to_a_content_leads_to_the_same_picture(history: History, data: st.DataObject) -> None:
+    """Nodes come, change and go, queues too, jobs start and end: in the middle of it all, nothing is stale."""
+    snapshot = ClusterSnapshot(history.cluster)
+    arriving = [
+        replace(arrival.job, state=JobState.QUEUED, queued_at=arrival.job.created_at) for arrival in history.arrivals
+    ]
+    for moment in range(8):
+        step = data.draw(st.sampled_from(["arrive", "cycle", "cycle", "end", "node", "drop", "queue", "small"]))
+        snapshot.apply(_changes(step, snapshot, arriving, float(moment), data))
+        assert dump_snapshot(ClusterSnapshot(snapshot.contents())) == dump_snapshot(snapshot)
+        expected = free_on(snapshot)
+        for slot in snapshot.fleet.slots:
+            assert (slot.free_cpu_milli, slot.free_memory_bytes, slot.free_milli) == expected[slot.node.id]
+
+
+def _changes(
+    step: str, snapshot: ClusterSnapshot, arriving: list[Job], now: float, data: st.DataObject
+) -> list[Change]:
+    holding = sorted(job.id for job in snapshot.jobs.values() if job.state.holds_resources)
+    match step:
+        case "arrive":
+            arrived, arriving[:] = arriving[:4], arriving[4:]
+            return [PutJob(job=job) for job in arrived]
+        case "cycle":
+            plan = schedule(snapshot, now)
+            return [
+                PutJob(job=advance(snapshot.jobs[s.job_id], Planned(at=now, allocation=s.allocation)).job)
+                for s in plan.starts
+            ]
+        case "end" if holding:
+            return [DropJob(id=data.draw(st.sampled_from(holding)))]
+        case "node" if snapshot.nodes:
+            return [PutNode(node=_altered(snapshot.nodes[data.draw(st.sampled_from(sorted(snapshot.nodes)))], data))]
+        case "drop" if snapshot.nodes:
+            return [DropNode(id=data.draw(st.sampled_from(sorted(snapshot.nodes))))]
+        case "queue":
+            name = data.draw(st.sampled_from(["default", "strict"]))
+            return data.draw(
+                st.sampled_from(
+                    [
+                        [DropQueue(name=name)],
+                        *([PutQueue(queue=Queue(name=name, policy=policy))] for policy in POLICIES),
+                    ]
+                )
+            )
+        case "small":
+            user = data.draw(st.sampled_from(USERS))
+            return [
+                PutScore(
+                    user=user, model=data.draw(st.sampled_from(MODELS)), score=Score(value=now, usage=1.0, at=now)
+                ),
+                PutQuota(
+                    user=user, kind=JobKind.TRAINING, quota=Quota(gpu_milli=data.draw(st.sampled_from([None, 9])))
+                ),
+                PutLastNode(id="n1"),
+            ]
+        case _:
+            return []
+
+
+def _altered(known: Node, data: st.DataObject) -> Node:
+    """Another state, other labels, size or health; sometimes a device less."""
+    gpus = tuple(replace(gpu, health=data.draw(gpu_healths)) for gpu in known.gpus)
+    return replace(
+        known,
+        state=data.draw(node_states),
+        gpus=gpus[:-1] if data.draw(st.integers(0, 3)) == 0 else gpus,
+        labels=data.draw(st.sampled_from([(), (("zone", "a"),)])),
+        cpu_milli=data.draw(st.sampled_from([2000, 8000])),
+    )
+
+
+def test_a_trial_undoes_itself_also_after_an_error() -> None:
+    snapshot = picture(node("n1", gpus=2), waiting(1, gpus=1), waiting(2, gpus=2))
+    before = dump_snapshot(snapshot)
+    (start,) = schedule(snapshot, 5.0).starts
+
+    def fail() -> None:
+        with snapshot.trial() as trial:
+            trial.start(snapshot.jobs["j-1"], start.allocation)
+            assert snapshot.held.total_gpu_milli == 1000
+            raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError, match="in the middle"):
+        fail()
+    assert dump_snapshot(snapshot) == before
+
+
+def test_taking_what_is_held_is_an_error() -> None:
+    snapshot = picture(node("n1", gpus=1), running(1, {"n1": (0,)}))
+    assert snapshot.fleet.slots[0].free_milli == {"n1/0": 0}
+    with pytest.raises(Oversubscribed, match="n1/0"):
+        snapshot.apply([PutJob(job=running(2, {"n1": (0,)}))])
+
+
+def test_only_live_jobs_are_part_of_the_picture() -> None:
+    with pytest.raises(ValueError, match="j-1 is created"):
+        picture(Job(id="j-1", name="name", user="ann"))
+    with pytest.raises(ValueError, match="without an allocation"):
+        picture(replace(waiting(1), state=JobState.RUNNING))
+
+
+def test_a_node_that_comes_back_still_holds_what_runs_on_it() -> None:
+    snapshot = picture(node("n1", gpus=2), running(1, {"n1": (0,)}))
+    snapshot.apply([DropNode(id="n1")])
+    assert snapshot.fleet.slots == []
+    snapshot.apply([PutNode(node=node("n1", gpus=2))])
+    assert snapshot.fleet.slots[0].free_milli == {"n1/0": 0, "n1/1": 1000}
