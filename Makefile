@@ -55,6 +55,7 @@ format: setup ## put the code in shape
 
 openapi: setup ## write the OpenAPI file and the CLI reference anew
 	@$(BIN)/python -m corral.server.openapi > docs/reference/openapi.json
+	@$(BIN)/python -m corral.cli.reference > docs/reference/cli.md
 
 lock: setup ## resolve dependencies anew into requirements.lock
 	@command -v uv >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
