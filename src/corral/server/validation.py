@@ -82,7 +82,9 @@ def findings(errors: Iterable[Any], model: type[BaseModel] | None = None) -> lis
             # The branches of a union each complain; together they say what is allowed.
             message = f"{before.message}, or {message}"
         found[location] = Finding(location=location, message=message)
-    return list(found.values())
+    # A list that seems too short because its only item is wrong: the item is what to mend.
+    inside = {place[:length] for place in found for length in range(len(place))}
+    return [finding for place, finding in found.items() if place not in inside]
 
 
 def unknown_name(name: str, allowed: Iterable[str], *, what: str = "key") -> str:
