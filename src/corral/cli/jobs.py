@@ -9,7 +9,7 @@ import typer
 
 from corral.cli import words
 from corral.cli.failures import WrongUsage, exit_code, problem, readable
-from corral.cli.submit import state_line
+from corral.cli.submit import end_text
 from corral.cli.terminal import Section, Terminal, command
 from corral.client.errors import ClientError
 
@@ -83,7 +83,7 @@ def jobs(
 def job_row(job: JobView, now: float) -> Sequence[str]:
     detail = words.listed([grant["node"] for grant in job["allocation"]["grants"]]) if job["allocation"] else ""
     if job["ended_at"] is not None:
-        detail = state_line(job).removeprefix(job["state"]).strip().removeprefix("(").removesuffix(")")
+        detail = end_text(job)
     return (
         job["id"],
         job["name"],
@@ -144,7 +144,7 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("User", job["user"]),
         ("Kind", job["kind"]),
         ("State", job["state"]),
-        ("How it ended", state_line(job).removeprefix(job["state"]).strip() if job["ended_at"] else ""),
+        ("How it ended", end_text(job) if job["ended_at"] else ""),
         ("Message", job["message"] if not job["ended_at"] else ""),
         ("Queue", f"{job['queue']}, priority {job['priority']}" + (", pinned" if job["pinned_at"] else "")),
         ("Asks for", _request_text(job)),
@@ -193,15 +193,12 @@ def _allocation_text(allocation: AllocationView | None) -> str:
 
 
 def _attempt_row(attempt: AttemptView, now: float) -> Sequence[str]:
-    end = [attempt["end_reason"] or "", attempt["message"]]
-    if attempt["exit_code"] is not None:
-        end.insert(0, f"exit code {attempt['exit_code']}")
     return (
         attempt["id"],
         words.ago(attempt["started_at"], now),
         words.between(attempt["started_at"], attempt["ended_at"], now),
         _allocation_text(attempt["allocation"]),
-        "; ".join(part for part in end if part) if attempt["ended_at"] else "",
+        end_text(attempt) if attempt["ended_at"] else "",
     )
 
 
@@ -213,7 +210,11 @@ def why(terminal: Terminal, job: JobArgument) -> None:
     if terminal.as_json:
         terminal.json(view)
         return
-    terminal.say(f"{view['job_id']} is {view['state']}: {view['summary']}")
+    if view["reasons"]:
+        # the summary is the first reason in other words
+        terminal.say(f"{view['job_id']} is {view['state']}. What holds it:")
+    else:
+        terminal.say(f"{view['job_id']} is {view['state']}: {view['summary']}")
     for reason in view["reasons"]:
         terminal.say(f"  - {reason_line(reason)}")
     for line in _place_lines(view, terminal.now()):

@@ -18,7 +18,7 @@ from corral.client.errors import ApiProblem, ServerUnreachable
 if TYPE_CHECKING:
     from corral.cli.jobfile import JobFile
     from corral.client.client import Client
-    from corral.client.views import JobView, PlanView
+    from corral.client.views import AttemptView, JobView, PlanView
 
 app = typer.Typer()
 
@@ -200,7 +200,8 @@ def _show_plan(terminal: Terminal, plan: PlanView) -> None:
         if plan["ahead_count"]:
             terminal.say(f"  behind {words.count(plan['ahead_count'], 'job')}")
         for reason in plan["reasons"]:
-            terminal.say(f"  {reason['rule']}: {reason['detail']}")
+            if reason["detail"] != plan["detail"]:
+                terminal.say(f"  {reason['rule']}: {reason['detail']}")
     if plan["outcome"] == "refuse":
         raise typer.Exit(1)
 
@@ -234,10 +235,14 @@ def state_line(job: JobView) -> str:
     line = job["state"]
     if job["allocation"] is not None and job["state"] in ("starting", "running"):
         line += f" on {words.listed([grant['node'] for grant in job['allocation']['grants']])}"
-    if job["state"] in ("completed", "failed", "stopped"):
-        how = [part for part in (job["end_reason"], job["message"]) if part]
-        if job["exit_code"] is not None:
-            how.insert(0, f"exit code {job['exit_code']}")
-        if how:
-            line += f" ({'; '.join(how)})"
-    return line
+    how = end_text(job) if job["state"] in ("completed", "failed", "stopped") else ""
+    return f"{line} ({how})" if how else line
+
+
+def end_text(ended: JobView | AttemptView) -> str:
+    """How a job or an attempt ended, each thing once: `exit code 3`, `timed_out; exit code 143; killed by SIGTERM`."""
+    code = "" if ended["exit_code"] is None else f"exit code {ended['exit_code']}"
+    # with a code, that there is one says nothing more; engines repeat it in their message
+    reason = "" if code and ended["end_reason"] == "exit_code" else ended["end_reason"]
+    message = "" if ended["message"] == code else ended["message"]
+    return "; ".join(part for part in (reason, code, message) if part)
