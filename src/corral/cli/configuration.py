@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Show, check and import the configuration.", no_args_is_help=True)
 
 
-def config_failure(error: ConfigError) -> Refused:
+CHECK_HINT = "`corral config check FILE` checks a file without starting anything."
+
+
+def config_failure(error: ConfigError, *, hint: str = CHECK_HINT) -> Refused:
     """Every line that is wrong, at once."""
     problems = [str(problem) for problem in error.problems]
     text = problems[0] if len(problems) == 1 else "the configuration cannot be used:\n  " + "\n  ".join(problems)
-    return Refused(text, hint="`corral config check FILE` checks a file without starting anything.")
+    return Refused(text, hint=hint)
 
 
 @command(
@@ -59,7 +62,7 @@ def check(
 
     problems = check_config(file)
     if problems:
-        raise config_failure(ConfigError(problems))
+        raise config_failure(ConfigError(problems), hint="")
     terminal.answer({"file": str(file), "problems": []}, f"{file}: good")
 
 
@@ -75,7 +78,7 @@ def import_(
     to: Annotated[Path | None, typer.Option("--to", metavar="FILE", help="Write it here, not to stdout.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Turn 003's gpu_manager_config.json into a corral.yaml."""
+    """Turn a gpu_manager_config.json into a corral.yaml."""
     from corral.server.configfile import ConfigError
     from corral.server.configimport import import_config
 
