@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -56,10 +57,11 @@ def start_program(
     cmd: Annotated[
         list[str] | None, typer.Argument(metavar="CMD", help="Default: the configured program_template.")
     ] = None,
+    workdir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where it runs; default: here.")] = None,
 ) -> None:
     """Start a program on a task's GPUs."""
     with terminal.client() as client:
-        job = client.tasks.start_program(task, cmd)
+        job = client.tasks.start_program(task, cmd, str((workdir or Path()).absolute()))
     terminal.answer(job, f"Task {task}: program started, {state_line(job)}. Follow it: corral logs -f {job['id']}")
 
 

@@ -139,8 +139,10 @@ class Tasks:
             body["gpus"] = gpus
         return cast(TaskView, self._transport.post("/tasks", body))
 
-    def start_program(self, task: str, command: Sequence[str] | None = None) -> JobView:
-        body = {"command": [*command]} if command else {}
+    def start_program(self, task: str, command: Sequence[str] | None = None, workdir: str | None = None) -> JobView:
+        body: dict[str, Any] = {"command": [*command]} if command else {}
+        if workdir is not None:
+            body["workdir"] = workdir
         return cast(JobView, self._transport.post(f"/tasks/{segment(task)}/program", body))
 
     def release(self, task: str) -> JobView:

@@ -29,6 +29,14 @@ class Allocated:
     warning: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    #: None means the installation's template
+    command: tuple[str, ...] | None = None
+    #: None means the attempt's own directory
+    workdir: str | None = None
+
+
 def allocate(work: Work, caller: Caller, task: str, gpus: int | None, holder: tuple[str, ...]) -> Allocated:
     """Hold GPUs under a task's name. `holder` is the command that waits for the program."""
     policy = work.state.policies.tasks
@@ -52,8 +60,8 @@ def allocate(work: Work, caller: Caller, task: str, gpus: int | None, holder: tu
     return Allocated(record=record, warning=warning)
 
 
-def start_program(work: Work, caller: Caller, task: str, command: tuple[str, ...] | None, workspace: Workspace) -> Job:
-    """Hand a task's job the program to run: the given one, or the installation's template."""
+def start_program(work: Work, caller: Caller, task: str, program: Program, workspace: Workspace) -> Job:
+    """Hand a task's job the program to run."""
     job = task_job(work, caller, task)
     if job.state not in (JobState.STARTING, JobState.RUNNING):
         raise WrongState(f"task {task!r} is {job.state}: its GPUs are not held yet", state=job.state)
@@ -64,11 +72,12 @@ def start_program(work: Work, caller: Caller, task: str, command: tuple[str, ...
         str(gpu.index) for grant in job.allocation.grants for gpu in nodes[grant.node].gpus if gpu.id in grant.gpus
     ]
     words = {"{gpu_list}": ",".join(indexes), "{gpu_count}": str(len(indexes))}
-    program = [_filled(part, words) for part in (command or policy.command)]
+    command = [_filled(part, words) for part in (program.command or policy.command)]
     env = {key: _filled(value, words) for key, value in policy.env.items()}
-    if not workspace.put_once(job.id, PROGRAM_FILE, {"attempt": job.attempt, "command": program, "env": env}):
+    content = {"attempt": job.attempt, "command": command, "env": env, "workdir": program.workdir}
+    if not workspace.put_once(job.id, PROGRAM_FILE, content):
         raise WrongState(f"task {task!r} has its program already; release it first", state=job.state)
-    work.record(caller, "task.program-started", job.id, owner=job.user, detail={"task": task, "command": program[0]})
+    work.record(caller, "task.program-started", job.id, owner=job.user, detail={"task": task, "command": command[0]})
     return job
 
 

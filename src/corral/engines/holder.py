@@ -24,9 +24,11 @@ def main() -> None:
     command = program["command"]
     os.environ.update(program.get("env", {}))
     try:
+        if program.get("workdir"):
+            os.chdir(program["workdir"])
         os.execvp(command[0], command)
     except OSError as error:
-        sys.exit(f"corral: cannot run {command[0]!r}: {error.strerror}")
+        sys.exit(f"corral: cannot run {command[0]!r} in {os.getcwd()}: {error.strerror}: {error.filename}")
 
 
 if __name__ == "__main__":

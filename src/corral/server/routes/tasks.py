@@ -14,7 +14,7 @@ from corral.server.auth.callers import AnyCaller, Context
 from corral.server.paging import Cursor, Limit, page_of
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import Body, Label, ListView, View
-from corral.server.schemas.jobs import JobView, Word, job_view
+from corral.server.schemas.jobs import Directory, JobView, Word, job_view
 
 router = resource_router("/tasks", "tasks")
 
@@ -30,6 +30,7 @@ class ProgramCreate(Body):
     """The program; the installation's template if it is left out."""
 
     command: Annotated[list[Word], Field(min_length=1, max_length=1024)] | None = None
+    workdir: Directory | None = Field(default=None, description="Where it runs; the attempt's own if left out.")
 
 
 class TaskView(View):
@@ -59,8 +60,8 @@ async def list_tasks(
 @router.post("/{task}/program", operation_id="start_program", responses=problems(404, 409))
 async def start_program(task: str, body: ProgramCreate, caller: AnyCaller, context: Context) -> JobView:
     """Hand a task its program, once."""
-    command = tuple(body.command) if body.command is not None else None
-    return job_view(await context.execute(_start_program, caller, task, command, context.workspace), caller)
+    program = tasks.Program(command=tuple(body.command) if body.command is not None else None, workdir=body.workdir)
+    return job_view(await context.execute(_start_program, caller, task, program, context.workspace), caller)
 
 
 @router.delete("/{task}", operation_id="release_task", responses=problems(404, 409))
@@ -75,10 +76,8 @@ def _tasks(tables: Transaction, user: str | None) -> list[JobRecord]:
     return [record for record in records if record is not None and tasks.TASK_LABEL in record.spec.labels]
 
 
-def _start_program(
-    work: Work, caller: Caller, task: str, command: tuple[str, ...] | None, workspace: Workspace
-) -> JobRecord:
-    job = tasks.start_program(work, caller, task, command, workspace)
+def _start_program(work: Work, caller: Caller, task: str, program: tasks.Program, workspace: Workspace) -> JobRecord:
+    job = tasks.start_program(work, caller, task, program, workspace)
     return JobRecord(job=job, spec=work.spec(job.id))
 
 

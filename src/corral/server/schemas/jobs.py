@@ -50,6 +50,10 @@ _TEXT_OR_LIST = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", 
 Word = Annotated[Text, Field(max_length=65_536)]
 
 
+#: a directory on the nodes
+Directory = Annotated[Text, Field(max_length=4096), AfterValidator(_absolute)]
+
+
 class JobCreate(Body):
     """A job as a user asks for it."""
 
@@ -71,7 +75,7 @@ class JobCreate(Body):
     time: Annotated[Duration, Field(gt=0)] | None = None
     grace: Annotated[Duration, Field(le=3600)] | None = None
     env: Annotated[dict[str, Word], Field(max_length=1024), AfterValidator(_environment)] | None = None
-    workdir: Annotated[Text, Field(max_length=4096), AfterValidator(_absolute)] | None = None
+    workdir: Directory | None = None
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
     hold: bool = False
 
