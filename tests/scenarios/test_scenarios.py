@@ -1,0 +1,171 @@
+"""Runs the stories in the YAML files beside it: a cluster, what arrives, and what must come of it.
+
+A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `quotas`, `jobs` with the time at which
+each arrives (`at`) and how long it runs (`runs`), and what is expected:
+  starts   when each job starts; a job that is named in `never` doesn't
+  nodes    on which nodes, by name
+  order    the order in which jobs start
+  waits    the rules that hold a job back when it is first looked at
+Every job of the story must be mentioned in `starts`, `order` or `never`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from corral.core.changes import Change, PutNode, PutQueue, PutQuota, PutRules, PutScore
+from corral.core.explain import explain
+from corral.core.model import (
+    WHOLE,
+    Blocking,
+    Gpu,
+    GpuHealth,
+    Job,
+    JobKind,
+    JobState,
+    Limits,
+    Node,
+    NodeState,
+    Queue,
+    Quota,
+    Request,
+    Score,
+)
+from corral.core.snapshot import ClusterSnapshot
+from corral.simulator.simulation import Arrival, Simulation
+
+GIB = 1 << 30
+
+
+def load() -> list[Any]:
+    return [
+        pytest.param(story, id=f"{path.stem}: {story['story']}")
+        for path in sorted(Path(__file__).parent.glob("*.yaml"))
+        for story in yaml.safe_load_all(path.read_text())
+    ]
+
+
+@dataclass
+class Outcome:
+    starts: dict[str, float] = field(default_factory=dict)
+    nodes: dict[str, list[str]] = field(default_factory=dict)
+    waits: dict[str, list[str]] = field(default_factory=dict)
+
+
+@pytest.mark.parametrize("story", load())
+def test_story(story: dict[str, Any]) -> None:
+    known = {"story", "nodes", "queues", "limits", "quotas", "scores", "jobs", "expect"}
+    assert story.keys() <= known, story.keys() - known
+    outcome = play(story)
+    expect = story["expect"]
+    assert expect.keys() <= {"starts", "nodes", "order", "waits", "never"}
+    never = expect.get("never", [])
+    mentioned = {*expect.get("starts", {}), *expect.get("order", []), *never}
+    assert mentioned == {job["name"] for job in story["jobs"]}, "every job has an expectation"
+    assert {name: outcome.starts.get(name) for name in expect.get("starts", {})} == expect.get("starts", {})
+    assert not outcome.starts.keys() & set(never)
+    assert {name: outcome.nodes.get(name) for name in expect.get("nodes", {})} == expect.get("nodes", {})
+    assert {name: outcome.waits.get(name) for name in expect.get("waits", {})} == expect.get("waits", {})
+    order = expect.get("order", [])
+    assert [name for name in outcome.starts if name in order] == order
+
+
+def play(story: dict[str, Any]) -> Outcome:
+    arrivals = [arrival(serial, words) for serial, words in enumerate(story["jobs"], start=1)]
+    simulation = Simulation(snapshot=ClusterSnapshot(cluster(story)), arrivals=arrivals)
+    outcome = Outcome()
+    for step in simulation:
+        for start in step.plan.starts:
+            name = simulation.snapshot.jobs[start.job_id].name
+            outcome.starts[name] = step.at
+            outcome.nodes[name] = [grant.node for grant in start.allocation.grants]
+        for job in simulation.snapshot.jobs.values():
+            if job.state is JobState.QUEUED and job.name not in outcome.starts and job.name not in outcome.waits:
+                told = explain(simulation.snapshot, step.plan, job, step.at)
+                outcome.waits[job.name] = [reason.rule for reason in told.reasons]
+    return outcome
+
+
+def cluster(story: dict[str, Any]) -> list[Change]:
+    queues = story.get("queues", {"default": {"policy": "fcfs"}})
+    changes: list[Change] = [
+        PutRules(limits=Limits(**story.get("limits", {})), score_time_constant=3600.0),
+        *(PutNode(node=machine(name, words)) for name, words in story["nodes"].items()),
+        *(PutQueue(queue=queue(name, words or {})) for name, words in queues.items()),
+    ]
+    for user, kinds in story.get("quotas", {}).items():
+        for kind, most in kinds.items():
+            quota = Quota(gpu_milli=round(most["gpus"] * WHOLE) if "gpus" in most else None)
+            changes.append(PutQuota(user=user, kind=JobKind(kind), quota=quota))
+    for user, models in story.get("scores", {}).items():
+        for model, value in models.items():
+            changes.append(PutScore(user=user, model=model, score=Score(value=float(value))))
+    return changes
+
+
+def machine(name: str, words: dict[str, Any]) -> Node:
+    """`gpus` is a number of one model, or a list of models."""
+    gpus = words.get("gpus", 0)
+    models = [words.get("model", "A10")] * gpus if isinstance(gpus, int) else gpus
+    suspect = words.get("suspect", [])
+    return Node(
+        id=name,
+        state=NodeState(words.get("state", "ready")),
+        cpu_milli=words.get("cpus", 64) * WHOLE,
+        memory_bytes=words.get("memory_gib", 256) * GIB,
+        gpus=tuple(
+            Gpu(
+                id=f"{name}/{index}",
+                index=index,
+                model=model,
+                pool=words.get("pool", "default"),
+                health=GpuHealth.SUSPECT if index in suspect else GpuHealth.HEALTHY,
+            )
+            for index, model in enumerate(models)
+        ),
+        labels=tuple(sorted(words.get("labels", {}).items())),
+        load=words.get("load"),
+    )
+
+
+def queue(name: str, words: dict[str, Any]) -> Queue:
+    blocking = Blocking(words.get("blocking", "backfill"))
+    return Queue(name=name, **{"policy": "fcfs", **words, "blocking": blocking})
+
+
+def arrival(serial: int, words: dict[str, Any]) -> Arrival:
+    words = dict(words)
+    gpus, at = words.pop("gpus", 0), float(words.pop("at", 0))
+    nodes = words.pop("nodes", 1)
+    models = words.pop("model", ())
+    request = Request(
+        nodes=nodes,
+        gpus=gpus if isinstance(gpus, int) else 0,
+        gpu_milli=0 if isinstance(gpus, int) else round(gpus * WHOLE),
+        cpu_milli=words.pop("cpus", 0) * WHOLE,
+        memory_bytes=words.pop("memory_gib", 0) * GIB,
+        models=(models,) if isinstance(models, str) else tuple(sorted(models)),
+        labels=tuple(sorted(words.pop("labels", {}).items())),
+    )
+    limit, runs = words.pop("limit", None), float(words.pop("runs", 10))
+    kind = JobKind(words.pop("kind", "distributed" if nodes > 1 else "training"))
+    avoid = {name: tuple(words.pop(name, ())) for name in ("avoid_nodes", "avoid_gpus")}
+    job = Job(
+        id=f"j-{serial}",
+        user=words.pop("user", "ann"),
+        kind=kind,
+        state=JobState.QUEUED,
+        request=request,
+        created_at=at,
+        queued_at=at,
+        time_limit_seconds=None if limit is None else float(limit),
+        grace_seconds=float(words.pop("grace", 0)),
+        **avoid,
+        **words,
+    )
+    return Arrival(job=job, run_seconds=runs)
