@@ -69,7 +69,7 @@ def _order_row(job: OrderedJobView, now: float) -> Sequence[str]:
         str(job["nodes"]),
         words.number(job["gpus"]),
         str(job["priority"]) + ("*" if job["pinned"] else ""),
-        words.number(job["score"]),
+        words.NOTHING if job["score"] is None else f"{job['score']:.3f}",
         words.ago(job["planned_start"], now),
         job["detail"],
     )
