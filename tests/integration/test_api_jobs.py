@@ -223,7 +223,7 @@ def test_a_held_job_waits_for_its_start_and_an_ended_one_can_run_again(http: htt
 
 
 def test_queues_are_made_changed_and_removed(http: httpx.Client) -> None:
-    made = http.post("/queues", json={"name": "abc", "policy": "fcfs"})
+    made = http.post("/queues", json={"name": "two words", "policy": "fcfs"})
     problem(made, 422)
     body = {"name": "nights", "policy": "fcfs", "max_seconds": "8h", "kinds": ["training"], "max_job_gpus": 2}
     made = http.post("/queues", json=body)
