@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -41,13 +42,18 @@ def up(
     virtual_nodes: Annotated[
         str | None, typer.Option(metavar="NxMxMODEL", help="Several virtual nodes, such as 11x4xA10.")
     ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="A demo fleet with users and jobs that keep arriving.")] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="A demo fleet with users and jobs that keep arriving, in a home of its own.")
+    ] = False,
 ) -> None:
     """Start the server on this machine, until Ctrl-C. Jobs go on without it and are found again."""
     from corral.server.configfile import ConfigError
     from corral.server.run import serve
-    from corral.server.settings import load_settings
+    from corral.server.settings import default_home, load_settings
 
+    if demo and home is None and not os.environ.get("CORRAL_HOME"):
+        # its users and jobs have no place in the store of a real installation
+        home = default_home(os.environ).with_name("corral-demo")
     overrides = {
         "home": home,
         "server.host": host,
