@@ -192,7 +192,9 @@ def _show_plan(terminal: Terminal, plan: PlanView) -> None:
             "wait": "It would wait",
             "refuse": "It would be refused",
         }.get(plan["outcome"], plan["outcome"])
-        terminal.say(f"{outcome}: {plan['detail']}" if plan["detail"] else f"{outcome}.")
+        # a job that would start needs no explanation
+        explained = plan["detail"] and plan["outcome"] != "start"
+        terminal.say(f"{outcome}: {plan['detail']}" if explained else f"{outcome}.")
         if plan["nodes"]:
             terminal.say(f"  on {words.listed(plan['nodes'])}")
         if plan["start_at"] is not None and plan["outcome"] == "wait":
