@@ -135,6 +135,13 @@ class Work:
     def forget_job(self, job: Job) -> None:
         """Delete the job for good."""
         self.deleted.append(job)
+        # What this work itself has done to the job must not be written after its deletion.
+        if self._new.pop(job.id, None):
+            self._new_names.discard((job.user, job.name))
+        self._changed.pop(job.id, None)
+        for attempts in (self._new_attempts, self._changed_attempts):
+            for key in [key for key, attempt in attempts.items() if attempt.job_id == job.id]:
+                del attempts[key]
         self.tx.jobs.delete([job.id])
         self.state.specs.pop(job.id, None)
         self.steps += 1
