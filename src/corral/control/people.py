@@ -19,7 +19,7 @@ USER_NAME = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
 def create_user(
     work: Work, caller: Caller, name: str, *, role: Role | None = None, password_hash: str | None = None
 ) -> UserRecord:
-    """A new user. The first one is an operator, later ones are scientists unless said otherwise."""
+    """A new user. The first one is always an operator, later ones are scientists unless said otherwise."""
     users = work.tx.people.users()
     if users:
         _only_operators(caller)
@@ -32,7 +32,7 @@ def create_user(
         raise Taken(f"there is a user {name!r} already", field="name", name=name)
     user = UserRecord(
         name=name,
-        role=role or (Role.SCIENTIST if users else Role.OPERATOR),
+        role=(role or Role.SCIENTIST) if users else Role.OPERATOR,
         password_hash=password_hash,
         created_at=work.now,
     )
