@@ -1,0 +1,252 @@
+"""What people do with jobs, and what is refused without a trace."""
+
+from __future__ import annotations
+
+import pytest
+
+from corral.control import jobs
+from corral.control.errors import Forbidden, InsufficientQuota, Invalid, NotFound, OverLimit, Refusal, Taken, WrongState
+from corral.control.people import create_user, set_quota
+from corral.control.policies import Policies
+from corral.control.ports import AttemptPhase, Store
+from corral.control.records import JobFilter, JobSpec
+from corral.core.explain import line_order
+from corral.core.lifecycle import Launch, Stop
+from corral.core.lines import line_of
+from corral.core.model import EndReason, JobKind, JobState, Limits, Quota, Request
+from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
+
+
+def stored(desk: Desk) -> dict[str, JobState]:
+    with desk.store.read() as tx:
+        page = tx.jobs.page(JobFilter(), sort="id", cursor=None, limit=500)
+    return {record.job.name: record.job.state for record in page.items}
+
+
+def order(desk: Desk, job_id: str) -> list[str]:
+    key = line_of(desk.state.snapshot.jobs[job_id])
+    return [job.name for job in line_order(desk.state.snapshot, key, desk.now)]
+
+
+# -------------------------------------------------------------------------------------------- submitting
+
+
+def test_submitted_jobs_wait_and_are_known_by_id_and_name(desk: Desk) -> None:
+    first, second = desk.submit(draft("first"), draft(gpus=2))
+    assert (first.id, first.state, first.queued_at) == ("j-1", JobState.QUEUED, desk.now)
+    assert second.name.startswith("job-")
+    assert desk.do(jobs.own_job, ANN, "first").id == first.id
+    assert desk.record(first.id).spec.command == ("python", "train.py")
+    assert desk.actions(first.id) == ["job.submitted"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        draft("abc"),
+        draft("has space"),
+        draft("x" * 64),
+        draft("good-name", queue="nowhere"),
+        draft("good-name", gpus=9),
+        draft("good-name", request=Request(gpus=1, models=("B200",))),
+        draft("good-name", spec=JobSpec(command=())),
+        draft("good-name", nodes=2, kind=JobKind.WORKBENCH),
+        draft("same-name"),
+    ],
+    ids=["short", "space", "long", "queue", "too-large", "model", "no-command", "gang-workbench", "twice"],
+)
+def test_a_batch_is_all_or_nothing(desk: Desk, bad: jobs.JobDraft) -> None:
+    before = list(desk.state.snapshot.contents())
+    with pytest.raises(Refusal) as refusal:
+        desk.submit(draft("same-name"), draft("other-name"), bad)
+    assert refusal.value.detail
+    assert stored(desk) == {}
+    assert list(desk.state.snapshot.contents()) == before
+    assert desk.submit(draft("same-name"))[0].state is JobState.QUEUED
+
+
+def test_a_name_is_unique_per_user_also_after_the_end(desk: Desk) -> None:
+    (job,) = desk.submit(draft("training-1"))
+    desk.submit(draft("training-1"), caller=BOB)
+    desk.do(jobs.stop, ANN, job.id)
+    with pytest.raises(Taken, match="training-1"):
+        desk.submit(draft("training-1", kind=JobKind.WORKBENCH))
+    desk.do(jobs.delete, ANN, job.id)
+    assert desk.submit(draft("training-1"))
+
+
+def test_over_quota_the_numbers_are_told_and_nothing_changes(desk: Desk) -> None:
+    desk.do(create_user, ROOT, "root")
+    desk.do(create_user, ROOT, "ann")
+    desk.do(set_quota, ROOT, "ann", {JobKind.TRAINING: Quota(gpu_milli=3000)})
+    desk.submit(draft("first", gpus=2))
+    with pytest.raises(InsufficientQuota) as refusal:
+        desk.submit(draft("second", gpus=1), draft("third", gpus=1))
+    assert refusal.value.numbers == {"resource": "gpus", "asked": 2.0, "held": 2.0, "limit": 3.0}
+    assert stored(desk) == {"first": JobState.QUEUED}
+    desk.submit(draft("bench", gpus=4, kind=JobKind.WORKBENCH), draft("second", gpus=1))
+    desk.do(set_quota, ROOT, "ann", {JobKind.TRAINING: Quota(gpu_milli=0)})
+    assert desk.job("j-1").state is JobState.QUEUED, "a lower quota touches nothing that is there"
+
+
+def test_limits_of_size_length_and_time(store: Store) -> None:
+    policies = Policies(limits=Limits(max_gpus_per_job=4, max_seconds=3600.0), max_queue_length=2)
+    desk = Desk(store, policies)
+    with pytest.raises(OverLimit) as refusal:
+        desk.submit(draft("large", gpus=4, nodes=2))
+    assert refusal.value.numbers == {"asked": 8.0, "limit": 4}
+    with pytest.raises(OverLimit, match="3600"):
+        desk.submit(draft("long-one", time_limit_seconds=7200.0))
+    first, bench = desk.submit(draft("first"), draft("bench", kind=JobKind.WORKBENCH))
+    assert first.time_limit_seconds == 3600.0, "without a word of its own a job gets the longest time"
+    assert bench.time_limit_seconds is None, "a workbench runs until it is stopped"
+    with pytest.raises(OverLimit, match="2 do already"):
+        desk.submit(draft("third"))
+    desk.submit(draft("held", hold=True))
+    with pytest.raises(OverLimit):
+        desk.do(jobs.start, ANN, "held")
+
+
+def test_what_the_fleet_can_never_hold_is_refused_with_the_largest_node(desk: Desk) -> None:
+    with pytest.raises(Invalid) as refusal:
+        desk.submit(draft("huge", gpus=5))
+    assert refusal.value.numbers["largest_node"] == 4
+    with pytest.raises(Invalid, match="A10"):
+        desk.submit(draft("other", request=Request(gpus=1, models=("H100",))))
+
+
+# -------------------------------------------------------------------------------------------- start and stop
+
+
+def test_a_held_job_waits_for_its_owners_word(desk: Desk) -> None:
+    (job,) = desk.submit(draft("held", hold=True))
+    assert (job.state, desk.cycle()) == (JobState.CREATED, [])
+    desk.do(jobs.start, ANN, "held")
+    assert desk.cycle() == [job.id]
+    with pytest.raises(WrongState, match="starting already"):
+        desk.do(jobs.start, ANN, "held")
+
+
+def test_a_waiting_job_stops_at_once_and_a_running_one_with_grace(desk: Desk) -> None:
+    (running,) = desk.started(draft("running", grace_seconds=7.0))
+    (waiting,) = desk.submit(draft("waiting"))
+    stopped = desk.do(jobs.stop, ANN, waiting.id)
+    assert (stopped.state, stopped.end_reason) == (JobState.STOPPED, EndReason.STOPPED_BY_USER)
+    assert desk.do(jobs.stop, ROOT, running.id).state is JobState.STOPPING
+    assert desk.instructions == [Stop(attempt_id=running.attempt_id, grace_seconds=7.0)]
+    assert desk.do(jobs.stop, ANN, running.id).state is JobState.STOPPING, "a second stop changes nothing"
+    assert desk.instructions == []
+    desk.hear(running, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=143)
+    over = desk.job(running.id)
+    assert (over.state, over.end_reason, over.exit_code) == (JobState.STOPPED, EndReason.STOPPED_BY_OPERATOR, 143)
+    with pytest.raises(WrongState, match="ended already"):
+        desk.do(jobs.stop, ANN, running.id)
+
+
+def test_an_ended_job_can_run_again_as_the_next_attempt(desk: Desk) -> None:
+    (job,) = desk.started(draft("again"))
+    desk.hear(job, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=1, message="ValueError")
+    assert desk.job(job.id).state is JobState.FAILED
+    desk.do(jobs.start, ANN, job.id)
+    assert desk.cycle() == [job.id]
+    assert desk.instructions == [Launch(attempt_id=f"{job.id}.2")]
+    with desk.store.read() as tx:
+        first, second = tx.attempts.of_job(job.id)
+    assert (first.end_reason, first.exit_code, first.message) == (EndReason.EXIT_CODE, 1, "ValueError")
+    assert second.ended_at is None
+
+
+def test_a_start_is_admitted_like_a_submission(desk: Desk) -> None:
+    desk.do(create_user, ROOT, "root")
+    desk.do(create_user, ROOT, "ann")
+    desk.do(set_quota, ROOT, "ann", {JobKind.TRAINING: Quota(gpu_milli=1000)})
+    desk.submit(draft("held", hold=True), draft("first"))
+    with pytest.raises(InsufficientQuota):
+        desk.do(jobs.start, ANN, "held")
+    assert desk.job("j-1").state is JobState.CREATED
+
+
+# -------------------------------------------------------------------------------------------- order
+
+
+def test_only_operators_pin_and_only_what_waits(desk: Desk) -> None:
+    first, second = desk.submit(draft("first"), draft("second"))
+    with pytest.raises(Forbidden):
+        desk.do(jobs.pin, ANN, first.id)
+    desk.do(jobs.pin, ROOT, second.id)
+    assert order(desk, first.id) == ["second", "first"]
+    desk.do(jobs.unpin, ROOT, second.id)
+    assert order(desk, first.id) == ["first", "second"]
+    desk.cycle()
+    with pytest.raises(WrongState, match="starting, not queued"):
+        desk.do(jobs.pin, ROOT, first.id)
+
+
+def test_moving_changes_the_order_of_ones_own_jobs(desk: Desk) -> None:
+    desk.submit(draft("one-1"), draft("two-2"), draft("three-3"))
+    desk.do(jobs.move, ANN, "three-3", before="one-1")
+    assert order(desk, "j-1") == ["three-3", "one-1", "two-2"]
+    desk.do(jobs.move, ANN, "three-3", after="one-1")
+    assert order(desk, "j-1") == ["one-1", "three-3", "two-2"]
+    desk.submit(draft("four-4"))
+    assert order(desk, "j-1") == ["one-1", "three-3", "two-2", "four-4"], "later jobs stay behind"
+    reloaded = desk.loaded()
+    assert reloaded.digest.hex() == desk.state.digest.hex(), "the order is stored"
+
+
+def test_moves_that_make_no_sense_are_refused(desk: Desk) -> None:
+    desk.submit(draft("one-1"), draft("two-2"), draft("gang", nodes=2), draft("held", hold=True))
+    desk.submit(draft("bobs"), caller=BOB)
+    for target, error in (
+        ({"before": "one-1"}, Invalid),
+        ({"before": "two-2", "after": "two-2"}, Invalid),
+        ({}, Invalid),
+        ({"before": "gang"}, Invalid),
+        ({"before": "held"}, WrongState),
+        ({"before": "nobody"}, NotFound),
+        ({"before": "bobs"}, NotFound),
+    ):
+        with pytest.raises(error):
+            desk.do(jobs.move, ANN, "one-1", **target)
+    with pytest.raises(Invalid, match="different users"):
+        desk.do(jobs.move, ROOT, "j-1", before="j-5")
+    assert order(desk, "j-1") == ["one-1", "two-2", "bobs"]
+
+
+# -------------------------------------------------------------------------------------------- others and the end
+
+
+def test_other_peoples_jobs_do_not_exist(desk: Desk) -> None:
+    (job,) = desk.submit(draft("private"))
+    for act in (jobs.stop, jobs.delete, jobs.start):
+        with pytest.raises(NotFound):
+            desk.do(act, BOB, job.id)
+    assert desk.do(jobs.stop, ROOT, job.id).end_reason is EndReason.STOPPED_BY_OPERATOR
+
+
+def test_deleting_needs_an_end_and_takes_everything(desk: Desk) -> None:
+    (job,) = desk.started(draft("short"))
+    with pytest.raises(WrongState, match="stop it first"):
+        desk.do(jobs.delete, ANN, job.id)
+    desk.hear(job, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
+    desk.do(jobs.delete, ANN, job.id)
+    with desk.store.read() as tx:
+        assert tx.jobs.get(job.id) is None
+        assert tx.attempts.of_job(job.id) == []
+
+
+def test_what_is_made_and_deleted_in_one_turn_was_never_there(desk: Desk) -> None:
+    def make_and_delete(work: jobs.Work) -> None:
+        (record,) = jobs.submit(work, ANN, [draft("short-lived", hold=True)])
+        jobs.delete(work, ANN, record.job.id)
+
+    desk.do(make_and_delete)
+    assert stored(desk) == {}
+    (job,) = desk.submit(draft("stopped"))
+
+    def stop_and_delete(work: jobs.Work) -> None:
+        jobs.stop(work, ANN, job.id)
+        jobs.delete(work, ANN, job.id)
+
+    desk.do(stop_and_delete)
+    assert stored(desk) == {}
