@@ -15,7 +15,7 @@ from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimi
 from corral.control.ports import Workspace
 from corral.control.records import JobRecord, JobSpec
 from corral.control.work import Caller, Work
-from corral.core.model import WHOLE, Job, JobKind, JobState, Request
+from corral.core.model import DEFAULT_POOL, DEFAULT_QUEUE, WHOLE, Job, JobKind, JobState, Request
 
 TASK_LABEL = "task"
 MODE_LABEL = "mode"
@@ -120,12 +120,15 @@ def _count(work: Work, gpus: int | None, held: int, limit: int | None) -> tuple[
             held=held,
             limit=limit,
         )
+    # A task waits in the default queue, and gets GPUs of that queue's pool only.
+    queue = work.state.snapshot.queues.get(DEFAULT_QUEUE)
+    pool = queue.pool if queue else DEFAULT_POOL
     largest = max(
         (
             len(slot.whole_gpus(domain))
             for slot in work.state.snapshot.fleet.slots
             for domain in slot.domains
-            if domain[1]
+            if domain[0] == pool and domain[1]
         ),
         default=0,
     )
