@@ -1,0 +1,111 @@
+"""One cycle of the live system: what it writes, it writes together."""
+
+from __future__ import annotations
+
+import pytest
+
+from corral.control.cycle import run_cycle
+from corral.control.journal import JournalWriter, replay
+from corral.control.ports import AttemptPhase, Store, StoreConflict
+from corral.control.state import load_state
+from corral.control.work import Work
+from corral.core.accounting import score_at
+from corral.core.lifecycle import Launch
+from corral.core.model import EndReason, JobState
+from tests.unit.control.world import BOB, Desk, draft
+
+
+def test_a_start_writes_allocation_attempt_score_and_journal(desk: Desk) -> None:
+    (job,) = desk.submit(draft("training", gpus=2))
+    assert desk.cycle() == [job.id]
+    stored = desk.job(job.id)
+    assert stored.state is JobState.STARTING
+    assert stored.allocation is not None
+    with desk.store.read() as tx:
+        (attempt,) = tx.attempts.of_job(job.id)
+        assert (attempt.allocation, attempt.planned_at) == (stored.allocation, desk.now)
+        assert tx.scores.all()["ann", "A10"].usage == 2.0
+        (cycle,) = tx.cycles.since_base()
+        assert [item.decided == item.recorded for item in replay([cycle])] == [True]
+    assert desk.instructions == [Launch(attempt_id=f"{job.id}.1")]
+    assert desk.actions(job.id) == ["job.submitted", "job.planned"]
+
+
+def test_a_crash_before_the_commit_leaves_nothing(desk: Desk) -> None:
+    desk.submit(draft("training", gpus=2))
+    before = desk.state.digest.hex()
+
+    def crash(work: Work) -> None:
+        assert run_cycle(work, desk.journal).starts
+        work.flush()
+        raise RuntimeError("the power is gone")
+
+    with pytest.raises(RuntimeError, match="power"):
+        desk.do(crash)
+    with desk.store.read() as tx:
+        assert tx.attempts.of_job("j-1") == []
+        assert tx.scores.all() == {}
+        assert tx.cycles.since_base() == []
+    assert desk.job("j-1").state is JobState.QUEUED
+    assert desk.loaded().digest.hex() == before
+    assert desk.cycle() == ["j-1"], "the next turn decides it anew"
+    with desk.store.read() as tx:
+        assert [cycle.is_base for cycle in tx.cycles.since_base()] == [True]
+
+
+def test_the_journal_of_a_busy_day_replays(desk: Desk) -> None:
+    """Submissions, ends, failures and a restart in the middle."""
+    for round_number in range(6):
+        desk.submit(draft(f"ann-{round_number}", gpus=3), draft(f"gang-{round_number}", gpus=2, nodes=2))
+        desk.submit(draft(f"bob-{round_number}", gpus=1), caller=BOB)
+        desk.cycle()
+        desk.now += 30.0
+        for job in [job for job in desk.state.snapshot.jobs.values() if job.state.holds_resources][:2]:
+            reason = EndReason.LOST if round_number % 2 else EndReason.EXIT_CODE
+            desk.hear(job, AttemptPhase.ENDED, reason, exit_code=0)
+        desk.cycle()
+        if round_number == 3:
+            desk.state, desk.journal = desk.loaded(), JournalWriter()
+    with desk.store.read() as tx:
+        cycles = tx.cycles.since_base()
+    assert cycles[0].is_base
+    assert len(cycles) > 1
+    assert all(item.decided == item.recorded for item in replay(cycles))
+
+
+def test_the_state_in_memory_is_always_what_the_store_has(desk: Desk) -> None:
+    first, second = desk.started(draft("first", gpus=4), draft("second", gpus=4))
+    desk.submit(draft("third", gpus=4))
+    desk.hear(first, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
+    desk.now += 100.0
+    desk.cycle()
+    loaded = desk.loaded()
+    assert loaded.snapshot.jobs == desk.state.snapshot.jobs
+    assert loaded.snapshot.scores == desk.state.snapshot.scores
+    assert loaded.snapshot.last_node == desk.state.snapshot.last_node
+    assert loaded.digest.hex() == desk.state.digest.hex()
+    assert second.id in loaded.snapshot.jobs
+
+
+def test_the_score_follows_what_is_held(desk: Desk) -> None:
+    (job,) = desk.started(draft("training", gpus=4))
+    desk.now += 24 * 3600.0
+    desk.hear(job, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
+    score = desk.loaded().snapshot.scores["ann", "A10"]
+    assert score.usage == 0.0
+    assert 4 * 0.98 < score.value < 4.0
+    assert score_at(score, desk.now + 6 * 3600.0, 6 * 3600.0) == pytest.approx(score.value / 2.718281828)
+
+
+def test_two_servers_cannot_both_write(desk: Desk, store: Store) -> None:
+    """A picture that the other one has changed since is never written over."""
+    (job,) = desk.submit(draft("training"))
+    with store.read() as tx:
+        stale = load_state(tx, desk.policies)
+    desk.cycle()
+    desk.state = stale
+    with pytest.raises(StoreConflict):
+        desk.do(run_cycle, JournalWriter())
+    assert desk.job(job.id).attempt == 1
+    with store.read() as tx:
+        assert len(tx.attempts.of_job(job.id)) == 1

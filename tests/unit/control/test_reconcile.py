@@ -1,0 +1,206 @@
+"""Bringing the store and the engine together: after events, and after either side was away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from corral.control import fleet, jobs
+from corral.control.errors import Forbidden, NotFound, WrongState
+from corral.control.ports import AttemptPhase
+from corral.core.lifecycle import BACKOFF_SECONDS, Launch, Stop
+from corral.core.model import EndReason, GpuHealth, JobState, NodeState
+from tests.unit.control.world import ANN, ROOT, TWO_NODES, Desk, draft, status
+from tests.unit.core.builders import node
+
+RUNNING, ENDED = AttemptPhase.RUNNING, AttemptPhase.ENDED
+
+
+def planned(desk: Desk, *names: str) -> list[str]:
+    """Jobs that were planned; the engine was not told yet."""
+    submitted = desk.submit(*(draft(name) for name in names))
+    assert desk.cycle() == [job.id for job in submitted]
+    desk.now += 10.0
+    return [job.id for job in submitted]
+
+
+# -------------------------------------------------------------------------------------------- reports
+
+
+def test_an_attempt_comes_up_and_ends(desk: Desk) -> None:
+    (job_id,) = planned(desk, "training")
+    desk.hear(desk.job(job_id), RUNNING, at=1011.0)
+    assert (desk.job(job_id).state, desk.job(job_id).started_at) == (JobState.RUNNING, 1011.0)
+    desk.hear(desk.job(job_id), ENDED, EndReason.EXIT_CODE, exit_code=0)
+    assert desk.job(job_id).state is JobState.COMPLETED
+    assert desk.forgotten == [f"{job_id}.1"]
+    assert desk.actions(job_id)[1:] == ["job.planned", "job.running", "job.completed"]
+
+
+def test_news_of_an_earlier_attempt_changes_nothing(desk: Desk) -> None:
+    (job_id,) = planned(desk, "training")
+    first = desk.job(job_id)
+    desk.hear(first, ENDED, EndReason.LOST)
+    desk.now += 60.0
+    assert desk.cycle() == [job_id]
+    second = desk.job(job_id)
+    assert second.attempt == 2
+    for phase in (RUNNING, ENDED):
+        desk.hear(first, phase, EndReason.EXIT_CODE, exit_code=0)
+        assert desk.job(job_id) == second
+    assert desk.forgotten == [f"{job_id}.1"], "its end is recorded, so the engine may forget it"
+
+
+def test_repeated_and_unknown_news_change_nothing(desk: Desk) -> None:
+    (job_id,) = planned(desk, "training")
+    desk.hear(desk.job(job_id), RUNNING)
+    up = desk.job(job_id)
+    desk.hear(up, RUNNING, at=desk.now + 5)
+    assert desk.job(job_id) == up
+    for attempt_id in ("j-77.1", "nonsense", f"{job_id}.9"):
+        desk.hear(up, ENDED, EndReason.LOST, attempt_id=attempt_id)
+    assert desk.job(job_id) == up
+    desk.hear(up, ENDED, EndReason.EXIT_CODE, exit_code=0)
+    over = desk.job(job_id)
+    desk.hear(up, ENDED, EndReason.EXIT_CODE, exit_code=1)
+    assert desk.job(job_id) == over
+
+
+def test_an_end_that_overtakes_the_start_is_an_end(desk: Desk) -> None:
+    (job_id,) = planned(desk, "training")
+    desk.hear(desk.job(job_id), ENDED, EndReason.LAUNCH_ERROR, message="no such program")
+    job = desk.job(job_id)
+    assert (job.state, job.retries, job.message) == (JobState.QUEUED, 1, "no such program")
+
+
+# -------------------------------------------------------------------------------------------- after an absence
+
+
+def test_a_starting_job_that_the_engine_misses_is_launched_again(desk: Desk) -> None:
+    (job_id,) = planned(desk, "training")
+    desk.observe(*TWO_NODES)
+    assert desk.instructions == [Launch(attempt_id=f"{job_id}.1")]
+    assert desk.job(job_id).state is JobState.STARTING
+
+
+def test_a_job_younger_than_the_observation_is_left_alone(desk: Desk) -> None:
+    (job_id,) = planned(desk, "training")
+    desk.observe(*TWO_NODES, at=999.0)
+    assert desk.instructions == []
+    assert desk.job(job_id).state is JobState.STARTING
+
+
+def test_a_running_job_that_the_engine_misses_is_lost_and_retried_after_a_pause(desk: Desk) -> None:
+    (job,) = desk.started(draft("training"))
+    desk.now += 10.0
+    desk.observe(*TWO_NODES)
+    lost = desk.job(job.id)
+    assert (lost.state, lost.retries, lost.not_before) == (JobState.QUEUED, 1, desk.now + BACKOFF_SECONDS)
+    assert desk.cycle() == []
+    assert desk.state.plan.wake_at == lost.not_before
+    desk.now = lost.not_before
+    assert desk.cycle() == [job.id]
+    assert desk.instructions == [Launch(attempt_id=f"{job.id}.2")]
+    with desk.store.read() as tx:
+        assert [attempt.end_reason for attempt in tx.attempts.of_job(job.id)] == [EndReason.LOST, None]
+
+
+def test_without_retries_a_lost_job_has_failed(desk: Desk) -> None:
+    (job,) = desk.started(draft("training", max_retries=0))
+    desk.now += 10.0
+    desk.observe(*TWO_NODES)
+    assert (desk.job(job.id).state, desk.job(job.id).end_reason) == (JobState.FAILED, EndReason.LOST)
+
+
+def test_an_attempt_that_nobody_holds_is_stopped(desk: Desk) -> None:
+    desk.observe(*TWO_NODES, attempts=[status("j-5.1", RUNNING, 900.0)])
+    assert desk.instructions == [Stop(attempt_id="j-5.1", grace_seconds=0.0)]
+
+
+def test_what_ended_while_the_server_was_away_is_recorded(desk: Desk) -> None:
+    done, failed = desk.started(draft("done"), draft("failed"))
+    desk.state = desk.loaded()
+    desk.observe(
+        *TWO_NODES,
+        attempts=[
+            status(done.attempt_id, ENDED, 1500.0, reason=EndReason.EXIT_CODE, exit_code=0),
+            status(failed.attempt_id, ENDED, 1600.0, reason=EndReason.OOM_KILLED, message="out of memory"),
+        ],
+    )
+    assert (desk.job(done.id).state, desk.job(done.id).ended_at) == (JobState.COMPLETED, 1500.0)
+    assert (desk.job(failed.id).state, desk.job(failed.id).end_reason) == (JobState.FAILED, EndReason.OOM_KILLED)
+    assert sorted(desk.forgotten) == sorted([done.attempt_id, failed.attempt_id])
+    assert desk.state.snapshot.held.total_gpu_milli == 0
+
+
+def test_a_job_that_came_up_while_the_server_was_away_is_adopted(desk: Desk) -> None:
+    (job_id,) = planned(desk, "training")
+    desk.state = desk.loaded()
+    desk.observe(*TWO_NODES, attempts=[status(f"{job_id}.1", RUNNING, 1005.0)])
+    assert (desk.job(job_id).state, desk.job(job_id).started_at) == (JobState.RUNNING, 1005.0)
+    assert desk.instructions == []
+
+
+def test_a_job_stopped_before_its_launch_just_ends(desk: Desk) -> None:
+    (job_id,) = planned(desk, "training")
+    desk.do(jobs.stop, ANN, job_id)
+    desk.observe(*TWO_NODES)
+    assert (desk.job(job_id).state, desk.job(job_id).end_reason) == (JobState.STOPPED, EndReason.STOPPED_BY_USER)
+
+
+# -------------------------------------------------------------------------------------------- nodes
+
+
+def test_a_node_that_is_gone_leaves_when_its_jobs_are_over(desk: Desk) -> None:
+    (job,) = desk.started(draft("training"))
+    desk.now += 10.0
+    first, second = TWO_NODES
+    desk.observe(second)
+    assert desk.state.snapshot.nodes["n1"].state is NodeState.DOWN
+    assert desk.job(job.id).state is JobState.QUEUED, "its engine does not know it any more"
+    desk.observe(second)
+    assert list(desk.state.snapshot.nodes) == ["n2"]
+    desk.observe(first, second)
+    assert desk.state.snapshot.nodes["n1"].state is NodeState.READY
+    assert desk.actions("n1") == ["node.added", "node.down", "node.removed", "node.added"]
+    assert desk.loaded().snapshot.nodes == desk.state.snapshot.nodes
+
+
+def test_what_operators_decided_outlives_an_observation(desk: Desk) -> None:
+    desk.do(fleet.cordon, ROOT, "n1")
+    suspect = replace(TWO_NODES[1].gpus[0], health=GpuHealth.SUSPECT, pool="night")
+    with desk.store.write() as tx:
+        tx.fleet.save_gpu(suspect)
+    desk.state = desk.loaded()
+    desk.observe(node("n1", gpus=4, labels=(("zone", "a"),)), TWO_NODES[1])
+    known = desk.state.snapshot.nodes
+    assert (known["n1"].state, known["n1"].labels) == (NodeState.CORDONED, (("zone", "a"),))
+    assert known["n2"].gpus[0] == suspect
+    assert desk.do(fleet.reset_health, ROOT, suspect.id).health is GpuHealth.HEALTHY
+    desk.do(fleet.uncordon, ROOT, "n1")
+    assert desk.loaded().digest.hex() == desk.state.digest.hex()
+
+
+def test_a_cordoned_node_takes_nothing_new_and_keeps_what_runs(desk: Desk) -> None:
+    (running,) = desk.started(draft("running", gpus=4))
+    assert running.allocation is not None
+    desk.do(fleet.cordon, ROOT, "n1")
+    desk.do(fleet.drain, ROOT, "n2")
+    desk.submit(draft("waiting"))
+    assert desk.cycle() == []
+    assert desk.job(running.id).state is JobState.RUNNING
+    desk.do(fleet.uncordon, ROOT, "n2")
+    assert desk.cycle() == ["j-2"]
+
+
+def test_only_operators_touch_nodes_and_only_those_that_are_there(desk: Desk) -> None:
+    with pytest.raises(Forbidden):
+        desk.do(fleet.cordon, ANN, "n1")
+    with pytest.raises(NotFound):
+        desk.do(fleet.cordon, ROOT, "n9")
+    with pytest.raises(NotFound):
+        desk.do(fleet.reset_health, ROOT, "n9/0")
+    desk.observe(replace(TWO_NODES[0], state=NodeState.DOWN), TWO_NODES[1])
+    with pytest.raises(WrongState, match="down"):
+        desk.do(fleet.uncordon, ROOT, "n1")
