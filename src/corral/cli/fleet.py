@@ -77,7 +77,7 @@ def uncordon(terminal: Terminal, nodes: NodesArgument) -> None:
 
 @command(nodes_app, "drain", examples=["corral nodes drain gpu-03"])
 def drain(terminal: Terminal, nodes: NodesArgument) -> None:
-    """Empty a node: its jobs go back to the queue, and nothing new starts (operators)."""
+    """Let a node empty: nothing new starts, what runs goes on to its end (operators)."""
     _change(terminal, nodes, "drain")
 
 
