@@ -127,8 +127,9 @@ class Controller:
         for name, engine in self.engines.items():
             engine.subscribe(self._heard)
             self._observe(name)
-        requests = list(self._requests)
-        self._requests.clear()
+        with self._arrived:
+            requests = list(self._requests)
+            self._requests.clear()
         self._turn(requests)
         for outbox in self._outboxes.values():
             outbox.start()
@@ -183,12 +184,12 @@ class Controller:
                 thread.join(timeout=30.0)
         for outbox in self._outboxes.values():
             outbox.close()
-        for request in self._requests:
-            request.answer.set_exception(RuntimeError("the server is stopping"))
+        self._give_up([])
 
     # ---------------------------------------------------------------- the controller's thread
 
     def _serve(self) -> None:
+        requests: list[_Request] = []
         try:
             while not self._stopping.is_set():
                 requests, reads = self._take()
@@ -199,7 +200,19 @@ class Controller:
         except BaseException as failure:
             self.failure = failure
             log.critical("the controller has failed: %s", failure, exc_info=not isinstance(failure, StoreSuperseded))
+            self._give_up(requests)
             raise
+
+    def _give_up(self, taken: Sequence[_Request]) -> None:
+        """Nobody shall wait for an answer that never comes."""
+        with self._arrived:
+            answers = [request.answer for request in (*taken, *self._requests)]
+            answers += [answer for _, answer in self._reads]
+            self._requests.clear()
+            self._reads.clear()
+        for answer in answers:
+            if not answer.done():
+                answer.set_exception(RuntimeError("the server is stopping"))
 
     def _take(self) -> tuple[list[_Request], list[tuple[Callable[[State], Any], Future[Any]]]]:
         with self._arrived:
@@ -248,7 +261,9 @@ class Controller:
                     request.answer.set_exception(error)
             if not requests:
                 log.exception("a cycle failed")
+                # Tried again with the next change, or when the safety net comes round.
                 self._state.needs_cycle = False
+                self._last_cycle_at = self._clock.now()
             return
         self._after_commit(work, events, requests)
 
