@@ -1,0 +1,270 @@
+"""The controller's turns: requests share a commit and never harm each other, engines are told after it, and a restart
+finds everything again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from corral.control import controller as controller_module
+from corral.control import jobs
+from corral.control.controller import Controller
+from corral.control.errors import Refusal, Taken
+from corral.control.policies import Policies
+from corral.control.ports import AttemptPhase, Store
+from corral.control.state import State
+from corral.control.work import Work
+from corral.core.model import EndReason, Job, JobState
+from corral.core.plan import Plan
+from corral.stores import open_store
+from tests.unit.control.world import (
+    ANN,
+    NoWorkspace,
+    RecordingEngine,
+    StillClock,
+    draft,
+    eventually,
+    status,
+)
+
+RUNNING, ENDED = AttemptPhase.RUNNING, AttemptPhase.ENDED
+
+
+class House:
+    """A controller with its surroundings, and a way to make requests share a turn."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.clock = StillClock()
+        self.engine = RecordingEngine()
+        self.announced: list[str] = []
+        self.controller = self._new()
+
+    def _new(self) -> Controller:
+        return Controller(
+            store=self.store,
+            engines={"local": self.engine},
+            clock=self.clock,
+            policies=Policies(),
+            workspace=NoWorkspace(),
+            announce=lambda events: self.announced.extend(event.action for event in events),
+            observe_seconds=3600.0,
+        )
+
+    def restart(self) -> None:
+        self.controller.stop()
+        self.controller = self._new()
+        self.controller.start()
+
+    def job(self, job_id: str) -> Job:
+        with self.store.read() as tx:
+            record = tx.jobs.get(job_id)
+        assert record is not None
+        return record.job
+
+    def together(self, *use_cases: Any) -> list[Future[Any]]:
+        """Requests that arrive while the controller is busy, and so share the next turn."""
+        go_on, busy = threading.Event(), threading.Event()
+
+        def wait(state: State) -> None:
+            busy.set()
+            go_on.wait(10)
+
+        occupied = self.controller.inspect(wait)
+        assert busy.wait(10)
+        answers = [self.controller.execute(use_case) for use_case in use_cases]
+        go_on.set()
+        occupied.result(10)
+        return answers
+
+    def submit(self, *names: str) -> list[Job]:
+        answer = self.controller.execute(jobs.submit, ANN, [draft(name) for name in names])
+        return [record.job for record in answer.result(10)]
+
+    def launched(self) -> list[str]:
+        return [order.attempt_id for order in self.engine.launched]
+
+
+@pytest.fixture
+def house(store: Store) -> Iterator[House]:
+    house = House(store)
+    house.controller.start()
+    yield house
+    house.controller.stop()
+
+
+def test_a_job_goes_through_its_life(house: House) -> None:
+    (job,) = house.submit("training")
+    eventually(lambda: house.launched() == ["j-1.1"])
+    order = house.engine.launched[0]
+    assert (order.command, order.instances[0].node, order.instances[0].gpu_indexes) == (
+        ("python", "train.py"), "n1", (0,)
+    )  # fmt: skip
+    assert order.env["CORRAL_JOB_DIR"] == "/jobs/j-1"
+    house.engine.report(status("j-1.1", RUNNING, 1001.0))
+    eventually(lambda: house.job(job.id).state is JobState.RUNNING)
+    house.engine.report(status("j-1.1", ENDED, 1002.0, reason=EndReason.EXIT_CODE, exit_code=0))
+    eventually(lambda: house.job(job.id).state is JobState.COMPLETED)
+    eventually(lambda: house.engine.forgotten == ["j-1.1"])
+    eventually(lambda: "job.completed" in house.announced)
+
+
+def test_a_bug_in_one_request_harms_no_other_of_its_turn(house: House) -> None:
+    def buggy(work: Work) -> None:
+        jobs.submit(work, ANN, [draft("half-done")])
+        raise ZeroDivisionError("a bug")
+
+    good, bad, refused, other = house.together(
+        lambda work: jobs.submit(work, ANN, [draft("good-one")]),
+        buggy,
+        lambda work: jobs.submit(work, ANN, [draft("no")]),
+        lambda work: jobs.submit(work, ANN, [draft("other-one")]),
+    )
+    assert good.result(10)[0].job.name == "good-one"
+    assert other.result(10)[0].job.name == "other-one"
+    with pytest.raises(ZeroDivisionError):
+        bad.result(10)
+    with pytest.raises(Refusal):
+        refused.result(10)
+    with house.store.read() as tx:
+        assert sorted(job.name for job in tx.jobs.live()) == ["good-one", "other-one"]
+    eventually(lambda: len(house.launched()) == 2)
+
+
+def test_two_requests_for_one_name_in_one_turn(house: House) -> None:
+    first, second = house.together(
+        lambda work: jobs.submit(work, ANN, [draft("same-name")]),
+        lambda work: jobs.submit(work, ANN, [draft("same-name")]),
+    )
+    assert first.result(10)
+    with pytest.raises(Taken):
+        second.result(10)
+
+
+def test_a_refusal_half_way_is_a_bug_and_leaves_nothing(house: House) -> None:
+    def half_way(work: Work) -> None:
+        jobs.submit(work, ANN, [draft("half-done")])
+        jobs.submit(work, ANN, [draft("half-done")])
+
+    with pytest.raises(RuntimeError, match="half way"):
+        house.controller.execute(half_way).result(10)
+    with house.store.read() as tx:
+        assert tx.jobs.live() == []
+
+
+def test_a_failing_read_belongs_to_whoever_asked(house: House) -> None:
+    with pytest.raises(ZeroDivisionError):
+        house.controller.inspect(lambda state: 1 // 0).result(10)
+    assert house.controller.is_alive
+
+
+def test_a_launch_that_is_refused_is_a_failed_attempt(house: House) -> None:
+    house.engine.refusal = "there is no such directory"
+    (job,) = house.submit("training")
+    eventually(lambda: house.job(job.id).retries == 1)
+    assert (house.job(job.id).state, house.job(job.id).message) == (JobState.QUEUED, "there is no such directory")
+
+
+def test_a_launch_waits_for_an_engine_that_is_away(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 0.01)
+    house.engine.is_away = True
+    house.submit("training")
+    assert house.launched() == []
+    house.engine.is_away = False
+    eventually(lambda: house.launched() == ["j-1.1"])
+
+
+def test_a_restart_adopts_what_runs_and_launches_what_was_missed(house: House) -> None:
+    house.submit("adopted", "missed")
+    eventually(lambda: len(house.launched()) == 2)
+    house.engine.report(status("j-1.1", RUNNING, 1001.0))
+    eventually(lambda: house.job("j-1").state is JobState.RUNNING)
+    house.clock.time += 60.0
+    house.restart()
+    eventually(lambda: house.launched() == ["j-1.1", "j-2.1", "j-2.1"])
+    assert house.job("j-1").state is JobState.RUNNING
+    assert house.job("j-1").attempt == 1
+
+
+def test_an_end_while_the_server_was_away_is_found_at_the_start(house: House) -> None:
+    house.submit("training")
+    eventually(lambda: house.launched() == ["j-1.1"])
+    house.controller.stop()
+    house.engine.report(status("j-1.1", ENDED, 1500.0, reason=EndReason.EXIT_CODE, exit_code=3))
+    house.clock.time += 600.0
+    house.restart()
+    eventually(lambda: house.job("j-1").state is JobState.FAILED)
+    assert house.job("j-1").exit_code == 3
+
+
+def test_an_orphan_is_stopped(house: House) -> None:
+    house.engine.report(status("j-9.1", RUNNING, 900.0))
+    house.controller.observe_soon()
+    eventually(lambda: house.engine.stopped == [("j-9.1", 0.0)])
+
+
+def test_the_end_of_a_back_off_wakes_the_controller(house: House) -> None:
+    house.submit("training")
+    eventually(lambda: house.launched() == ["j-1.1"])
+    house.engine.report(status("j-1.1", ENDED, 1001.0, reason=EndReason.LOST))
+    eventually(lambda: house.job("j-1").state is JobState.QUEUED)
+    house.clock.time = house.job("j-1").not_before
+    # Nothing but time has passed; any request makes the controller look at the clock.
+    house.controller.inspect(lambda state: None).result(10)
+    eventually(lambda: house.launched() == ["j-1.1", "j-1.2"])
+
+
+def test_a_server_that_was_replaced_stops_and_says_so(
+    house: House, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda args: None)
+    replacement = open_store(f"sqlite:///{store.describe()['place']}")
+    replacement.take_over()
+    with pytest.raises(RuntimeError, match="taken over"):
+        house.submit("too-late")
+    eventually(lambda: house.controller.failure is not None)
+    with pytest.raises(RuntimeError, match="stopping"):
+        house.submit("later-still")
+    replacement.close()
+
+
+def test_nobody_waits_for_ever_when_the_controller_stops(house: House) -> None:
+    go_on, busy = threading.Event(), threading.Event()
+
+    def wait(state: State) -> None:
+        busy.set()
+        go_on.wait(10)
+
+    house.controller.inspect(wait)
+    assert busy.wait(10)
+    late_read = house.controller.inspect(lambda state: "read")
+    late_request = house.controller.execute(jobs.submit, ANN, [draft("late-one")])
+    stopping = threading.Thread(target=house.controller.stop)
+    stopping.start()
+    eventually(lambda: not house.controller.is_alive)
+    go_on.set()
+    stopping.join(10)
+    for answer in (late_read, late_request):
+        with pytest.raises(RuntimeError, match="stopping"):
+            answer.result(1)
+
+
+def test_a_cycle_that_keeps_failing_does_not_spin(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The safety net runs every now and then; when planning has a bug, it is tried that often and no oftener."""
+    tried: list[float] = []
+
+    def broken(work: Work, journal: Any) -> Plan:
+        tried.append(work.now)
+        raise ZeroDivisionError("a bug in planning")
+
+    monkeypatch.setattr(controller_module, "run_cycle", broken)
+    house.clock.time += 31.0
+    # Reads wake the controller, which looks whether a cycle is due.
+    for _ in range(20):
+        house.controller.inspect(lambda state: None).result(10)
+    assert 1 <= len(tried) <= 2
+    assert house.controller.is_alive
