@@ -113,9 +113,9 @@ def test_kill_the_server_more_than_fifty_times(tmp_path: Path) -> None:
     begun, ended = witness.lines("begin"), witness.lines("end")
     assert set(begun.values()) == {1}, f"ran twice: {[name for name, count in begun.items() if count > 1]}"
     ranks = {f"{job['id']}.1 {rank}" for job in jobs.values() for rank in range(job["nodes"])}
-    assert set(begun) == ranks
-    # One failing instance ends its gang, so that the others may not come to their end.
-    cut_short = {line for line in begun if line not in ended}
+    assert set(begun) <= ranks
+    # One failing instance ends its gang, so that the others may not come to their end, or not even to their beginning.
+    cut_short = ranks - set(ended)
     failed_gangs = {job["id"] for job in jobs.values() if job["nodes"] > 1 and job["exit_code"] != 0}
     assert {line.partition(".")[0] for line in cut_short} <= failed_gangs
     attempts = attempts_of(server.home)

@@ -52,6 +52,10 @@ TURN_SIZE = 500
 GATHER_SECONDS = 0.004
 
 
+class ControllerStopped(RuntimeError):
+    """The controller takes nothing any more: the server stops, or another one has taken over."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClusterHealth:
     healthy: bool
@@ -151,7 +155,7 @@ class Controller:
         answer: Future[Answer] = Future()
         with self._arrived:
             if self._stopping.is_set() or self.failure is not None:
-                answer.set_exception(RuntimeError("the server is stopping"))
+                answer.set_exception(ControllerStopped("the server is stopping"))
                 return answer
             self._reads.append((lambda state: read(state, *args, **kwargs), answer))
             self._arrived.notify()
@@ -160,7 +164,7 @@ class Controller:
     def _enqueue(self, request: _Request) -> None:
         with self._arrived:
             if self._stopping.is_set() or self.failure is not None:
-                request.answer.set_exception(RuntimeError("the server is stopping"))
+                request.answer.set_exception(ControllerStopped("the server is stopping"))
                 return
             self._requests.append(request)
             self._arrived.notify()
@@ -212,7 +216,7 @@ class Controller:
             self._reads.clear()
         for answer in answers:
             if not answer.done():
-                answer.set_exception(RuntimeError("the server is stopping"))
+                answer.set_exception(ControllerStopped("the server is stopping"))
 
     def _take(self) -> tuple[list[_Request], list[tuple[Callable[[State], Any], Future[Any]]]]:
         with self._arrived:
@@ -246,7 +250,7 @@ class Controller:
             work, events = self._run(requests)
         except StoreSuperseded:
             for request in requests:
-                request.answer.set_exception(RuntimeError("another server has taken over the store"))
+                request.answer.set_exception(ControllerStopped("another server has taken over the store"))
             raise
         except Exception as error:
             with self._store.read() as tx:
@@ -377,7 +381,7 @@ class Controller:
 
 def _log_failure(answer: Future[Any]) -> None:
     error = answer.exception()
-    if error is not None and not isinstance(error, RuntimeError):
+    if error is not None and not isinstance(error, ControllerStopped):
         log.error("an engine's report could not be taken: %s", error, exc_info=error)
 
 

@@ -15,6 +15,7 @@ from corral.control.work import Caller, Work
 from corral.core.lifecycle import BY_PERSONS, StartRequested, StopRequested
 from corral.core.lines import line_of
 from corral.core.model import EndReason, Job, JobKind, JobState, Request
+from corral.core.ordering import POLICIES
 
 MAX_BATCH = 1000
 
@@ -132,6 +133,9 @@ def move(work: Work, caller: Caller, ref: str, *, before: str | None = None, aft
         raise Invalid(f"{job.id} and {target.id} belong to different users; only one's own order can be changed")
     if line_of(job) != line_of(target):
         raise Invalid(f"{job.id} and {target.id} wait in different lines", field="before" if before else "after")
+    queue = work.state.snapshot.queues.get(job.queue)
+    if queue is not None and not POLICIES[queue.policy].uses_own_order:
+        raise WrongState(f"queue {queue.name} goes by {POLICIES[queue.policy].words}: there is no own order to change")
     sequence = [item for item in work.state.snapshot.lines[line_of(job)].own_sequence(job.user) if item.id != job.id]
     place = next((n for n, item in enumerate(sequence) if item.id == target.id), None)
     if place is None or job.pinned_at is not None:

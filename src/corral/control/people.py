@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
 from corral.control.ports import Transaction
-from corral.control.records import CredentialKind, CredentialRecord, QuotaRecord, Role, UserRecord
+from corral.control.records import CredentialKind, CredentialRecord, JobFilter, QuotaRecord, Role, UserRecord
 from corral.control.work import PLATFORM, Caller, Work
 from corral.core.changes import PutQuota
 from corral.core.model import JobKind, Quota
@@ -30,6 +30,9 @@ def create_user(
         )
     if any(user.name == name for user in users):
         raise Taken(f"there is a user {name!r} already", field="name", name=name)
+    if work.tx.jobs.page(JobFilter(user=name), sort="id", cursor=None, limit=1).items:
+        # A newcomer must not come into a former user's jobs and logs.
+        raise Taken(f"there are jobs of a former user {name!r}: choose another name", field="name", name=name)
     user = UserRecord(
         name=name,
         role=(role or Role.SCIENTIST) if users else Role.OPERATOR,

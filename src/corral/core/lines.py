@@ -63,10 +63,15 @@ class Line:
         self._heads: dict[str, Entry] = {}
         #: shapes are numbered, because a walk compares them all the time
         self._numbers: dict[Shape, int] = {}
+        #: how many jobs have each shape: one that nobody has is forgotten, in a line that is never empty too
+        self._population: dict[int, int] = {}
+        self._next_number = 0
 
     def add(self, job: Job) -> None:
         self.jobs[job.id] = job
         self._heads.pop(job.user, None)
+        number = self.number_of(job)
+        self._population[number] = self._population.get(number, 0) + 1
         insort(self._list_of(job), self._entry(job))
 
     def remove(self, job: Job) -> None:
@@ -79,11 +84,15 @@ class Line:
         del entries[place]
         del self.jobs[job.id]
         self._heads.pop(job.user, None)
+        number = self.number_of(job)
         if not entries and job.pinned_at is None:
             groups = self._users[job.user]
-            del groups[self.number_of(job)]
+            del groups[number]
             if not groups:
                 del self._users[job.user]
+        self._population[number] -= 1
+        if not self._population[number]:
+            del self._population[number], self._numbers[shape_of(job)]
 
     def cursor(self, score_of: Callable[[str], float]) -> LineCursor:
         """A walk through the line in the policy's order. The line must not change meanwhile."""
@@ -103,7 +112,12 @@ class Line:
 
     def number_of(self, job: Job) -> int:
         """The number of the job's shape in this line."""
-        return self._numbers.setdefault(shape_of(job), len(self._numbers))
+        shape = shape_of(job)
+        number = self._numbers.get(shape)
+        if number is None:
+            number = self._numbers[shape] = self._next_number
+            self._next_number += 1
+        return number
 
     def _list_of(self, job: Job) -> list[Entry]:
         if job.pinned_at is not None:

@@ -33,6 +33,8 @@ class OrderingPolicy:
     merge_key: MergeKey
     #: whether merge_key looks at the score; without it scores need not be computed
     uses_score: bool
+    #: whether own_key looks at the order that users give their own jobs
+    uses_own_order: bool
     #: what it orders by, in words for people
     words: str
 
@@ -40,15 +42,24 @@ class OrderingPolicy:
 #: every policy by the name that queues and settings use
 POLICIES: dict[str, OrderingPolicy] = {
     "fcfs": OrderingPolicy(
-        own_key=fcfs.own_key, merge_key=fcfs.merge_key, uses_score=False, words="first come, first served"
+        own_key=fcfs.own_key,
+        merge_key=fcfs.merge_key,
+        uses_score=False,
+        uses_own_order=False,
+        words="first come, first served",
     ),
     "priority": OrderingPolicy(
-        own_key=priority.own_key, merge_key=priority.merge_key, uses_score=False, words="priority, then age"
+        own_key=priority.own_key,
+        merge_key=priority.merge_key,
+        uses_score=False,
+        uses_own_order=False,
+        words="priority, then age",
     ),
     "fair-share": OrderingPolicy(
         own_key=fair_share.own_key,
         merge_key=fair_share.merge_key,
         uses_score=True,
+        uses_own_order=True,
         words="lower score of recent use first, then the user's own order",
     ),
 }
