@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corral.control import jobs
+from corral.control import jobs, queues
 from corral.control.errors import Forbidden, InsufficientQuota, Invalid, NotFound, OverLimit, Refusal, Taken, WrongState
 from corral.control.people import create_user, set_quota
 from corral.control.policies import Policies
@@ -13,7 +13,7 @@ from corral.control.records import JobFilter, JobSpec
 from corral.core.explain import line_order
 from corral.core.lifecycle import Launch, Stop
 from corral.core.lines import line_of
-from corral.core.model import EndReason, JobKind, JobState, Limits, Quota, Request
+from corral.core.model import EndReason, JobKind, JobState, Limits, Queue, Quota, Request
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 
@@ -211,6 +211,13 @@ def test_moves_that_make_no_sense_are_refused(desk: Desk) -> None:
     with pytest.raises(Invalid, match="different users"):
         desk.do(jobs.move, ROOT, "j-1", before="j-5")
     assert order(desk, "j-1") == ["one-1", "two-2", "bobs"]
+
+
+def test_where_the_policy_knows_no_own_order_a_move_is_refused(desk: Desk) -> None:
+    desk.do(queues.edit, ROOT, Queue(name="default", policy="fcfs"))
+    desk.submit(draft("one-1"), draft("two-2"))
+    with pytest.raises(WrongState, match="first come, first served"):
+        desk.do(jobs.move, ANN, "two-2", before="one-1")
 
 
 # -------------------------------------------------------------------------------------------- others and the end

@@ -106,3 +106,11 @@ def test_a_quota_holds_for_the_next_start_only(staffed: Desk) -> None:
     assert staffed.job(running.id).state == "running"
     staffed.do(set_quota, ROOT, "ann", {JobKind.TRAINING: Quota()})
     assert staffed.cycle() == [waiting.id]
+
+
+def test_nobody_comes_into_a_former_users_jobs(staffed: Desk) -> None:
+    staffed.submit(draft("held", hold=True), caller=ANN)
+    staffed.do(delete_user, ROOT, "ann")
+    with pytest.raises(Taken, match="former user"):
+        staffed.do(create_user, ROOT, "ann")
+    assert user(staffed, "ann") is None
