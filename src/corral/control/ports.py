@@ -18,11 +18,21 @@ from corral.control.records import (
     CycleRecord,
     EventFilter,
     EventRecord,
+    FlavorRecord,
+    GroupRecord,
+    IdentityRecord,
     JobFilter,
     JobRecord,
+    PackageRecord,
     Page,
+    PermissionGroupRecord,
+    PoolRecord,
+    ProviderRecord,
     QuotaRecord,
+    ScorePoint,
+    SshKeyRecord,
     UserRecord,
+    VolumeQuotaRecord,
 )
 from corral.core.model import EndReason, Gpu, Job, Node, Queue, Score
 
@@ -258,6 +268,17 @@ class FleetTable(Protocol):
     def save_gpu(self, gpu: Gpu) -> None:
         """Health or pool of a known GPU changed."""
 
+    def pools(self) -> list[PoolRecord]:
+        """Sorted by name; `default` is always there."""
+
+    def save_pool(self, pool: PoolRecord) -> None:
+        """Insert or replace by name."""
+
+    def delete_pool(self, name: str) -> None: ...
+
+    def save_gpus(self, gpus: Sequence[Gpu]) -> None:
+        """Health or pool of known GPUs changed."""
+
     def queues(self) -> list[Queue]: ...
 
     def save_queue(self, queue: Queue) -> None:
@@ -271,7 +292,13 @@ class ScoreTable(Protocol):
         """By user and GPU model."""
 
     def save(self, scores: Mapping[tuple[str, str], Score]) -> None:
-        """Insert or replace."""
+        """Insert or replace, and remember the point for the history."""
+
+    def history(self, user: str, model: str, since: float) -> list[ScorePoint]:
+        """The points from that time on, oldest first, and the last one before it."""
+
+    def prune(self, before: float) -> int:
+        """Drop points of the history that are older, but each user's and model's last one before."""
 
 
 class PeopleTable(Protocol):
@@ -291,6 +318,76 @@ class PeopleTable(Protocol):
 
     def save_quota(self, quota: QuotaRecord) -> None:
         """Insert or replace; a quota without any limit removes the row."""
+
+    def volume_quotas(self) -> list[VolumeQuotaRecord]: ...
+
+    def save_volume_quota(self, quota: VolumeQuotaRecord) -> None:
+        """Insert or replace; no limit removes the row."""
+
+    def groups(self) -> list[GroupRecord]:
+        """Sorted by name; `default` is always there."""
+
+    def save_group(self, group: GroupRecord) -> None:
+        """Insert or replace by name."""
+
+    def delete_group(self, name: str) -> None: ...
+
+    def permission_groups(self) -> list[PermissionGroupRecord]:
+        """Sorted by name; `everyone` is always there, with every function on a fresh install but see-others-jobs."""
+
+    def save_permission_group(self, group: PermissionGroupRecord) -> None:
+        """Insert or replace by name."""
+
+    def delete_permission_group(self, name: str) -> None: ...
+
+
+class CatalogTable(Protocol):
+    """What users pick from. Sorted by name; `save_` inserts or replaces by name."""
+
+    def flavors(self) -> list[FlavorRecord]: ...
+
+    def save_flavor(self, flavor: FlavorRecord) -> None: ...
+
+    def delete_flavors(self, names: Sequence[str]) -> None: ...
+
+    def packages(self) -> list[PackageRecord]: ...
+
+    def save_package(self, package: PackageRecord) -> None: ...
+
+    def delete_packages(self, names: Sequence[str]) -> None: ...
+
+
+class SshKeyTable(Protocol):
+    def add(self, key: SshKeyRecord) -> None: ...
+
+    def of_user(self, user: str) -> list[SshKeyRecord]: ...
+
+    def by_fingerprint(self, fingerprint: str) -> list[SshKeyRecord]: ...
+
+    def delete(self, key_ids: Sequence[str]) -> None: ...
+
+
+class ProviderTable(Protocol):
+    """Sign-in providers and the people whom they know."""
+
+    def all(self) -> list[ProviderRecord]:
+        """Sorted by id."""
+
+    def get(self, provider_id: str) -> ProviderRecord | None: ...
+
+    def save(self, provider: ProviderRecord) -> None:
+        """Insert or replace by id."""
+
+    def delete(self, provider_id: str) -> None:
+        """With the identities that it knows."""
+
+    def identities(self, provider_id: str) -> list[IdentityRecord]:
+        """Sorted by login."""
+
+    def identity(self, provider_id: str, subject: str) -> IdentityRecord | None: ...
+
+    def save_identities(self, identities: Sequence[IdentityRecord]) -> None:
+        """Insert or replace by provider and subject."""
 
 
 class CredentialTable(Protocol):
@@ -349,6 +446,9 @@ class Transaction(Protocol):
     scores: ScoreTable
     people: PeopleTable
     credentials: CredentialTable
+    catalog: CatalogTable
+    ssh_keys: SshKeyTable
+    providers: ProviderTable
     events: EventTable
     cycles: CycleTable
     meta: MetaTable

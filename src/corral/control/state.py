@@ -13,9 +13,19 @@ from collections.abc import Iterable
 from corral.control.policies import Policies
 from corral.control.ports import Transaction
 from corral.control.records import AttemptRecord, JobSpec
-from corral.core.changes import Change, PutJob, PutLastNode, PutNode, PutQueue, PutQuota, PutRules, PutScore
+from corral.core.changes import (
+    Change,
+    PutJob,
+    PutLastNode,
+    PutMembership,
+    PutNode,
+    PutQueue,
+    PutQuota,
+    PutRules,
+    PutScore,
+)
 from corral.core.journal import Digest
-from corral.core.model import Job, JobState
+from corral.core.model import Job, JobState, Membership
 from corral.core.plan import Plan
 from corral.core.snapshot import ClusterSnapshot
 
@@ -59,6 +69,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         *(PutNode(node=node) for node in tx.fleet.nodes()),
         *(PutQueue(queue=queue) for queue in tx.fleet.queues()),
         *(PutQuota(user=record.user, kind=record.kind, quota=record.quota) for record in tx.people.quotas()),
+        *(PutMembership(user=user, membership=member) for user, member in memberships(tx).items()),
         *(PutScore(user=user, model=model, score=score) for (user, model), score in tx.scores.all().items()),
         *(PutJob(job=job) for job in jobs),
         PutLastNode(id=_last_node(jobs)),
@@ -66,6 +77,15 @@ def load_state(tx: Transaction, policies: Policies) -> State:
     state.apply(changes)
     state.attempts = tx.attempts.get([job.attempt_id for job in jobs if job.state.holds_resources])
     return state
+
+
+def memberships(tx: Transaction) -> dict[str, Membership]:
+    """Every user's group, and the pool that it has."""
+    pool_of = {group.name: group.pool for group in tx.people.groups()}
+    return {
+        user.name: Membership(group=user.group, pool=pool_of.get(user.group) if user.group else None)
+        for user in tx.people.users()
+    }
 
 
 def _last_node(jobs: Iterable[Job]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corral.core.model import Job, JobKind, Limits, Node, Queue, Quota, Score
+from corral.core.model import Job, JobKind, Limits, Membership, Node, Queue, Quota, Score
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +52,19 @@ class PutQuota:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PutMembership:
+    user: str
+    membership: Membership
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DropMembership:
+    """Nothing is known of the user any more: a former one."""
+
+    user: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PutScore:
     user: str
     model: str
@@ -73,4 +86,17 @@ class PutLastNode:
     id: str
 
 
-Change = PutNode | DropNode | PutJob | DropJob | PutQueue | DropQueue | PutQuota | PutScore | PutRules | PutLastNode
+Change = (
+    PutNode
+    | DropNode
+    | PutJob
+    | DropJob
+    | PutQueue
+    | DropQueue
+    | PutQuota
+    | PutMembership
+    | DropMembership
+    | PutScore
+    | PutRules
+    | PutLastNode
+)

@@ -16,10 +16,12 @@ from typing import Any
 from corral.core.changes import (
     Change,
     DropJob,
+    DropMembership,
     DropNode,
     DropQueue,
     PutJob,
     PutLastNode,
+    PutMembership,
     PutNode,
     PutQueue,
     PutQuota,
@@ -34,7 +36,8 @@ from corral.core.plan import Plan, PlannedStart, Start
 _KINDS: dict[str, type[Change]] = {
     kind.__name__: kind
     for kind in (
-        PutNode, DropNode, PutJob, DropJob, PutQueue, DropQueue, PutQuota, PutScore, PutRules, PutLastNode
+        PutNode, DropNode, PutJob, DropJob, PutQueue, DropQueue, PutQuota, PutMembership, DropMembership, PutScore,
+        PutRules, PutLastNode,
     )
 }  # fmt: skip
 
@@ -141,6 +144,10 @@ def _identity(change: Change) -> tuple[tuple[str, ...], str | None]:
             return ("queue", name), None
         case PutQuota(user=user, kind=kind, quota=quota):
             return ("quota", user, kind), None if quota == Quota() else dumps(quota)
+        case PutMembership(user=user, membership=membership):
+            return ("membership", user), dumps(membership)
+        case DropMembership(user=user):
+            return ("membership", user), None
         case PutScore(user=user, model=model, score=score):
             return ("score", user, model), dumps(score)
         case PutRules():

@@ -247,8 +247,21 @@ class Queue:
     max_seconds: float | None = None
     #: empty means every kind
     kinds: tuple[JobKind, ...] = ()
+    #: groups that may use it beside the one that has its pool
+    groups: tuple[str, ...] = ()
     min_job_gpus: int | None = None
     max_job_gpus: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Membership:
+    """Where a user belongs: a group, and the pool that the group has."""
+
+    group: str | None = None
+    pool: str | None = None
+
+    def may_use(self, queue: Queue) -> bool:
+        return queue.pool == self.pool or (self.group is not None and self.group in queue.groups)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

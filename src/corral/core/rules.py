@@ -45,6 +45,19 @@ def queue_missing(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | N
     return Reason(rule="queue-missing", detail=f"its queue {job.queue!r} does not exist any more", numbers={})
 
 
+def membership(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """A user runs in the pool of the user's group. A job that was queued before that changed waits, and is not lost."""
+    member, queue = snapshot.memberships.get(job.user), snapshot.queues.get(job.queue)
+    if member is None or queue is None or member.may_use(queue):
+        return None
+    if member.group is None:
+        detail = f"user {job.user} is in no group, and so has no pool; queue {queue.name} is in pool {queue.pool}"
+    else:
+        has = f"has pool {member.pool}" if member.pool else "has no pool"
+        detail = f"queue {queue.name} is in pool {queue.pool}, but {job.user}'s group {member.group} {has}"
+    return Reason(rule="membership", detail=detail)
+
+
 def job_too_large(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
     return _over("gpus-per-job", "one job", 0, job, snapshot.limits.max_gpus_per_job)
 
@@ -88,6 +101,7 @@ def quota(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
 RULES: tuple[Rule, ...] = (
     backing_off,
     queue_missing,
+    membership,
     job_too_large,
     user_limit,
     total_limit,

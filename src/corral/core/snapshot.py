@@ -16,10 +16,12 @@ from corral.core.accounting import score_at
 from corral.core.changes import (
     Change,
     DropJob,
+    DropMembership,
     DropNode,
     DropQueue,
     PutJob,
     PutLastNode,
+    PutMembership,
     PutNode,
     PutQueue,
     PutQuota,
@@ -28,7 +30,7 @@ from corral.core.changes import (
 )
 from corral.core.fleet import Fleet
 from corral.core.lines import Line, LineKey, line_of
-from corral.core.model import Allocation, Job, JobKind, JobState, Limits, Node, Queue, Quota, Score
+from corral.core.model import Allocation, Job, JobKind, JobState, Limits, Membership, Node, Queue, Quota, Score
 from corral.core.usage import Usage
 
 DEFAULT_TIME_CONSTANT = 6 * 3600.0
@@ -44,6 +46,8 @@ class ClusterSnapshot:
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {}
         self.quotas: dict[tuple[str, JobKind], Quota] = {}
+        #: of every user that is known; a simulation may know none, and then all queues are open
+        self.memberships: dict[str, Membership] = {}
         self.scores: dict[tuple[str, str], Score] = {}
         self.limits = Limits()
         self.score_time_constant = DEFAULT_TIME_CONSTANT
@@ -117,6 +121,10 @@ class ClusterSnapshot:
                         self.quotas.pop((user, kind), None)
                     else:
                         self.quotas[user, kind] = quota
+                case PutMembership(user=user, membership=membership):
+                    self.memberships[user] = membership
+                case DropMembership(user=user):
+                    self.memberships.pop(user, None)
                 case PutRules(limits=limits, score_time_constant=time_constant):
                     self.limits = limits
                     self.score_time_constant = time_constant
@@ -132,6 +140,7 @@ class ClusterSnapshot:
         yield from (PutNode(node=node) for node in self.nodes.values())
         yield from (PutQueue(queue=queue) for queue in self.queues.values())
         yield from (PutQuota(user=user, kind=kind, quota=quota) for (user, kind), quota in self.quotas.items())
+        yield from (PutMembership(user=user, membership=member) for user, member in self.memberships.items())
         yield from (PutScore(user=user, model=model, score=score) for (user, model), score in self.scores.items())
         yield from (PutJob(job=job) for job in self.jobs.values())
 
