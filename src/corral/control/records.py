@@ -195,6 +195,12 @@ class ProviderRecord:
     enabled: bool = False
     #: logins or e-mail addresses that may come in without being on-boarded by hand; "*" lets everybody in
     allow: tuple[str, ...] = ()
+    #: where people who come in by the allow-list are put; None means: in no group
+    group: str | None = DEFAULT_GROUP
+    #: the GitHub organisation or GitLab group whose members can be listed
+    organisation: str = ""
+    #: for listing them; encrypted, never shown
+    api_token: str = ""
     created_at: float = 0.0
 
 
