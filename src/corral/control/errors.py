@@ -51,6 +51,13 @@ class Forbidden(Refusal):
     status = 403
 
 
+class NotPermitted(Refusal):
+    """Your permission group does not allow this."""
+
+    slug = "not-permitted"
+    status = 403
+
+
 class Taken(Refusal):
     """The name is taken."""
 

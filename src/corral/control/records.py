@@ -13,6 +13,10 @@ from typing import Any, Generic, TypeVar
 from corral.core.model import Allocation, EndReason, Job, JobKind, JobState, Quota
 
 
+#: A word of a spec that marks the job of a task, with the task's name.
+TASK_LABEL = "task"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobSpec:
     """What a job runs. Set when it is created, never changed after."""
@@ -70,6 +74,10 @@ class Function(StrEnum):
     IMAGES = "images"
     SEE_OTHERS_JOBS = "see-others-jobs"
     TOKENS = "tokens"
+
+
+#: What `everyone` may do on a fresh install.
+USUAL_FUNCTIONS = frozenset(Function) - {Function.SEE_OTHERS_JOBS}
 
 
 class Scope(StrEnum):
@@ -328,6 +336,8 @@ class EventFilter:
     owner: str | None = None
     since: float | None = None
     until: float | None = None
+    #: somewhere in the actor, the action, the subject or the detail, in any case
+    text: str | None = None
 
 
 Item = TypeVar("Item")

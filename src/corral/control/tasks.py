@@ -10,14 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corral.control import jobs
-from corral.control.admission import admit
+from corral.control.admission import admit, settled
 from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, WrongState
 from corral.control.ports import Workspace
-from corral.control.records import JobRecord, JobSpec
+from corral.control.records import TASK_LABEL, JobRecord, JobSpec
 from corral.control.work import Caller, Work
-from corral.core.model import DEFAULT_POOL, DEFAULT_QUEUE, WHOLE, Job, JobKind, JobState, Request
+from corral.core.model import WHOLE, Job, JobKind, JobState, Request
 
-TASK_LABEL = "task"
 MODE_LABEL = "mode"
 PROGRAM_FILE = "program.json"
 
@@ -43,7 +42,7 @@ def allocate(work: Work, caller: Caller, task: str, gpus: int | None, holder: tu
     mode = "manual" if gpus is not None else "auto"
     held = _held(work, caller, mode)
     limit = policy.max_manual_gpus if gpus is not None else policy.max_auto_gpus
-    count, warning = _count(work, gpus, held, limit)
+    count, warning = _count(work, caller, gpus, held, limit)
     name = policy.prefix + task
     draft = jobs.JobDraft(
         name=name,
@@ -54,7 +53,7 @@ def allocate(work: Work, caller: Caller, task: str, gpus: int | None, holder: tu
     existing = work.tx.jobs.find(caller.name, name)
     if existing and existing[0].job.state.is_ended:
         # A released task's name is free for the next allocation of it, once it is sure that there will be one.
-        admit(work.state, [jobs.make_job(work, caller, draft)])
+        admit(work.state, [settled(work.state, jobs.make_job(work, caller, draft))])
         jobs.delete(work, caller, existing[0].job.id)
     (record,) = jobs.submit(work, caller, [draft])
     return Allocated(record=record, warning=warning)
@@ -97,7 +96,14 @@ def task_job(work: Work, caller: Caller, task: str) -> Job:
     return job
 
 
-def _count(work: Work, gpus: int | None, held: int, limit: int | None) -> tuple[int, str | None]:
+def _pool_of_tasks(work: Work, caller: Caller) -> str:
+    """Where the caller's tasks go by themselves: GPUs of other pools are not free for them."""
+    smallest = jobs.JobDraft(kind=JobKind.WORKBENCH, request=Request(gpus=1), spec=JobSpec(command=("task",)))
+    queue = settled(work.state, jobs.make_job(work, caller, smallest)).queue
+    return work.state.snapshot.queues[queue].pool
+
+
+def _count(work: Work, caller: Caller, gpus: int | None, held: int, limit: int | None) -> tuple[int, str | None]:
     """How many GPUs the task gets, and a warning if that is fewer than the user may think."""
     if gpus is not None:
         if gpus < 1:
@@ -120,9 +126,7 @@ def _count(work: Work, gpus: int | None, held: int, limit: int | None) -> tuple[
             held=held,
             limit=limit,
         )
-    # A task waits in the default queue, and gets GPUs of that queue's pool only.
-    queue = work.state.snapshot.queues.get(DEFAULT_QUEUE)
-    pool = queue.pool if queue else DEFAULT_POOL
+    pool = _pool_of_tasks(work, caller)
     largest = max(
         (
             len(slot.whole_gpus(domain))

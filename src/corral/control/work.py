@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from corral.control.ports import Transaction
-from corral.control.records import AttemptRecord, EventRecord, JobRecord, JobSpec
+from corral.control.records import USUAL_FUNCTIONS, AttemptRecord, EventRecord, Function, JobRecord, JobSpec
 from corral.control.state import State
 from corral.core.accounting import change_usage
 from corral.core.changes import Change, DropJob, PutJob, PutScore
@@ -30,6 +30,11 @@ class Caller:
     name: str
     is_operator: bool = False
     source: str = ""
+    #: what the caller's permission group allows
+    functions: frozenset[Function] = USUAL_FUNCTIONS
+
+    def may(self, function: Function) -> bool:
+        return self.is_operator or function in self.functions
 
 
 SYSTEM = Caller(name=PLATFORM, is_operator=True)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from corral.control import tasks
 from corral.control.ports import Transaction, Workspace
-from corral.control.records import JobRecord
+from corral.control.records import TASK_LABEL, JobRecord
 from corral.control.work import Caller, Work
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.paging import Cursor, Limit, page_of
@@ -53,7 +53,7 @@ async def list_tasks(
     """The caller's unfinished tasks; for operators everybody's."""
     records = await context.read(_tasks, None if caller.is_operator else caller.name)
     page = page_of(records, key=lambda record: (record.job.user, record.job.name), limit=limit, cursor=cursor)
-    shown = [TaskView(task=record.spec.labels[tasks.TASK_LABEL], job=job_view(record, caller)) for record in page.items]
+    shown = [TaskView(task=record.spec.labels[TASK_LABEL], job=job_view(record, caller)) for record in page.items]
     return ListView(items=shown, next_cursor=page.next_cursor)
 
 
@@ -73,7 +73,7 @@ async def release_task(task: str, caller: AnyCaller, context: Context) -> JobVie
 def _tasks(tables: Transaction, user: str | None) -> list[JobRecord]:
     ids = [job.id for job in tables.jobs.live() if user is None or job.user == user]
     records = [tables.jobs.get(job_id) for job_id in ids]
-    return [record for record in records if record is not None and tasks.TASK_LABEL in record.spec.labels]
+    return [record for record in records if record is not None and TASK_LABEL in record.spec.labels]
 
 
 def _start_program(work: Work, caller: Caller, task: str, program: tasks.Program, workspace: Workspace) -> JobRecord:
