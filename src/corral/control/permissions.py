@@ -98,9 +98,7 @@ def edit(
         description=group.description if description is None else description,
     )
     work.tx.people.save_permission_group(changed)
-    work.record(
-        caller, "permission-group.edited", name, detail={"functions": _names(changed), "before": _names(group)}
-    )
+    work.record(caller, "permission-group.edited", name, detail={"functions": _names(changed), "before": _names(group)})
 
 
 def assign(work: Work, caller: Caller, name: str, users: Sequence[str]) -> None:

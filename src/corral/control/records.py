@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeVar
 
 from corral.core.model import Allocation, EndReason, Job, JobKind, JobState, Quota
 
-
 #: A word of a spec that marks the job of a task, with the task's name.
 TASK_LABEL = "task"
 
