@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from corral.control.records import JobSpec
-from corral.core.model import Allocation, Grant, JobKind, Request
+from corral.core.model import Allocation, Grant, Request
+
+Name = TypeVar("Name", bound=str)
 
 to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 from_json = json.JSONDecoder().decode
@@ -143,12 +145,13 @@ def decode_spec(text: str) -> JobSpec:
     )
 
 
-def encode_kinds(kinds: tuple[JobKind, ...]) -> str:
-    return to_json([kind.value for kind in kinds])
+def encode_names(names: Iterable[str]) -> str:
+    """Words of one kind, such as kinds of jobs or names of groups, in their order."""
+    return to_json([str(name) for name in names])
 
 
-def decode_kinds(text: str) -> tuple[JobKind, ...]:
-    return tuple(JobKind(kind) for kind in from_json(text))
+def decode_names(kind: Callable[[str], Name], text: str) -> tuple[Name, ...]:
+    return tuple(kind(name) for name in from_json(text))
 
 
 def load_pairs(pairs: Any) -> tuple[tuple[str, str], ...]:

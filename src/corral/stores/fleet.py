@@ -1,4 +1,4 @@
-"""Nodes with their GPUs, and queues."""
+"""Nodes with their GPUs, pools, and queues."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Delete, bindparam, delete, select, update
+from sqlalchemy import Connection, Delete, Update, bindparam, delete, select, update
 
 from corral.control.ports import StoreConflict
-from corral.core.model import Blocking, Gpu, GpuHealth, Node, NodeState, Queue
+from corral.control.records import PoolRecord
+from corral.core.model import Blocking, Gpu, GpuHealth, JobKind, Node, NodeState, Queue
 from corral.stores import codec
-from corral.stores.statements import BatchStatement, upsert
-from corral.stores.tables import gpu_rows, node_rows, queue_rows
+from corral.stores.statements import BatchStatement, replace_rows, upsert
+from corral.stores.tables import gpu_rows, node_rows, pool_rows, queue_rows
+from corral.stores.work import refuse
 
 
 def _build_delete_nodes(_: str) -> Delete:
@@ -23,9 +25,14 @@ def _build_delete_gpus(_: str) -> Delete:
     return delete(gpu_rows).where(gpu_rows.c.node_id == bindparam("of_node"))
 
 
+def _build_change_gpu(_: str) -> Update:
+    return update(gpu_rows).where(gpu_rows.c.id == bindparam("of_id"))
+
+
 _SAVE_NODE = upsert(node_rows)
 _SAVE_GPU = upsert(gpu_rows)
 _SAVE_QUEUE = upsert(queue_rows)
+_CHANGE_GPU = BatchStatement(_build_change_gpu, ["health", "pool", "of_id"])
 _DELETE_NODES = BatchStatement(_build_delete_nodes, ["of_id"])
 _DELETE_GPUS = BatchStatement(_build_delete_gpus, ["of_node"])
 
@@ -35,7 +42,7 @@ _QUEUES = select(queue_rows).order_by(queue_rows.c.name)
 
 
 class SqlFleetTable:
-    """Implements `corral.control.ports.FleetTable`. Nodes and queues come sorted by name, GPUs by index."""
+    """Implements `corral.control.ports.FleetTable`. Nodes, pools and queues come sorted by name, GPUs by index."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -56,12 +63,27 @@ class SqlFleetTable:
         _DELETE_NODES.run(self._connection, [(codec.storable(node_id),) for node_id in node_ids])
 
     def save_gpu(self, gpu: Gpu) -> None:
-        """Raises StoreConflict when the GPU is not known (any more)."""
-        changed = self._connection.execute(
-            update(gpu_rows).where(gpu_rows.c.id == gpu.id).values(health=gpu.health.value, pool=gpu.pool)
-        )
-        if changed.rowcount != 1:
-            raise StoreConflict(f"there is no GPU {gpu.id}")
+        self.save_gpus([gpu])
+
+    def save_gpus(self, gpus: Sequence[Gpu]) -> None:
+        """All of them, or StoreConflict when one is not known (any more)."""
+        changed = _CHANGE_GPU.run(self._connection, [(gpu.health.value, gpu.pool, gpu.id) for gpu in gpus])
+        if changed != len(gpus):
+            known = {gpu.id for node in self.nodes() for gpu in node.gpus}
+            missing = ", ".join(gpu.id for gpu in gpus if gpu.id not in known)
+            raise refuse(self._connection, StoreConflict(f"there is no GPU {missing}"))
+
+    def pools(self) -> list[PoolRecord]:
+        rows = self._connection.execute(select(pool_rows).order_by(pool_rows.c.name))
+        return [PoolRecord(name=row.name, description=row.description, created_at=row.created_at) for row in rows]
+
+    def save_pool(self, pool: PoolRecord) -> None:
+        row = {"name": pool.name, "description": pool.description, "created_at": pool.created_at}
+        replace_rows(self._connection, pool_rows, [row])
+
+    def delete_pool(self, name: str) -> None:
+        """A group that had it has none. GPUs and queues that name it are the use case's business."""
+        self._connection.execute(delete(pool_rows).where(pool_rows.c.name == name))
 
     def queues(self) -> list[Queue]:
         return [_queue_of(row) for row in self._connection.execute(_QUEUES)]
@@ -125,9 +147,10 @@ def _queue_row(queue: Queue) -> tuple[Any, ...]:
         queue.max_gpus,
         queue.max_length,
         queue.max_seconds,
-        codec.encode_kinds(queue.kinds),
+        codec.encode_names(queue.kinds),
         queue.min_job_gpus,
         queue.max_job_gpus,
+        codec.encode_names(queue.groups),
     )
 
 
@@ -143,7 +166,8 @@ def _queue_of(row: Any) -> Queue:
         max_gpus=row.max_gpus,
         max_length=row.max_length,
         max_seconds=row.max_seconds,
-        kinds=codec.decode_kinds(row.kinds),
+        kinds=codec.decode_names(JobKind, row.kinds),
         min_job_gpus=row.min_job_gpus,
         max_job_gpus=row.max_job_gpus,
+        groups=codec.decode_names(str, row.groups),
     )

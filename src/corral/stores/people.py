@@ -1,17 +1,27 @@
-"""Users, what they may hold, and how they prove who they are."""
+"""Users, the groups they are in, and what they may hold and do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from corral.control.ports import NameTaken, StoreConflict
-from corral.control.records import CredentialKind, CredentialRecord, QuotaRecord, Role, UserRecord
+from corral.control.records import (
+    EVERYONE,
+    Function,
+    GroupRecord,
+    PermissionGroupRecord,
+    QuotaRecord,
+    Role,
+    UserRecord,
+    VolumeQuotaRecord,
+    VolumeType,
+)
 from corral.core.model import JobKind, Quota
-from corral.stores.statements import insert_into, upsert
-from corral.stores.tables import credential_rows, quota_rows, user_rows
+from corral.stores import codec
+from corral.stores.statements import insert_into, replace_rows, upsert
+from corral.stores.tables import group_rows, permission_group_rows, quota_rows, user_rows, volume_quota_rows
 
 _SAVE_QUOTA = upsert(quota_rows)
 
@@ -31,10 +41,12 @@ class SqlPeopleTable:
         return None if row is None else _user_of(row)
 
     def add_user(self, user: UserRecord) -> None:
+        """A provider's subject is a name too: it belongs to one user only."""
         statement = insert_into(self._connection.dialect.name, user_rows)
         statement = statement.values(_user_row(user)).on_conflict_do_nothing().returning(user_rows.c.name)
         if self._connection.execute(statement).first() is None:
-            raise NameTaken("user", user.name)
+            taken = self.user(user.name) is not None
+            raise NameTaken("user", user.name) if taken else NameTaken(user.provider, user.subject)
 
     def save_user(self, user: UserRecord) -> None:
         """Raises StoreConflict when the user was deleted meanwhile."""
@@ -45,7 +57,7 @@ class SqlPeopleTable:
             raise StoreConflict(f"there is no user {user.name}")
 
     def delete_user(self, name: str) -> None:
-        # Credentials and quotas go with it, by their foreign keys.
+        # Credentials, keys and quotas go with it and identities become free, by their foreign keys.
         self._connection.execute(delete(user_rows).where(user_rows.c.name == name))
 
     def quotas(self) -> list[QuotaRecord]:
@@ -68,51 +80,70 @@ class SqlPeopleTable:
             return
         _SAVE_QUOTA.run(self._connection, [(quota.user, quota.kind.value, *limits)])
 
-
-class SqlCredentialTable:
-    """Implements `corral.control.ports.CredentialTable`."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def add(self, credential: CredentialRecord) -> None:
-        self._connection.execute(
-            insert(credential_rows).values(
-                id=credential.id,
-                kind=credential.kind.value,
-                user_name=credential.user,
-                name=credential.name,
-                secret_hash=credential.secret_hash,
-                csrf=credential.csrf,
-                created_at=credential.created_at,
-                expires_at=credential.expires_at,
-                last_used_at=credential.last_used_at,
-            )
-        )
-
-    def by_hash(self, secret_hash: str) -> CredentialRecord | None:
-        row = self._connection.execute(
-            select(credential_rows).where(credential_rows.c.secret_hash == secret_hash)
-        ).first()
-        return None if row is None else _credential_of(row)
-
-    def of_user(self, user: str, kind: CredentialKind) -> list[CredentialRecord]:
-        """Oldest first."""
+    def volume_quotas(self) -> list[VolumeQuotaRecord]:
         rows = self._connection.execute(
-            select(credential_rows)
-            .where(credential_rows.c.user_name == user, credential_rows.c.kind == kind.value)
-            .order_by(credential_rows.c.created_at, credential_rows.c.id)
+            select(volume_quota_rows).order_by(volume_quota_rows.c.user_name, volume_quota_rows.c.type)
         )
-        return [_credential_of(row) for row in rows]
+        return [
+            VolumeQuotaRecord(user=row.user_name, type=VolumeType(row.type), max_bytes=row.max_bytes) for row in rows
+        ]
 
-    def touch(self, credential_id: str, at: float) -> None:
+    def save_volume_quota(self, quota: VolumeQuotaRecord) -> None:
+        key = {"user_name": quota.user, "type": quota.type.value}
+        if quota.max_bytes is None:
+            self._connection.execute(delete(volume_quota_rows).filter_by(**key))
+            return
+        replace_rows(self._connection, volume_quota_rows, [{**key, "max_bytes": quota.max_bytes}])
+
+    def groups(self) -> list[GroupRecord]:
+        rows = self._connection.execute(select(group_rows).order_by(group_rows.c.name))
+        return [
+            GroupRecord(name=row.name, pool=row.pool, description=row.description, created_at=row.created_at)
+            for row in rows
+        ]
+
+    def save_group(self, group: GroupRecord) -> None:
+        """Raises StoreConflict when there is no such pool or another group has it."""
+        row = {
+            "name": group.name,
+            "pool": group.pool,
+            "description": group.description,
+            "created_at": group.created_at,
+        }
+        replace_rows(self._connection, group_rows, [row])
+
+    def delete_group(self, name: str) -> None:
+        """Whoever was in it is in no group."""
+        self._connection.execute(update(user_rows).where(user_rows.c.group_name == name).values(group_name=None))
+        self._connection.execute(delete(group_rows).where(group_rows.c.name == name))
+
+    def permission_groups(self) -> list[PermissionGroupRecord]:
+        rows = self._connection.execute(select(permission_group_rows).order_by(permission_group_rows.c.name))
+        return [
+            PermissionGroupRecord(
+                name=row.name,
+                functions=codec.decode_names(Function, row.functions),
+                description=row.description,
+                created_at=row.created_at,
+            )
+            for row in rows
+        ]
+
+    def save_permission_group(self, group: PermissionGroupRecord) -> None:
+        row = {
+            "name": group.name,
+            "functions": codec.encode_names(group.functions),
+            "description": group.description,
+            "created_at": group.created_at,
+        }
+        replace_rows(self._connection, permission_group_rows, [row])
+
+    def delete_permission_group(self, name: str) -> None:
+        """Whoever was in it may do what everyone may."""
         self._connection.execute(
-            update(credential_rows).where(credential_rows.c.id == credential_id).values(last_used_at=at)
+            update(user_rows).where(user_rows.c.permission_group == name).values(permission_group=EVERYONE)
         )
-
-    def delete(self, credential_ids: Sequence[str]) -> None:
-        if credential_ids:
-            self._connection.execute(delete(credential_rows).where(credential_rows.c.id.in_(credential_ids)))
+        self._connection.execute(delete(permission_group_rows).where(permission_group_rows.c.name == name))
 
 
 def _user_row(user: UserRecord) -> dict[str, Any]:
@@ -123,6 +154,12 @@ def _user_row(user: UserRecord) -> dict[str, Any]:
         "must_change_password": user.must_change_password,
         "disabled": user.disabled,
         "created_at": user.created_at,
+        "group_name": user.group,
+        "permission_group": user.permission_group,
+        "display_name": user.display_name,
+        "email": user.email,
+        "provider": user.provider,
+        "subject": user.subject,
     }
 
 
@@ -134,18 +171,10 @@ def _user_of(row: Any) -> UserRecord:
         must_change_password=row.must_change_password,
         disabled=row.disabled,
         created_at=row.created_at,
-    )
-
-
-def _credential_of(row: Any) -> CredentialRecord:
-    return CredentialRecord(
-        id=row.id,
-        kind=CredentialKind(row.kind),
-        user=row.user_name,
-        name=row.name,
-        secret_hash=row.secret_hash,
-        csrf=row.csrf,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        last_used_at=row.last_used_at,
+        group=row.group_name,
+        permission_group=row.permission_group,
+        display_name=row.display_name,
+        email=row.email,
+        provider=row.provider,
+        subject=row.subject,
     )

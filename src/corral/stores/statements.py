@@ -6,7 +6,7 @@ place of one round of parameter processing per row. Also here: how the two datab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -85,6 +85,17 @@ def upsert(table: Table) -> BatchStatement:
         return result
 
     return BatchStatement(build, names)
+
+
+def replace_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert, or replace by primary key, the slow way: for small tables whose texts come from outside and may be
+    anything. Every row has every column."""
+    if not rows:
+        return
+    statement = insert_into(connection.dialect.name, table)
+    keys = [column.name for column in table.primary_key]
+    changed = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed), list(rows))
 
 
 _COUNT_UP = (

@@ -37,6 +37,9 @@ metadata = MetaData(
     }
 )
 
+#: Users whom somebody else signs in: nobody comes from there twice.
+FROM_PROVIDER = "provider <> 'local'"
+
 #: Written out, because SQLite uses a partial index only for a query with the very same words.
 NOT_ENDED = "state NOT IN ('stopped', 'completed', 'failed')"
 
@@ -63,8 +66,21 @@ def _time(name: str, *, nullable: bool = False) -> Column[float]:
     return Column(name, Double, nullable=nullable)
 
 
-def _text(name: str, *, nullable: bool = False) -> Column[str]:
-    return Column(name, PlainText, nullable=nullable)
+def _text(name: str, *, nullable: bool = False, default: str | None = None) -> Column[str]:
+    return Column(name, PlainText, nullable=nullable, server_default=default)
+
+
+def _name() -> Column[str]:
+    return Column("name", PlainText, primary_key=True)
+
+
+def _json(name: str, *, default: str | None = None) -> Column[str]:
+    return Column(name, Text, nullable=False, server_default=default)
+
+
+def _of_user() -> Column[str]:
+    """Whose it is; it goes with the user."""
+    return Column("user_name", PlainText, ForeignKey("users.name", ondelete="CASCADE"), nullable=False)
 
 
 def _row_id() -> Column[int]:
@@ -174,6 +190,31 @@ queue_rows = Table(
     Column("kinds", Text, nullable=False),
     _number("min_job_gpus", nullable=True),
     _number("max_job_gpus", nullable=True),
+    _json("groups", default="[]"),
+)
+
+pool_rows = Table("pools", metadata, _name(), _text("description"), _time("created_at"))
+
+# ------------------------------------------------------------------------------------------------ catalog
+
+flavor_rows = Table(
+    "flavors", metadata, _name(), _json("models"), _json("labels"), _text("description"), _time("created_at")
+)
+
+package_rows = Table(
+    "packages",
+    metadata,
+    _name(),
+    _number("gpus"),
+    _number("gpu_milli"),
+    _number("cpu_milli"),
+    _number("memory_bytes"),
+    # Without its flavor a package would fit everywhere: a flavor stays as long as a package names it.
+    Column("flavor", PlainText, ForeignKey("flavors.name"), nullable=True),
+    Column("rdma", Boolean, nullable=False),
+    _json("kinds"),
+    _text("description"),
+    _time("created_at"),
 )
 
 # ------------------------------------------------------------------------------------------------ people
@@ -187,12 +228,41 @@ user_rows = Table(
     Column("must_change_password", Boolean, nullable=False),
     Column("disabled", Boolean, nullable=False),
     _time("created_at"),
+    _text("group_name", nullable=True),
+    _text("permission_group", default="everyone"),
+    _text("display_name", default=""),
+    _text("email", default=""),
+    _text("provider", default="local"),
+    _text("subject", default=""),
+    Index(
+        "ix_users_provider_subject",
+        "provider",
+        "subject",
+        unique=True,
+        sqlite_where=text(FROM_PROVIDER),
+        postgresql_where=text(FROM_PROVIDER),
+    ),
+)
+
+group_rows = Table(
+    "groups",
+    metadata,
+    _name(),
+    Column("pool", PlainText, ForeignKey("pools.name", ondelete="SET NULL"), nullable=True),
+    _text("description"),
+    _time("created_at"),
+    # A pool belongs to one group at most.
+    UniqueConstraint("pool"),
+)
+
+permission_group_rows = Table(
+    "permission_groups", metadata, _name(), _json("functions"), _text("description"), _time("created_at")
 )
 
 quota_rows = Table(
     "quotas",
     metadata,
-    Column("user_name", PlainText, ForeignKey("users.name", ondelete="CASCADE"), nullable=False),
+    _of_user(),
     _text("kind"),
     _number("gpu_milli", nullable=True),
     _number("cpu_milli", nullable=True),
@@ -200,20 +270,72 @@ quota_rows = Table(
     PrimaryKeyConstraint("user_name", "kind"),
 )
 
+volume_quota_rows = Table(
+    "volume_quotas",
+    metadata,
+    _of_user(),
+    _text("type"),
+    _number("max_bytes"),
+    PrimaryKeyConstraint("user_name", "type"),
+)
+
 credential_rows = Table(
     "credentials",
     metadata,
     Column("id", PlainText, primary_key=True),
     _text("kind"),
-    Column("user_name", PlainText, ForeignKey("users.name", ondelete="CASCADE"), nullable=False),
+    _of_user(),
     _text("name"),
     _text("secret_hash"),
     _text("csrf"),
     _time("created_at"),
     _time("expires_at", nullable=True),
     _time("last_used_at", nullable=True),
+    _json("scopes", default='["full"]'),
     UniqueConstraint("secret_hash"),
     Index(None, "user_name", "kind"),
+)
+
+ssh_key_rows = Table(
+    "ssh_keys",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    _of_user(),
+    _text("name"),
+    _text("public_key"),
+    _text("fingerprint"),
+    _time("created_at"),
+    UniqueConstraint("user_name", "fingerprint"),
+    Index(None, "fingerprint"),
+)
+
+provider_rows = Table(
+    "providers",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    _text("kind"),
+    _text("title"),
+    _text("issuer"),
+    _text("client_id"),
+    _text("client_secret"),
+    Column("enabled", Boolean, nullable=False),
+    _json("allow"),
+    _time("created_at"),
+)
+
+identity_rows = Table(
+    "identities",
+    metadata,
+    Column("provider", PlainText, ForeignKey("providers.id", ondelete="CASCADE"), nullable=False),
+    _text("subject"),
+    _text("login"),
+    _text("name"),
+    _text("email"),
+    _time("seen_at"),
+    # Somebody whose user was deleted is known as before, and can be on-boarded again.
+    Column("user_name", PlainText, ForeignKey("users.name", ondelete="SET NULL"), nullable=True),
+    PrimaryKeyConstraint("provider", "subject"),
+    Index(None, "user_name"),
 )
 
 score_rows = Table(
@@ -225,6 +347,18 @@ score_rows = Table(
     Column("usage", Double, nullable=False),
     _time("at"),
     PrimaryKeyConstraint("user_name", "model"),
+)
+
+#: what `scores` was at every change
+score_point_rows = Table(
+    "score_points",
+    metadata,
+    _text("user_name"),
+    _text("model"),
+    _time("at"),
+    Column("value", Double, nullable=False),
+    Column("usage", Double, nullable=False),
+    PrimaryKeyConstraint("user_name", "model", "at"),
 )
 
 # ------------------------------------------------------------------------------------------------ history

@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from corral.control.ports import (
     AttemptTable,
+    CatalogTable,
     CredentialTable,
     CycleTable,
     EventTable,
@@ -13,13 +14,18 @@ from corral.control.ports import (
     JobTable,
     MetaTable,
     PeopleTable,
+    ProviderTable,
     ScoreTable,
+    SshKeyTable,
 )
 from corral.stores.attempts import SqlAttemptTable
+from corral.stores.catalog import SqlCatalogTable
+from corral.stores.credentials import SqlCredentialTable, SqlSshKeyTable
 from corral.stores.fleet import SqlFleetTable
 from corral.stores.history import SqlCycleTable, SqlEventTable
 from corral.stores.jobs import SqlJobTable
-from corral.stores.people import SqlCredentialTable, SqlPeopleTable
+from corral.stores.people import SqlPeopleTable
+from corral.stores.providers import SqlProviderTable
 from corral.stores.scores import SqlMetaTable, SqlScoreTable
 
 
@@ -32,6 +38,9 @@ class SqlTransaction:
     scores: ScoreTable
     people: PeopleTable
     credentials: CredentialTable
+    catalog: CatalogTable
+    ssh_keys: SshKeyTable
+    providers: ProviderTable
     events: EventTable
     cycles: CycleTable
     meta: MetaTable
@@ -43,6 +52,9 @@ class SqlTransaction:
         self.scores = SqlScoreTable(connection)
         self.people = SqlPeopleTable(connection)
         self.credentials = SqlCredentialTable(connection)
+        self.catalog = SqlCatalogTable(connection)
+        self.ssh_keys = SqlSshKeyTable(connection)
+        self.providers = SqlProviderTable(connection)
         self.events = SqlEventTable(connection)
         self.cycles = SqlCycleTable(connection)
         self.meta = SqlMetaTable(connection)
