@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from corral.control import jobs
 from corral.control.admission import admit, settled
 from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, WrongState
+from corral.control.permissions import require
 from corral.control.ports import Workspace
-from corral.control.records import TASK_LABEL, JobRecord, JobSpec
+from corral.control.records import TASK_LABEL, Function, JobRecord, JobSpec
 from corral.control.work import Caller, Work
 from corral.core.model import WHOLE, Job, JobKind, JobState, Request
 
@@ -38,6 +39,7 @@ class Program:
 
 def allocate(work: Work, caller: Caller, task: str, gpus: int | None, holder: tuple[str, ...]) -> Allocated:
     """Hold GPUs under a task's name. `holder` is the command that waits for the program."""
+    require(caller, Function.TASKS)
     policy = work.state.policies.tasks
     mode = "manual" if gpus is not None else "auto"
     held = _held(work, caller, mode)
