@@ -1,4 +1,4 @@
-"""Which jobs may enter a queue: names, queue rules, limits, quotas, and whether the fleet could ever run them."""
+"""Which jobs may enter a queue: names, reach, rules, limits, quotas, and whether the fleet could ever run them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from corral.control.errors import InsufficientQuota, Invalid, OverLimit
+from corral.control import routing
+from corral.control.errors import InsufficientQuota, Invalid, OverLimit, Refusal, WrongState
 from corral.control.state import State
 from corral.core.fleet import Fleet
 from corral.core.model import WHOLE, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request
@@ -53,6 +54,30 @@ def admit(state: State, jobs: Sequence[Job]) -> None:
     check_fleet(state, jobs)
 
 
+def settled(state: State, job: Job) -> Job:
+    """The job with what the installation decides: the right queue if it names none, and the longest run time."""
+    if not job.queue:
+        job = replace(job, queue=right_queue(state, job).name)
+    return bounded(state, job)
+
+
+def right_queue(state: State, job: Job) -> Queue:
+    """Where a job goes by itself; refused, with the reason of the last queue that could have taken it, if nowhere."""
+    queues = routing.reach(state.snapshot, job.user)
+    if not queues:
+        raise _nothing_in_reach(state, job.user)
+    refusals = {queue.name: queue_refusal(state, queue, job) for queue in queues}
+    member = routing.membership_of(state.snapshot, job.user)
+    taking = routing.ranked([queue for queue in queues if refusals[queue.name] is None], member, job)
+    if not taking:
+        last = refusals[routing.ranked(queues, member, job)[-1].name]
+        assert last is not None
+        raise last
+    if len({queue.pool for queue in taking}) == 1:
+        return taking[0]
+    return next(iter(_able(state, taking, job)), taking[0])
+
+
 def bounded(state: State, job: Job) -> Job:
     """The job with the longest run time that its queue and the installation allow, if it named none itself.
 
@@ -66,21 +91,27 @@ def bounded(state: State, job: Job) -> Job:
 
 def check_queue_rules(state: State, job: Job) -> None:
     queue = state.snapshot.queues.get(job.queue)
-    if queue is None:
-        known = sorted(state.snapshot.queues)
-        raise Invalid(f"there is no queue {job.queue!r}; there are: {', '.join(known)}", field="queue", known=known)
+    if queue is None or not routing.is_within_reach(state.snapshot, job.user, queue):
+        raise _out_of_reach(state, job, queue)
+    refusal = queue_refusal(state, queue, job)
+    if refusal is not None:
+        raise refusal
+
+
+def queue_refusal(state: State, queue: Queue, job: Job) -> Refusal | None:
+    """Why a queue would not take the job, or nothing."""
     if queue.kinds and job.kind not in queue.kinds:
         allowed = ", ".join(queue.kinds)
-        raise Invalid(f"queue {queue.name} takes only {allowed} jobs, not {job.kind}", field="kind")
+        return Invalid(f"queue {queue.name} takes only {allowed} jobs, not {job.kind}", field="kind")
     asked = job.request.total_gpu_milli
     if queue.min_job_gpus is not None and asked < queue.min_job_gpus * WHOLE:
-        raise _size(queue, f"at least {queue.min_job_gpus}", asked, queue.min_job_gpus)
+        return _size(queue, f"at least {queue.min_job_gpus}", asked, queue.min_job_gpus)
     for limit, whose in (
         (queue.max_job_gpus, f"queue {queue.name}"),
         (state.policies.limits.max_gpus_per_job, "a job"),
     ):
         if limit is not None and asked > limit * WHOLE:
-            raise OverLimit(
+            return OverLimit(
                 f"{whose} may have {limit} GPUs per job: asked {gpus_text(asked)}",
                 field="gpus",
                 asked=asked / WHOLE,
@@ -88,29 +119,33 @@ def check_queue_rules(state: State, job: Job) -> None:
             )
     longest = _longest(state, queue)
     if longest is not None and job.time_limit_seconds is not None and job.time_limit_seconds > longest:
-        raise OverLimit(
+        return OverLimit(
             f"queue {queue.name} allows {longest:g} s at most: asked {job.time_limit_seconds:g} s",
             field="time",
             asked=job.time_limit_seconds,
             limit=longest,
         )
+    return None
 
 
 def check_lengths(state: State, jobs: Sequence[Job]) -> None:
     """Queues have a longest length, each and together."""
-    snapshot = state.snapshot
-    arriving: dict[str, int] = defaultdict(int)
-    for job in jobs:
-        arriving[job.queue] += 1
-    waiting = snapshot.count(JobState.QUEUED)
+    waiting = state.snapshot.count(JobState.QUEUED)
     most = state.policies.max_queue_length
     if most is not None and waiting + len(jobs) > most:
         raise OverLimit(
             f"at most {most} jobs may wait: {waiting} do already", asked=len(jobs), held=waiting, limit=most
         )
+    check_queue_lengths(state, jobs)
+
+
+def check_queue_lengths(state: State, jobs: Sequence[Job]) -> None:
+    arriving: dict[str, int] = defaultdict(int)
+    for job in jobs:
+        arriving[job.queue] += 1
     for name, count in arriving.items():
-        limit = snapshot.queues[name].max_length
-        queued = sum(len(line.jobs) for key, line in snapshot.lines.items() if key.queue == name)
+        limit = state.snapshot.queues[name].max_length
+        queued = sum(len(line.jobs) for key, line in state.snapshot.lines.items() if key.queue == name)
         if limit is not None and queued + count > limit:
             raise OverLimit(
                 f"queue {name} is full: {queued} of {limit} jobs wait in it",
@@ -158,9 +193,22 @@ def check_fleet(state: State, jobs: Sequence[Job]) -> None:
         pool = state.snapshot.queues[request.queue].pool
         if could_ever_fit(state.snapshot.fleet, request, pool):
             continue
-        whole = whole or Fleet(_at_its_best(node) for node in state.snapshot.nodes.values())
+        whole = whole or _whole_fleet(state)
         if not could_ever_fit(whole, request, pool):
             raise _never_fits(state, whole, request, pool)
+
+
+def _able(state: State, queues: Sequence[Queue], job: Job) -> list[Queue]:
+    """Those whose pool could hold the job: now, or else when all of it is healthy."""
+    able = [queue for queue in queues if could_ever_fit(state.snapshot.fleet, job, queue.pool)]
+    if not able:
+        whole = _whole_fleet(state)
+        able = [queue for queue in queues if could_ever_fit(whole, job, queue.pool)]
+    return able
+
+
+def _whole_fleet(state: State) -> Fleet:
+    return Fleet(_at_its_best(node) for node in state.snapshot.nodes.values())
 
 
 def _at_its_best(node: Node) -> Node:
@@ -209,6 +257,26 @@ def _never_fits(state: State, whole: Fleet, job: Job, pool: str) -> Invalid:
         asked=request.total_gpu_milli / WHOLE,
         largest_node=largest,
     )
+
+
+def _out_of_reach(state: State, job: Job, queue: Queue | None) -> Refusal:
+    """A queue that does not exist, or is not for this user."""
+    known = [item.name for item in routing.reach(state.snapshot, job.user)]
+    if not known:
+        return _nothing_in_reach(state, job.user)
+    what = "there is no queue" if queue is None else f"{job.user} may not use the queue"
+    return Invalid(f"{what} {job.queue!r}; there are: {', '.join(known)}", field="queue", known=known)
+
+
+def _nothing_in_reach(state: State, user: str) -> WrongState:
+    member = routing.membership_of(state.snapshot, user)
+    if member.group is None:
+        detail = f"user {user} is in no group, and so has no pool"
+    elif member.pool is None:
+        detail = f"{user}'s group {member.group} has no pool"
+    else:
+        detail = f"pool {member.pool} of {user}'s group {member.group} has no queue"
+    return WrongState(f"{detail}: ask an operator", field="queue", known=[])
 
 
 def _too_much(request: Request, asked: str, largest: str) -> str:

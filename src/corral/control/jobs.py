@@ -1,4 +1,4 @@
-"""What people do with jobs: submit, start, stop, pin, move, delete.
+"""What people do with jobs: submit, start, stop, edit, pin, move, delete.
 
 Each use case checks everything before it changes anything, so that a refusal leaves nothing half done.
 """
@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from corral.control.admission import admit, bounded, check_name, given_name
+from corral.control.admission import (
+    admit,
+    check_fleet,
+    check_name,
+    check_queue_lengths,
+    check_queue_rules,
+    given_name,
+    settled,
+)
 from corral.control.errors import Forbidden, Invalid, NotFound, Taken, WrongState
+from corral.control.permissions import function_for, require
 from corral.control.records import JobRecord, JobSpec
+from corral.control.routing import is_within_reach
 from corral.control.work import Caller, Work
 from corral.core.lifecycle import BY_PERSONS, StartRequested, StopRequested
 from corral.core.lines import line_of
@@ -28,6 +39,7 @@ class JobDraft:
     request: Request = field(default_factory=Request)
     name: str | None = None
     kind: JobKind | None = None
+    #: None means: the right one of those that the user may use
     queue: str | None = None
     priority: int | None = None
     time_limit_seconds: float | None = None
@@ -41,7 +53,7 @@ def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRe
     """Create jobs, all of them or none, and put them in their queues."""
     if len(drafts) > MAX_BATCH:
         raise Invalid(f"at most {MAX_BATCH} jobs in one request", field="jobs", asked=len(drafts), limit=MAX_BATCH)
-    jobs = [bounded(work.state, make_job(work, caller, draft)) for draft in drafts]
+    jobs = [settled(work.state, make_job(work, caller, draft)) for draft in drafts]
     _check_names(work, caller, [job.name for job in jobs if job.name])
     admit(work.state, [job for job, draft in zip(jobs, drafts, strict=True) if not draft.hold])
     records = []
@@ -56,13 +68,15 @@ def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRe
 
 
 def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
-    """The job that a draft describes, without an id; refused if one of its values can never be right."""
+    """The job that a draft describes, without an id, and without a queue if none is named; refused if one of its values
+    can never be right."""
     if not draft.spec.command or not draft.spec.command[0]:
         raise Invalid("a command is needed", field="command")
     if draft.name is not None:
         check_name(draft.name)
     policies = work.state.policies
     kind = draft.kind or (JobKind.DISTRIBUTED if draft.request.is_gang else JobKind.TRAINING)
+    require(caller, function_for(kind, draft.spec))
     if draft.request.is_gang and kind is not JobKind.DISTRIBUTED:
         raise Invalid(
             f"a {kind} job runs on one node; ask for kind distributed", field="nodes", asked=draft.request.nodes
@@ -72,7 +86,7 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
         name=draft.name or "",
         user=caller.name,
         kind=kind,
-        queue=draft.queue or "default",
+        queue=draft.queue or "",
         request=draft.request,
         priority=policies.default_priority if draft.priority is None else draft.priority,
         created_at=work.now,
@@ -83,13 +97,23 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
 
 
 def start(work: Work, caller: Caller, ref: str) -> Job:
-    """Queue a created or ended job, with the same settings."""
+    """Queue a created or ended job, with the same settings.
+
+    If its queue is gone or its user may not use it any more, it goes to the one that a new job would go to.
+    """
     job = own_job(work, caller, ref)
+    require(caller, function_for(job.kind, work.spec(job.id)))
     if job.state.is_active:
         raise WrongState(f"job {job.id} is {job.state} already", state=job.state)
-    admit(work.state, [job])
-    started = work.advance(job, StartRequested(at=work.now))
-    work.record(caller, "job.started", job.id, owner=job.user)
+    queue = work.state.snapshot.queues.get(job.queue)
+    fitting = job
+    if queue is None or not is_within_reach(work.state.snapshot, job.user, queue):
+        fitting = settled(work.state, replace(job, queue=""))
+    admit(work.state, [fitting])
+    if fitting is not job:
+        fitting = work.edit(job, fitting)
+    started = work.advance(fitting, StartRequested(at=work.now))
+    work.record(caller, "job.started", job.id, owner=job.user, detail={"queue": started.queue})
     return started
 
 
@@ -110,6 +134,45 @@ def stop(work: Work, caller: Caller, ref: str) -> Job:
     if stopped.state is JobState.STOPPED:
         work.record(caller, "job.stopped", job.id, owner=job.user, detail={"reason": reason})
     return stopped
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobChange:
+    """What is to be different about a job; a field that is not in `given` stays as it is."""
+
+    given: frozenset[str]
+    #: None means: the right one
+    queue: str | None = None
+    priority: int | None = None
+    #: None means: as long as the queue allows
+    time_limit_seconds: float | None = None
+
+
+def edit(work: Work, caller: Caller, ref: str, change: JobChange) -> Job:
+    """Change where, how soon and how long a job that does not run yet shall run. It keeps its age."""
+    job = own_job(work, caller, ref)
+    if job.state not in (JobState.QUEUED, JobState.CREATED):
+        raise WrongState(f"job {job.id} is {job.state}: only a job that waits can be changed", state=job.state)
+    after = job
+    if "priority" in change.given and change.priority is not None:
+        after = replace(after, priority=change.priority)
+    if change.given & {"queue", "time"}:
+        if "queue" in change.given:
+            after = replace(after, queue=change.queue or "")
+        if "time" in change.given:
+            after = replace(after, time_limit_seconds=change.time_limit_seconds)
+        after = settled(work.state, after)
+        check_queue_rules(work.state, after)
+        check_fleet(work.state, [after])
+    if after.queue != job.queue:
+        if job.state is JobState.QUEUED:
+            check_queue_lengths(work.state, [after])
+        # A pin and an own order are places in the line that it leaves.
+        after = replace(after, pinned_at=None, user_order=0)
+    if after == job:
+        return job
+    work.record(caller, "job.edited", job.id, owner=job.user, detail=_differences(job, after))
+    return work.edit(job, after)
 
 
 def pin(work: Work, caller: Caller, ref: str) -> Job:
@@ -171,6 +234,15 @@ def own_job(work: Work, caller: Caller, ref: str) -> Job:
         # Whether another's job exists is nobody's business.
         raise NotFound(f"there is no job {ref!r}", field="job")
     return job
+
+
+def _differences(before: Job, after: Job) -> dict[str, Any]:
+    """For the audit log: what a field was, and what it is."""
+    return {
+        field: {"was": getattr(before, field), "is": getattr(after, field)}
+        for field in ("queue", "priority", "time_limit_seconds")
+        if getattr(before, field) != getattr(after, field)
+    }
 
 
 def _waiting(job: Job) -> Job:

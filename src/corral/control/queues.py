@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from corral.control.admission import check_queue_name
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.routing import is_default_of_pool
 from corral.control.work import SYSTEM, Caller, Work
 from corral.core.changes import DropQueue, PutQueue
 from corral.core.model import DEFAULT_QUEUE, Blocking, Queue
@@ -32,9 +33,9 @@ def edit(work: Work, caller: Caller, queue: Queue) -> Queue:
 
 def delete(work: Work, caller: Caller, name: str) -> None:
     _only_operators(caller)
-    existing(work, name)
-    if name == DEFAULT_QUEUE:
-        raise InUse("the default queue cannot be deleted", field="name")
+    queue = existing(work, name)
+    if is_default_of_pool(queue):
+        raise InUse(f"queue {name} is the default queue of its pool and cannot be deleted", field="name")
     users = sorted(job.id for job in work.state.snapshot.jobs.values() if job.queue == name)
     if users:
         raise InUse(f"queue {name} has {len(users)} jobs: {', '.join(users[:5])} …", field="name", jobs=users[:20])
@@ -88,10 +89,17 @@ def _check(work: Work, caller: Caller, queue: Queue) -> None:
             raise Invalid(
                 f"there is no {field} {value!r}; there are: {', '.join(known)}", field=field, known=list(known)
             )
-    pools = {"default"} | {gpu.pool for node in work.state.snapshot.nodes.values() for gpu in node.gpus}
-    if queue.pool not in pools:
-        there = ", ".join(sorted(pools))
-        raise Invalid(f"there is no pool {queue.pool!r}; there are: {there}", field="pool", known=sorted(pools))
+    for field, asked, there in (
+        ("pool", [queue.pool], sorted(pool.name for pool in work.tx.fleet.pools())),
+        ("groups", list(queue.groups), sorted(group.name for group in work.tx.people.groups()) if queue.groups else []),
+    ):
+        unknown = [name for name in asked if name not in there]
+        if unknown:
+            raise Invalid(
+                f"there is no {field.removesuffix('s')} {unknown[0]!r}; there are: {', '.join(there)}",
+                field=field,
+                known=there,
+            )
     for field, number in (
         ("guaranteed_gpus", queue.guaranteed_gpus),
         ("max_gpus", queue.max_gpus),

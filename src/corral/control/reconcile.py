@@ -83,9 +83,10 @@ def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
 def _merged(known: Node | None, observed: Node) -> Node:
     if known is None:
         return observed
-    kept = {gpu.id: gpu for gpu in known.gpus}
+    # A GPU of another model under an old name is a new GPU: a pool has one model.
+    kept = {(gpu.id, gpu.model): gpu for gpu in known.gpus}
     gpus = tuple(
-        replace(gpu, health=kept[gpu.id].health, pool=kept[gpu.id].pool) if gpu.id in kept else gpu
+        replace(gpu, health=old.health, pool=old.pool) if (old := kept.get((gpu.id, gpu.model))) else gpu
         for gpu in observed.gpus
     )
     withheld = known.state in (NodeState.CORDONED, NodeState.DRAINING) and observed.state is NodeState.READY

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from corral.control.admission import admit, bounded
+from corral.control.admission import admit, settled
 from corral.control.errors import Refusal
 from corral.control.state import State
 from corral.core.accounting import score_at
@@ -103,8 +103,8 @@ def why(state: State, now: float, job: Job) -> Explanation:
 
 def try_out(state: State, now: float, job: Job) -> TrialRun:
     """Submit a job to the picture alone, plan, and take it out again."""
-    job = bounded(state, replace(job, id="j-999999999999"))
     try:
+        job = settled(state, replace(job, id="j-999999999999"))
         admit(state, [job])
     except Refusal as refusal:
         return TrialRun(refusal=refusal)
