@@ -400,6 +400,9 @@ class CredentialTable(Protocol):
     def touch(self, credential_id: str, at: float) -> None:
         """It was used at this time."""
 
+    def last_used(self) -> dict[str, float]:
+        """When each user last used any of their credentials; users who never did are left out."""
+
     def delete(self, credential_ids: Sequence[str]) -> None: ...
 
 

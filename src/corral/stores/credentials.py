@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from corral.control.records import CredentialKind, CredentialRecord, Scope, SshKeyRecord
 from corral.stores import codec
@@ -53,6 +53,11 @@ class SqlCredentialTable:
         self._connection.execute(
             update(credential_rows).where(credential_rows.c.id == credential_id).values(last_used_at=at)
         )
+
+    def last_used(self) -> dict[str, float]:
+        newest = select(credential_rows.c.user_name, func.max(credential_rows.c.last_used_at))
+        rows = self._connection.execute(newest.group_by(credential_rows.c.user_name))
+        return {user: at for user, at in rows if at is not None}
 
     def delete(self, credential_ids: Sequence[str]) -> None:
         if credential_ids:

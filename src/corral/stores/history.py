@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, bindparam, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Insert, bindparam, delete, func, insert, or_, select
 
 from corral.control.records import CycleRecord, EventFilter, EventRecord, Page
 from corral.stores import codec
@@ -80,6 +80,11 @@ def _conditions(where: EventFilter) -> list[ColumnElement[bool]]:
         conditions.append(event_rows.c.at >= where.since)
     if where.until is not None:
         conditions.append(event_rows.c.at < where.until)
+    if where.text is not None:
+        # The detail is JSON, where quotes and letters beyond ASCII are written otherwise.
+        sought = {name: where.text for name in ("actor", "action", "subject")}
+        sought["detail"] = codec.to_json(where.text)[1:-1]
+        conditions.append(or_(*(event_rows.c[name].icontains(text, autoescape=True) for name, text in sought.items())))
     return conditions
 
 
