@@ -18,6 +18,7 @@ from corral.control.admission import (
     given_name,
     settled,
 )
+from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD, Catalog, load_catalog, picked
 from corral.control.errors import Forbidden, Invalid, NotFound, Taken, WrongState
 from corral.control.permissions import function_for, require
 from corral.control.records import JobRecord, JobSpec
@@ -41,6 +42,9 @@ class JobDraft:
     kind: JobKind | None = None
     #: None means: the right one of those that the user may use
     queue: str | None = None
+    #: names out of the catalog; a package brings the whole size, a flavor the models and labels
+    flavor: str | None = None
+    package: str | None = None
     priority: int | None = None
     time_limit_seconds: float | None = None
     grace_seconds: float | None = None
@@ -53,6 +57,7 @@ def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRe
     """Create jobs, all of them or none, and put them in their queues."""
     if len(drafts) > MAX_BATCH:
         raise Invalid(f"at most {MAX_BATCH} jobs in one request", field="jobs", asked=len(drafts), limit=MAX_BATCH)
+    drafts = _picked(work, drafts)
     jobs = [settled(work.state, make_job(work, caller, draft)) for draft in drafts]
     _check_names(work, caller, [job.name for job in jobs if job.name])
     admit(work.state, [job for job, draft in zip(jobs, drafts, strict=True) if not draft.hold])
@@ -74,8 +79,9 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
         raise Invalid("a command is needed", field="command")
     if draft.name is not None:
         check_name(draft.name)
+    (draft,) = _picked(work, [draft])
     policies = work.state.policies
-    kind = draft.kind or (JobKind.DISTRIBUTED if draft.request.is_gang else JobKind.TRAINING)
+    kind = _kind_of(draft)
     require(caller, function_for(kind, draft.spec))
     if draft.request.is_gang and kind is not JobKind.DISTRIBUTED:
         raise Invalid(
@@ -243,6 +249,25 @@ def _differences(before: Job, after: Job) -> dict[str, Any]:
         for field in ("queue", "priority", "time_limit_seconds")
         if getattr(before, field) != getattr(after, field)
     }
+
+
+def _kind_of(draft: JobDraft) -> JobKind:
+    return draft.kind or (JobKind.DISTRIBUTED if draft.request.is_gang else JobKind.TRAINING)
+
+
+def _picked(work: Work, drafts: Sequence[JobDraft]) -> list[JobDraft]:
+    """The drafts with what they pick out of the catalog in their requests, and the names of it in their specs."""
+    if all(draft.flavor is None and draft.package is None for draft in drafts):
+        return list(drafts)
+    catalog = load_catalog(work.tx)
+    return [_with_pick(catalog, draft) for draft in drafts]
+
+
+def _with_pick(catalog: Catalog, draft: JobDraft) -> JobDraft:
+    request = picked(catalog, draft.request, _kind_of(draft), flavor=draft.flavor, package=draft.package)
+    given = {FLAVOR_WORD: draft.flavor, PACKAGE_WORD: draft.package}
+    labels = {**draft.spec.labels, **{word: name for word, name in given.items() if name is not None}}
+    return replace(draft, request=request, spec=replace(draft.spec, labels=labels), flavor=None, package=None)
 
 
 def _waiting(job: Job) -> Job:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from corral.control import permissions
+from corral.control import permissions, quotas
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
 from corral.control.ports import Transaction
 from corral.control.records import (
@@ -18,13 +18,12 @@ from corral.control.records import (
     CredentialRecord,
     Function,
     JobFilter,
-    QuotaRecord,
     Role,
     UserRecord,
 )
 from corral.control.work import PLATFORM, Caller, Work
 from corral.core.changes import DropMembership, PutMembership, PutQuota
-from corral.core.model import JobKind, Membership, Quota
+from corral.core.model import Membership, Quota
 
 USER_NAME = re.compile(r"[a-z_][a-z0-9_.-]{0,31}")
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
@@ -67,6 +66,7 @@ def create_user(
     )
     work.tx.people.add_user(user)
     work.change(PutMembership(user=name, membership=membership))
+    quotas.give_default(work, name)
     detail = {"role": user.role, "group": group, "permission_group": permission_group}
     work.record(caller, "user.created", name, owner=name, detail=detail)
     return user
@@ -137,10 +137,6 @@ def delete_user(work: Work, caller: Caller, name: str) -> None:
     for _, kind in [key for key in work.state.snapshot.quotas if key[0] == name]:
         work.change(PutQuota(user=name, kind=kind, quota=Quota()))
     work.change(DropMembership(user=name))
-    identity = work.tx.providers.identity(user.provider, user.subject) if user.subject else None
-    if identity is not None:
-        # The provider still knows the person, who may be on-boarded again.
-        work.tx.providers.save_identities([replace(identity, user=None)])
     work.tx.people.delete_user(name)
     work.record(caller, "user.deleted", name, owner=name)
 
@@ -154,16 +150,6 @@ def change_password(work: Work, caller: Caller, password_hash: str) -> UserRecor
     work.tx.credentials.delete([credential.id for credential in sessions])
     work.record(caller, "user.password-changed", user.name, owner=user.name)
     return changed
-
-
-def set_quota(work: Work, caller: Caller, name: str, quotas: Mapping[JobKind, Quota]) -> None:
-    """What a user may hold per kind. What runs already is never touched."""
-    _only_operators(caller)
-    existing(work.tx, name)
-    for kind, quota in quotas.items():
-        work.tx.people.save_quota(QuotaRecord(user=name, kind=kind, quota=quota))
-        work.change(PutQuota(user=name, kind=kind, quota=quota))
-    work.record(caller, "user.quota-set", name, owner=name, detail={"kinds": [str(kind) for kind in quotas]})
 
 
 def create_token(work: Work, caller: Caller, credential: CredentialRecord) -> CredentialRecord:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from corral.core.model import DEFAULT_PRIORITY, Limits
+from corral.control.records import VolumeType
+from corral.core.model import DEFAULT_PRIORITY, JobKind, Limits, Quota
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT
 
 
@@ -40,3 +41,6 @@ class Policies:
     blocking: str = "backfill"
     placement: str = "pack"
     tasks: TaskPolicy = field(default_factory=TaskPolicy)
+    #: what new users may hold, until an operator says otherwise; a kind or type that is left out has no limit
+    default_quota: Mapping[JobKind, Quota] = field(default_factory=dict)
+    default_volume_bytes: Mapping[VolumeType, int] = field(default_factory=dict)

@@ -6,7 +6,8 @@ import pytest
 
 from corral.control import jobs
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
-from corral.control.people import change_password, create_user, delete_user, edit_user, set_quota
+from corral.control.people import change_password, create_user, delete_user, edit_user
+from corral.control.quotas import set_quota
 from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
 from corral.core.model import JobKind, Quota
 from tests.unit.control.world import ANN, ROOT, Desk, draft

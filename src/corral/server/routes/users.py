@@ -1,27 +1,22 @@
-"""Users and their quotas: operators' business."""
+"""Users: operators' business."""
 
 from __future__ import annotations
 
 from fastapi import Response
 
 from corral.control import people
-from corral.control.ports import Transaction
 from corral.control.records import Role
-from corral.server.auth.callers import AnyCaller, Context, Operator
+from corral.server.auth.callers import Context, Operator
 from corral.server.auth.passwords import refusal_of
 from corral.server.context import ServerContext
 from corral.server.paging import Cursor, Limit, page_of
-from corral.server.problems import Problem, invalid_field
-from corral.server.routes.me import quotas_of_user
+from corral.server.problems import invalid_field
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView
 from corral.server.schemas.people import (
-    QuotasPut,
-    QuotaView,
     UserCreate,
     UserEdit,
     UserView,
-    quotas_of,
     user_view,
 )
 
@@ -70,26 +65,6 @@ async def delete_user(name: str, caller: Operator, context: Context) -> Response
     await context.execute(people.delete_user, caller, name)
     context.identities.forget(name)
     return Response(status_code=204)
-
-
-@router.get("/{name}/quota", operation_id="get_quota", responses=problems(403, 404))
-async def get_quota(name: str, caller: AnyCaller, context: Context) -> dict[str, QuotaView]:
-    """Per job kind; everybody may see their own."""
-    if name != caller.name and not caller.is_operator:
-        raise Problem(403, "Not allowed", "Only operators see the quota of others.", slug="forbidden")
-    return await context.read(_quota, name)
-
-
-@router.put("/{name}/quota", operation_id="set_quota", responses=problems(403, 404))
-async def set_quota(name: str, body: QuotasPut, caller: Operator, context: Context) -> dict[str, QuotaView]:
-    """Replaces the whole quota. What runs already is never touched."""
-    await context.execute(people.set_quota, caller, name, quotas_of(body))
-    return await context.read(_quota, name)
-
-
-def _quota(tables: Transaction, name: str) -> dict[str, QuotaView]:
-    people.existing(tables, name)
-    return quotas_of_user(tables, name)
 
 
 async def _hashed(context: ServerContext, password: str | None) -> str | None:

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from corral.control.records import CredentialRecord, Role, UserRecord
-from corral.core.model import WHOLE, JobKind, Quota
-from corral.core.quantities import MAX_BYTES, MAX_COUNT
+from corral.core.model import WHOLE, Quota
 from corral.server.schemas.base import Body, Label, Number, Text, View, number, rfc3339, rfc3339_or_none
 
 #: Of any length that a person could mean; too short or too long ones are refused with the reason by the route.
@@ -99,33 +98,6 @@ class UserView(View):
     role: Role
     disabled: bool
     created_at: str
-
-
-class QuotaPut(Body):
-    gpus: Annotated[float, Field(ge=0, le=MAX_COUNT)] | None = None
-    cpus: Annotated[float, Field(ge=0, le=MAX_COUNT)] | None = None
-    memory_bytes: Annotated[int, Field(ge=0, le=MAX_BYTES)] | None = None
-
-
-class QuotasPut(Body):
-    """One entry per job kind; a kind that is left out has no limit afterwards."""
-
-    workbench: QuotaPut | None = None
-    training: QuotaPut | None = None
-    distributed: QuotaPut | None = None
-    preset: QuotaPut | None = None
-
-
-def quota_of(body: QuotaPut) -> Quota:
-    return Quota(
-        gpu_milli=None if body.gpus is None else round(body.gpus * WHOLE),
-        cpu_milli=None if body.cpus is None else round(body.cpus * WHOLE),
-        memory_bytes=body.memory_bytes,
-    )
-
-
-def quotas_of(body: QuotasPut) -> dict[JobKind, Quota]:
-    return {kind: quota_of(getattr(body, kind.value) or QuotaPut()) for kind in JobKind}
 
 
 def quota_view(quota: Quota) -> QuotaView:
