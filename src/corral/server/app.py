@@ -13,7 +13,22 @@ from corral.server.context import ServerContext
 from corral.server.metrics import ServerMetrics
 from corral.server.middleware import RequestEnvelope
 from corral.server.problems import install_problem_handlers
-from corral.server.routes import auth, events, fleet, jobs, logs, me, pages, queues, system, tasks, users
+from corral.server.routes import (
+    auth,
+    events,
+    fleet,
+    groups,
+    jobs,
+    logs,
+    me,
+    pages,
+    pools,
+    queues,
+    quotas,
+    system,
+    tasks,
+    users,
+)
 
 VERSION = version("corral")
 
@@ -24,10 +39,13 @@ ROUTERS = (
     events.router,
     fleet.router,
     queues.router,
+    quotas.router,
+    pools.router,
     tasks.router,
     me.router,
     auth.router,
     users.router,
+    groups.router,
     system.router,
     pages.router,
 )

@@ -25,9 +25,11 @@ from corral.server.schemas.jobs import (
     AttemptView,
     JobBatch,
     JobCreate,
+    JobEdit,
     JobMove,
     JobView,
     attempt_view,
+    change_of,
     job_view,
 )
 
@@ -84,6 +86,12 @@ async def list_jobs(
 async def get_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     """By id, or by the name of one of the caller's own jobs."""
     return job_view(await context.read(find_job, caller, job), caller)
+
+
+@router.patch("/jobs/{job}", operation_id="edit_job", responses=problems(404, 409))
+async def edit_job(job: str, body: JobEdit, caller: AnyCaller, context: Context) -> JobView:
+    """Change the queue, the priority or the time of a job that does not run yet. It keeps its age."""
+    return job_view(await context.execute(_changed, jobs.edit, caller, job, change=change_of(body)), caller)
 
 
 @router.delete("/jobs/{job}", status_code=204, operation_id="delete_job", responses=problems(404, 409))

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
+from corral.control.jobs import JobChange
 from corral.control.records import AttemptRecord, JobRecord
 from corral.control.work import Caller
-from corral.core.model import WHOLE, Allocation, JobKind, JobState
+from corral.core.model import DEFAULT_PRIORITY, WHOLE, Allocation, JobKind, JobState
 from corral.core.quantities import parse_cpus, parse_gpus
 from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number, rfc3339, rfc3339_or_none
 
@@ -82,6 +83,18 @@ class JobCreate(Body):
 
 class JobBatch(Body):
     jobs: Annotated[list[JobCreate], Field(min_length=1, max_length=1000)]
+
+
+class JobEdit(Body):
+    """What is to be different about a job that does not run yet; what is left out stays as it is."""
+
+    queue: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
+        default=None, description="Null: the right one of those that its user may use."
+    )
+    priority: Annotated[int, Field(ge=0, le=100)] = DEFAULT_PRIORITY
+    time: Annotated[Duration, Field(gt=0)] | None = Field(
+        default=None, description="Null: as long as the queue allows."
+    )
 
 
 class JobMove(Body):
@@ -157,6 +170,15 @@ class AttemptView(View):
     end_reason: str | None
     exit_code: int | None
     message: str
+
+
+def change_of(body: JobEdit) -> JobChange:
+    return JobChange(
+        given=frozenset(body.model_fields_set),
+        queue=body.queue,
+        priority=body.priority,
+        time_limit_seconds=body.time,
+    )
 
 
 def allocation_view(allocation: Allocation) -> AllocationView:

@@ -30,6 +30,9 @@ class QueueEdit(Body):
     max_length: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
     max_seconds: Annotated[Duration, Field(gt=0)] | None = None
     kinds: Kinds = Field(default_factory=list)
+    groups: Annotated[list[Label], Field(max_length=1000)] = Field(
+        default_factory=list, description="Groups that may use it beside the one that has its pool."
+    )
     min_job_gpus: GpuCount | None = None
     max_job_gpus: GpuCount | None = None
 
@@ -51,6 +54,7 @@ class QueueView(View):
     max_length: int | None
     max_seconds: Number | None
     kinds: list[JobKind]
+    groups: list[str]
     min_job_gpus: int | None
     max_job_gpus: int | None
     running: int
@@ -91,6 +95,8 @@ def changes_of(body: QueueEdit) -> dict[str, Any]:
         changes["blocking"] = Blocking(changes["blocking"])
     if "kinds" in changes:
         changes["kinds"] = tuple(JobKind(kind) for kind in changes["kinds"])
+    if "groups" in changes:
+        changes["groups"] = tuple(sorted(set(changes["groups"])))
     return changes
 
 
@@ -112,6 +118,7 @@ def queue_view(view: views.QueueView) -> QueueView:
         max_length=queue.max_length,
         max_seconds=queue.max_seconds,
         kinds=list(queue.kinds),
+        groups=list(queue.groups),
         min_job_gpus=queue.min_job_gpus,
         max_job_gpus=queue.max_job_gpus,
         running=view.running,
