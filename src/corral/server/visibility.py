@@ -1,14 +1,64 @@
-"""Who may see which event: operators all, others what concerns them and what happens to the fleet."""
+"""Who may see what: events, and the jobs that others' answers mention.
+
+Operators see all. Others see what concerns them and what happens to the fleet; of others' jobs only that they are
+there, whose they are and how large, unless their permission group lets them see more.
+"""
 
 from __future__ import annotations
 
-from corral.control.records import EventRecord, Role
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from corral.control.permissions import may_see_job
+from corral.control.records import EventRecord, Function
+from corral.control.work import Caller
+from corral.core.explain import Explanation
+from corral.core.model import Job
 
 #: Nouns of actions that everybody may know about: without them nobody understands the queue.
 PUBLIC_NOUNS = frozenset({"node", "gpu", "queue", "cluster", "pool"})
+#: Nouns of actions on jobs, for those who may see others' jobs.
+JOB_NOUNS = frozenset({"job", "task"})
+_JOB_ID = re.compile(r"\bj-\d+\b")
 
 
-def may_see(event: EventRecord, user: str, role: Role) -> bool:
-    if role is Role.OPERATOR or event.owner == user or event.actor == user:
+def may_see_event(event: EventRecord, caller: Caller) -> bool:
+    if caller.is_operator or caller.name in (event.owner, event.actor):
         return True
-    return event.owner == "" and event.action.partition(".")[0] in PUBLIC_NOUNS
+    noun = event.action.partition(".")[0]
+    if noun in JOB_NOUNS:
+        return caller.may(Function.SEE_OTHERS_JOBS)
+    return event.owner == "" and noun in PUBLIC_NOUNS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Veil:
+    """Hides from a caller which jobs those of others are. `jobs` are the live ones."""
+
+    caller: Caller
+    jobs: Mapping[str, Job]
+
+    def hides(self, job: Job) -> bool:
+        return not may_see_job(self.caller, job.user)
+
+    def over(self, explanation: Explanation) -> Explanation:
+        """The same reasons, without the ids of jobs that the caller may not see."""
+        if self.caller.may(Function.SEE_OTHERS_JOBS):
+            return explanation
+        reasons = tuple(
+            replace(reason, detail=self._words(reason.detail), jobs=tuple(filter(self._shows, reason.jobs)))
+            for reason in explanation.reasons
+        )
+        return replace(explanation, summary=self._words(explanation.summary), reasons=reasons)
+
+    def _shows(self, job_id: str) -> bool:
+        job = self.jobs.get(job_id)
+        return job is not None and not self.hides(job)
+
+    def _words(self, text: str) -> str:
+        return _JOB_ID.sub(lambda found: found[0] if self._shows(found[0]) else self._whose(found[0]), text)
+
+    def _whose(self, job_id: str) -> str:
+        job = self.jobs.get(job_id)
+        return f"a job of {job.user}" if job is not None else "another job"

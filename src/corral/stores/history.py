@@ -82,7 +82,7 @@ def _conditions(where: EventFilter) -> list[ColumnElement[bool]]:
         conditions.append(event_rows.c.at < where.until)
     if where.text is not None:
         # The detail is JSON, where quotes and letters beyond ASCII are written otherwise.
-        sought = {name: where.text for name in ("actor", "action", "subject")}
+        sought = dict.fromkeys(("actor", "action", "subject"), where.text)
         sought["detail"] = codec.to_json(where.text)[1:-1]
         conditions.append(or_(*(event_rows.c[name].icontains(text, autoescape=True) for name, text in sought.items())))
     return conditions

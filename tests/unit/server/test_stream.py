@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from corral.control.records import EventRecord, Role
+from corral.control.records import EventRecord, Function
+from corral.control.work import Caller
 from corral.server.stream import EventFeed, sse
-from corral.server.visibility import may_see
+from corral.server.visibility import may_see_event
 
 
 def event(number: int) -> EventRecord:
@@ -95,6 +96,9 @@ def test_who_may_see_what() -> None:
     own = EventRecord(id=1, at=0, actor="corral", action="job.started", subject="j-1", owner="ann")
     fleet = EventRecord(id=2, at=0, actor="op", action="node.cordoned", subject="n1")
     secret = EventRecord(id=3, at=0, actor="op", action="user.created", subject="bob")
-    assert [may_see(e, "ann", Role.SCIENTIST) for e in (own, fleet, secret)] == [True, True, False]
-    assert [may_see(e, "bob", Role.SCIENTIST) for e in (own, fleet, secret)] == [False, True, False]
-    assert all(may_see(e, "op", Role.OPERATOR) for e in (own, fleet, secret))
+    ann, bob = Caller(name="ann"), Caller(name="bob")
+    assert [may_see_event(e, ann) for e in (own, fleet, secret)] == [True, True, False]
+    assert [may_see_event(e, bob) for e in (own, fleet, secret)] == [False, True, False]
+    curious = Caller(name="bob", functions=frozenset({Function.SEE_OTHERS_JOBS}))
+    assert [may_see_event(e, curious) for e in (own, fleet, secret)] == [True, True, False]
+    assert all(may_see_event(e, Caller(name="op", is_operator=True)) for e in (own, fleet, secret))

@@ -1,17 +1,19 @@
 """The one door: every route but a few open ones takes its caller from here.
 
-Decides whether a request comes from somebody who is signed in, and from where. What they may do is decided by use
-cases; `Operator` only spares those a question for routes that are operators' business as a whole.
+Decides whether a request comes from somebody who is signed in, from where, and whether their token reaches as far as
+this route. What they may do is decided by use cases; `Operator` only spares those a question for routes that are
+operators' business as a whole.
 """
 
 from __future__ import annotations
 
 import hmac
+import re
 from typing import Annotated
 
 from fastapi import Depends, Request
 
-from corral.control.records import CredentialKind, Role
+from corral.control.records import CredentialKind, Scope
 from corral.control.work import Caller
 from corral.server.auth.identity import Identity
 from corral.server.context import ServerContext, context_of
@@ -23,6 +25,10 @@ CSRF_HEADER = "X-CSRF-Token"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 #: What a browser may do with a one-time password: look, replace it, go away.
 _WITH_ONE_TIME_PASSWORD = frozenset({f"{PREFIX}/me", f"{PREFIX}/me/password", f"{PREFIX}/auth/logout"})
+#: What a token of scope `jobs` may change.
+_JOB_PATHS = re.compile(rf"{PREFIX}/(jobs|tasks)([/:].*)?")
+#: Every token may end itself.
+_WITH_ANY_SCOPE = frozenset({f"{PREFIX}/auth/logout"})
 
 Context = Annotated[ServerContext, Depends(context_of)]
 
@@ -31,7 +37,9 @@ async def identity_of(request: Request, context: Context) -> Identity:
     """The identity behind the token or the session of a request. Raises a 401 or 403 problem."""
     authorization = request.headers.get("authorization")
     if authorization is not None:
-        return await _of_bearer(authorization, context)
+        of_token = await _of_bearer(authorization, context)
+        _check_scope(request, of_token)
+        return of_token
     session = request.cookies.get(COOKIE)
     if session is None:
         raise _not_signed_in("Sign in first: send a bearer token, or sign in at /api/v1/auth/login.")
@@ -51,7 +59,7 @@ SignedIn = Annotated[Identity, Depends(identity_of)]
 
 
 async def caller_of(request: Request, identity: SignedIn) -> Caller:
-    return Caller(name=identity.user, is_operator=identity.role is Role.OPERATOR, source=address_of(request))
+    return identity.caller(address_of(request))
 
 
 async def operator_of(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
@@ -76,6 +84,21 @@ async def _of_bearer(authorization: str, context: ServerContext) -> Identity:
     if identity is None:
         raise _not_signed_in("The token is unknown, has expired, or its user is disabled.")
     return identity
+
+
+def _check_scope(request: Request, identity: Identity) -> None:
+    """All scopes may look; changes need one that reaches this far."""
+    path = request.url.path
+    if request.method in SAFE_METHODS or path in _WITH_ANY_SCOPE:
+        return
+    enough = {Scope.FULL, Scope.JOBS} if _JOB_PATHS.fullmatch(path) else {Scope.FULL}
+    if not identity.scopes & enough:
+        needed = (Scope.JOBS if Scope.JOBS in enough else Scope.FULL).value
+        given = ", ".join(sorted(identity.scopes)) or "none"
+        detail = f"This needs a token of scope {needed}; this one has {given}."
+        raise Problem(
+            403, "The token does not reach this far", detail, slug="insufficient-scope", numbers={"scope": needed}
+        )
 
 
 def _check_csrf(request: Request, identity: Identity) -> None:

@@ -1,7 +1,7 @@
 """Who is asking: from a secret to a user, without a database read for every request.
 
-Identities are remembered for a few seconds. Every change made through this server (a user disabled, a token revoked)
-drops them at once; the short lifetime only covers changes made to the store behind its back.
+Identities are remembered for a few seconds. Every change made through this server (a user disabled, a token revoked, a
+permission group changed) drops them at once; the short lifetime only covers changes made to the store behind its back.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from corral.control.permissions import functions_of
 from corral.control.ports import Store
-from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
+from corral.control.records import CredentialKind, CredentialRecord, Function, Role, Scope, UserRecord
+from corral.control.work import Caller
 from corral.server.auth.secrets import secret_hash
 
 log = logging.getLogger("corral.server.auth")
@@ -34,6 +36,15 @@ class Identity:
     csrf: str
     expires_at: float | None
     secret_hash: str
+    #: what the user's permission group allows
+    functions: frozenset[Function]
+    #: how far the credential reaches
+    scopes: frozenset[Scope]
+
+    def caller(self, source: str = "") -> Caller:
+        """The user as use cases know them."""
+        is_operator = self.role is Role.OPERATOR
+        return Caller(name=self.user, is_operator=is_operator, source=source, functions=self.functions)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,14 +76,19 @@ class Identities:
         """The identity behind a token or session id, or None if it is unknown, expired or its user disabled."""
         return await self._of_hash(secret_hash(secret), kind)
 
-    async def still_valid(self, identity: Identity) -> bool:
-        """For answers that last: whether the caller would still be let in."""
-        return await self._of_hash(identity.secret_hash, identity.kind) is not None
+    async def current(self, identity: Identity) -> Identity | None:
+        """For answers that last: the caller as they would be let in now, or None."""
+        return await self._of_hash(identity.secret_hash, identity.kind)
 
     def forget(self, user: str) -> None:
         """Something about this user or one of their credentials changed: ask the store again."""
         self._generation += 1
         self._remembered = {key: entry for key, entry in self._remembered.items() if entry.identity.user != user}
+
+    def forget_all(self) -> None:
+        """Something changed that concerns many users, such as a permission group."""
+        self._generation += 1
+        self._remembered = {}
 
     async def _of_hash(self, hashed: str, kind: CredentialKind) -> Identity | None:
         now = self._now()
@@ -84,11 +100,11 @@ class Identities:
         if found is None:
             self._remembered.pop(hashed, None)
             return None
-        credential, user = found
+        credential, user, functions = found
         if credential.kind is not kind or user.disabled or (credential.expires_at or now + 1) <= now:
             self._remembered.pop(hashed, None)
             return None
-        identity = _identity(credential, user)
+        identity = _identity(credential, user, functions)
         if generation == self._generation:
             self._remember(hashed, identity, now)
         if credential.last_used_at is None or now - credential.last_used_at >= TOUCH_SECONDS:
@@ -101,14 +117,17 @@ class Identities:
         until = min(now + self._lifetime, identity.expires_at or now + self._lifetime)
         self._remembered[hashed] = _Remembered(identity=identity, until=until)
 
-    def _look_up(self, hashed: str) -> tuple[CredentialRecord, UserRecord] | None:
+    def _look_up(self, hashed: str) -> tuple[CredentialRecord, UserRecord, frozenset[Function]] | None:
         with self._store.read() as tables:
             credential = tables.credentials.by_hash(hashed)
             user = tables.people.user(credential.user) if credential is not None else None
-        return (credential, user) if credential is not None and user is not None else None
+            if credential is None or user is None:
+                return None
+            return credential, user, functions_of(tables, user)
 
 
-def _identity(credential: CredentialRecord, user: UserRecord) -> Identity:
+def _identity(credential: CredentialRecord, user: UserRecord, functions: frozenset[Function]) -> Identity:
+    is_token = credential.kind is CredentialKind.TOKEN
     return Identity(
         user=user.name,
         role=user.role,
@@ -118,4 +137,6 @@ def _identity(credential: CredentialRecord, user: UserRecord) -> Identity:
         csrf=credential.csrf,
         expires_at=credential.expires_at,
         secret_hash=credential.secret_hash,
+        functions=functions,
+        scopes=frozenset(credential.scopes if is_token else (Scope.FULL,)),
     )

@@ -8,9 +8,9 @@ import math
 from fastapi import Request, Response
 from starlette.responses import JSONResponse
 
-from corral.control import people
+from corral.control import people, permissions
 from corral.control.ports import Transaction
-from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
+from corral.control.records import CredentialKind, CredentialRecord, Function, Role, UserRecord
 from corral.control.work import Caller, Work
 from corral.server.auth.callers import COOKIE, AnyCaller, Context, SignedIn, address_of
 from corral.server.auth.secrets import new_credential_id, new_csrf_token, new_session_id, new_token, secret_hash
@@ -35,7 +35,10 @@ async def login(body: LoginCreate, request: Request, context: Context) -> Respon
     now = context.clock.now()
     if body.token_name is not None:
         token = new_token()
-        lifetime = context.settings.server.token_days * 86400
+        functions = await context.read(permissions.functions_of, user)
+        # Whoever may not have tokens still signs in at the command line, for as long as in a browser.
+        server = context.settings.server
+        lifetime = server.token_days * 86400 if Function.TOKENS in functions else server.session_hours * 3600
         credential = CredentialRecord(
             id=new_credential_id(),
             kind=CredentialKind.TOKEN,

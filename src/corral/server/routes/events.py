@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import Header, Query
+from fastapi import Depends, Header, Query
 from starlette.responses import StreamingResponse
 
 from corral.control.ports import Transaction
-from corral.control.records import EventFilter, EventRecord, Role
-from corral.server.auth.callers import AnyCaller, Context, SignedIn
+from corral.control.records import EventFilter, EventRecord
+from corral.control.work import Caller
+from corral.server.auth.callers import AnyCaller, Context, Operator, SignedIn
 from corral.server.auth.identity import Identity
 from corral.server.context import ServerContext
+from corral.server.eventfiles import MEDIA_TYPES, event_file
 from corral.server.paging import Cursor, Limit
 from corral.server.problems import invalid_field
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView, parse_time
 from corral.server.schemas.fleet import EventView, event_view
 from corral.server.stream import PING, sse
-from corral.server.visibility import may_see
+from corral.server.visibility import may_see_event
 
 router = resource_router("", "events")
 
@@ -28,26 +30,53 @@ Words = Annotated[str | None, Query(min_length=1, max_length=253)]
 MAX_ROUNDS = 50
 
 
-@router.get("/events", operation_id="list_events", responses=problems())
-async def list_events(
-    identity: SignedIn,
-    context: Context,
+async def where_of(
     actor: Words = None,
     action: Words = None,
     subject: Words = None,
     since: Words = None,
     until: Words = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
+    q: Annotated[
+        str | None, Query(min_length=1, max_length=253, description="Text in who, what, about what, or the detail.")
+    ] = None,
+) -> EventFilter:
+    return EventFilter(
+        actor=actor, action=action, subject=subject, since=_time("since", since), until=_time("until", until), text=q
+    )
+
+
+Where = Annotated[EventFilter, Depends(where_of)]
+
+
+@router.get("/events", operation_id="list_events", responses=problems())
+async def list_events(
+    caller: AnyCaller, context: Context, where: Where, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[EventView]:
     """What happened, newest first. Scientists see what concerns them and the fleet."""
-    where = EventFilter(
-        actor=actor, action=action, subject=subject, since=_time("since", since), until=_time("until", until)
-    )
     try:
-        return await context.read(_visible_page, identity, where, cursor, limit)
+        return await context.read(_visible_page, caller, where, cursor, limit)
     except ValueError as error:
         raise invalid_field("cursor", str(error)) from None
+
+
+@router.get(
+    "/events/export",
+    operation_id="export_events",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "content": {"text/csv": {"schema": {"type": "string"}}, "application/x-ndjson": {}},
+            "description": "The whole log, newest first.",
+        },
+        **problems(403),
+    },
+)
+async def export_events(
+    caller: Operator, context: Context, where: Where, format: Literal["csv", "jsonl"] = "csv"
+) -> StreamingResponse:
+    """Everything that matches, as a file: CSV for spreadsheets, or one JSON object per line."""
+    headers = {"Content-Disposition": f'attachment; filename="corral-events.{format}"'}
+    return StreamingResponse(event_file(context, where, format), media_type=MEDIA_TYPES[format], headers=headers)
 
 
 @router.get(
@@ -85,22 +114,24 @@ async def _start(context: ServerContext, header: str | None, query: int | None) 
 async def _events(context: ServerContext, identity: Identity, after: int) -> AsyncIterator[str]:
     yield PING
     async for batch in context.feed.follow(after):
-        if not await context.identities.still_valid(identity):
+        now = await context.identities.current(identity)
+        if now is None:
             return
-        seen = [event for event in batch if may_see(event, identity.user, identity.role)]
+        caller = now.caller()
+        seen = [event for event in batch if may_see_event(event, caller)]
         text = "".join(sse(event.action, event_view(event).model_dump(), event.id) for event in seen)
         yield text or PING
 
 
 def _visible_page(
-    tables: Transaction, identity: Identity, where: EventFilter, cursor: str | None, limit: int
+    tables: Transaction, caller: Caller, where: EventFilter, cursor: str | None, limit: int
 ) -> ListView[EventView]:
     found: list[EventRecord] = []
     for _ in range(MAX_ROUNDS):
         page = tables.events.page(where, cursor=cursor, limit=limit - len(found))
-        found += [event for event in page.items if may_see(event, identity.user, identity.role)]
+        found += [event for event in page.items if may_see_event(event, caller)]
         cursor = page.next_cursor
-        if cursor is None or len(found) == limit or identity.role is Role.OPERATOR:
+        if cursor is None or len(found) == limit or caller.is_operator:
             break
     return ListView(items=[event_view(event) for event in found], next_cursor=cursor)
 
