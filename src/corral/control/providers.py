@@ -110,6 +110,17 @@ def delete_provider(work: Work, caller: Caller, provider_id: str) -> list[str]:
     return names
 
 
+def renew_secrets(work: Work, renewed: Mapping[tuple[str, str], tuple[str, str]]) -> None:
+    """The same secrets under a newer key: by provider and field, as they were and as they are now."""
+    for (provider_id, field), (before, after) in renewed.items():
+        provider = work.tx.providers.get(provider_id)
+        # Somebody may have given a new one in the meantime.
+        if provider is not None and getattr(provider, field) == before:
+            change: dict[str, Any] = {field: after}
+            work.tx.providers.save(replace(provider, **change))
+    work.record(SYSTEM, "provider.secrets-renewed", PLATFORM, detail={"secrets": len(renewed)})
+
+
 def existing(tx: Transaction, provider_id: str) -> ProviderRecord:
     provider = tx.providers.get(provider_id)
     if provider is None:
@@ -314,16 +325,17 @@ def _on_board(
         return not work.tx.jobs.page(JobFilter(user=name), sort="id", cursor=None, limit=1).items
 
     name = name_for(identity.login, is_free)
-    made = people.create_user(work, caller, name)
-    user = replace(
-        made,
+    user = people.create_user(
+        work,
+        caller,
+        name,
         group=group,
-        display_name=identity.name,
-        email=identity.email,
+        display_name=identity.name[: people.MAX_DISPLAY_NAME],
+        # Providers are less strict about addresses; one that could not be typed in is left out.
+        email=identity.email if people.EMAIL.fullmatch(identity.email) else "",
         provider=provider.id,
         subject=identity.subject,
     )
-    work.tx.people.save_user(user)
     work.tx.providers.save_identities([replace(identity, user=name)])
     detail = {"provider": provider.id, "login": identity.login, "group": group}
     work.record(caller, "user.on-boarded", name, owner=name, detail=detail)

@@ -1,4 +1,4 @@
-"""Sign-in providers and the people whom they know. A client's secret arrives here encrypted."""
+"""Sign-in providers and the people whom they know. Their secrets arrive here encrypted."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class SqlProviderTable:
         return None if row is None else _provider_of(row)
 
     def save(self, provider: ProviderRecord) -> None:
+        """Raises StoreConflict when there is no such group."""
         row = {
             "id": provider.id,
             "kind": provider.kind.value,
@@ -37,6 +38,9 @@ class SqlProviderTable:
             "client_secret": provider.client_secret,
             "enabled": provider.enabled,
             "allow": codec.encode_names(provider.allow),
+            "group_name": provider.group,
+            "organisation": provider.organisation,
+            "api_token": provider.api_token,
             "created_at": provider.created_at,
         }
         replace_rows(self._connection, provider_rows, [row])
@@ -86,6 +90,9 @@ def _provider_of(row: Any) -> ProviderRecord:
         client_secret=row.client_secret,
         enabled=row.enabled,
         allow=codec.decode_names(str, row.allow),
+        group=row.group_name,
+        organisation=row.organisation,
+        api_token=row.api_token,
         created_at=row.created_at,
     )
 

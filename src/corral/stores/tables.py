@@ -320,6 +320,9 @@ provider_rows = Table(
     _text("client_secret"),
     Column("enabled", Boolean, nullable=False),
     _json("allow"),
+    Column("group_name", PlainText, ForeignKey("groups.name", ondelete="SET NULL"), nullable=True),
+    _text("organisation"),
+    _text("api_token"),
     _time("created_at"),
 )
 

@@ -150,8 +150,11 @@ def _create_providers() -> None:
         *(_required(name, TEXT) for name in ("id", "kind", "title", "issuer", "client_id", "client_secret")),
         _required("enabled", sa.Boolean()),
         _required("allow", sa.Text()),
+        _optional("group_name", TEXT),
+        *(_required(name, TEXT) for name in ("organisation", "api_token")),
         _required("created_at", sa.Double()),
         sa.PrimaryKeyConstraint("id", name="pk_providers"),
+        sa.ForeignKeyConstraint(["group_name"], ["groups.name"], name="fk_providers_group_name", ondelete="SET NULL"),
     )
     op.create_table(
         "identities",

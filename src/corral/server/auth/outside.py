@@ -1,0 +1,118 @@
+"""Talking to providers: one way to fetch JSON, with short patience and errors in words for people."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from authlib.deprecate import AuthlibDeprecationWarning  # type: ignore[import-untyped]
+
+with warnings.catch_warnings():
+    # Authlib asks for a successor of httpx that this project does not use; operators need not read that at each start.
+    warnings.simplefilter("ignore", AuthlibDeprecationWarning)
+    from authlib.integrations.httpx_client import AsyncOAuth2Client, OAuthError  # type: ignore[import-untyped]
+
+TIMEOUT_SECONDS = 10.0
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+USER_AGENT = "corral"
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+__all__ = ["AsyncOAuth2Client", "OAuthError", "Person", "ProviderFailed", "fetch", "fetch_json", "http_options"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Person:
+    """Somebody for whom a provider vouches."""
+
+    #: the provider's id of them, which never changes
+    subject: str
+    login: str
+    name: str = ""
+    #: only one that the provider has verified
+    email: str = ""
+
+
+class ProviderFailed(Exception):
+    """The provider cannot be used, or said something that must not be believed. `hint` tells an operator what to do."""
+
+    def __init__(self, message: str, *, hint: str = "", slug: str = "sign-in-failed", status: int = 502) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.slug = slug
+        self.status = status
+
+
+def http_options(url: str) -> dict[str, Any]:
+    """Settings for every client that talks to a provider. Redirects are not followed: an address that an operator typed
+    is the one that is asked."""
+    return {
+        "timeout": TIMEOUT_SECONDS,
+        "follow_redirects": False,
+        # A proxy from the environment must not be asked for this machine's own addresses.
+        "trust_env": urlsplit(url).hostname not in _LOOPBACK,
+    }
+
+
+async def fetch(url: str, *, headers: Mapping[str, str] | None = None) -> httpx.Response:
+    """A good answer to a GET. Raises ProviderFailed."""
+    given = {"Accept": "application/json", "User-Agent": USER_AGENT, **(headers or {})}
+    try:
+        async with (
+            httpx.AsyncClient(**http_options(url)) as client,
+            client.stream("GET", url, headers=given) as answer,
+        ):
+            content = b""
+            async for part in answer.aiter_bytes():
+                content += part
+                if len(content) > MAX_ANSWER_BYTES:
+                    raise ProviderFailed(f"{url} answers with more than {MAX_ANSWER_BYTES} bytes")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        told = str(error) or type(error).__name__
+        raise ProviderFailed(
+            f"{url} cannot be reached: {told}", hint="Check the address, DNS, the firewall and certificates."
+        ) from None
+    if answer.status_code != 200:
+        raise ProviderFailed(f"{url} answers with HTTP status {answer.status_code}", hint=_hint_of(answer.status_code))
+    # Read to its end already, under the limit on its size.
+    return httpx.Response(200, headers=_plain(answer.headers), content=content, request=answer.request)
+
+
+async def fetch_json(url: str, *, headers: Mapping[str, str] | None = None) -> Any:
+    return json_of(await fetch(url, headers=headers))
+
+
+def json_of(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        raise ProviderFailed(f"{answer.request.url} does not answer with JSON", hint="Check the address.") from None
+
+
+def text(claims: Mapping[str, Any], name: str, limit: int = 253) -> str:
+    """A claim as text that can be stored and shown."""
+    value = claims.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        return ""
+    return "".join(char for char in value if char.isprintable())[:limit].strip()
+
+
+def _plain(headers: httpx.Headers) -> list[tuple[str, str]]:
+    """Without what described the encoding that is undone by now."""
+    undone = ("content-encoding", "content-length", "transfer-encoding")
+    return [(name, value) for name, value in headers.multi_items() if name.lower() not in undone]
+
+
+def _hint_of(status: int) -> str:
+    if status in (401, 403):
+        return "The token is not accepted or may not do this: give another one."
+    if status == 404:
+        return "There is nothing: check the address and the name of the organisation."
+    if status in (301, 302, 303, 307, 308):
+        return "It redirects: give the address that it leads to."
+    return "Look at the provider's own log."

@@ -1,0 +1,96 @@
+"""What a browser carries while somebody is at a provider, and the stamp on forms: sealed, short-lived, for one use.
+
+The key lives as long as the process. A restart makes people start their sign-in again, and nothing has to be kept.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from cryptography.fernet import Fernet, InvalidToken
+
+#: How long somebody may take at the provider.
+TICKET_SECONDS = 600
+#: How long a page with a form may stay open before it is sent.
+FORM_SECONDS = 12 * 3600
+_MAX_USED = 100_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ticket:
+    """One sign-in under way."""
+
+    provider: str
+    state: str
+    nonce: str
+    #: PKCE's secret; the provider got its hash
+    verifier: str
+    redirect_uri: str
+    #: where to go on this server afterwards
+    next: str
+
+
+class TicketOffice:
+    def __init__(self, *, now: Callable[[], float] = time.time) -> None:
+        self._seal = Fernet(Fernet.generate_key())
+        self._now = now
+        #: states that came back, until their tickets expire
+        self._used: dict[str, float] = {}
+
+    def issue(self, *, provider: str, redirect_uri: str, next: str) -> Ticket:
+        return Ticket(
+            provider=provider,
+            state=secrets.token_urlsafe(32),
+            nonce=secrets.token_urlsafe(32),
+            verifier=secrets.token_urlsafe(48),
+            redirect_uri=redirect_uri,
+            next=next,
+        )
+
+    def sealed(self, ticket: Ticket) -> str:
+        return self._seal.encrypt_at_time(json.dumps(asdict(ticket)).encode(), int(self._now())).decode("ascii")
+
+    def opened(self, cookie: str) -> Ticket | None:
+        """None if it is not one of ours, was changed, or is too old."""
+        content = self._open(cookie, TICKET_SECONDS)
+        return None if content is None or "state" not in content else Ticket(**content)
+
+    def use(self, ticket: Ticket) -> bool:
+        """Whether this is the first time that it comes back."""
+        now = self._now()
+        if len(self._used) >= _MAX_USED:
+            self._used = {state: until for state, until in self._used.items() if until > now}
+        if self._used.get(ticket.state, 0.0) > now:
+            return False
+        self._used[ticket.state] = now + TICKET_SECONDS
+        return True
+
+    def form_stamp(self, browser: str) -> str:
+        """For a hidden field of a form; fits only the browser that has the cookie."""
+        content = json.dumps({"form": browser}).encode()
+        return self._seal.encrypt_at_time(content, int(self._now())).decode("ascii")
+
+    def is_own_form(self, browser: str, stamp: str) -> bool:
+        content = self._open(stamp, FORM_SECONDS)
+        return bool(browser) and content is not None and content.get("form") == browser
+
+    def _open(self, sealed: str, seconds: int) -> dict[str, str] | None:
+        try:
+            content = self._seal.decrypt_at_time(sealed.encode("utf-8", "replace"), seconds, int(self._now()))
+        except InvalidToken:
+            return None
+        opened = json.loads(content)
+        return opened if isinstance(opened, dict) else None
+
+
+def safe_next(path: str | None) -> str | None:
+    """The path if it stays on this server, else None. Browsers read // and /\\ as the start of another host."""
+    if path is None or len(path) > 2000 or not path.startswith("/") or path[1:2] in ("/", "\\"):
+        return None
+    if "\\" in path or any(ord(char) < 0x21 or ord(char) == 0x7F for char in path):
+        return None
+    return path
