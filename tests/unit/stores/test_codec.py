@@ -2,47 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.control.records import JobSpec
-from corral.core.model import Allocation, Grant, Job, Request
+from corral.control.records import Function, JobSpec, Scope
+from corral.core.model import Allocation, Grant, Job, JobKind, Request
 from corral.stores import codec
 from corral.stores.jobs import decode_job, encode_job
 from tests.contract.store_samples import BUSY_JOB
-
-INTEGERS = st.integers(-(2**63), 2**63 - 1)
-FLOATS = st.floats(allow_nan=False)
-#: lone surrogates included: a program's environment and output may hold them
-TEXTS = st.text(st.characters())
-MAPPINGS = st.dictionaries(TEXTS, TEXTS)
-
-
-def values_of(hint: Any) -> st.SearchStrategy[Any]:
-    plain: dict[Any, st.SearchStrategy[Any]] = {int: INTEGERS, float: FLOATS, str: TEXTS, type(None): st.none()}
-    if hint in plain:
-        return plain[hint]
-    arguments = get_args(hint)
-    if get_origin(hint) is UnionType:
-        return st.one_of(*map(values_of, arguments))
-    if get_origin(hint) is tuple and arguments[-1] is Ellipsis:
-        return st.lists(values_of(arguments[0]), max_size=4).map(tuple)
-    if get_origin(hint) is tuple:
-        return st.tuples(*map(values_of, arguments))
-    return st.from_type(hint)
-
-
-def every_field(kind: type[Any], **own: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Values with every field drawn, also those that are added to the class later."""
-    hints = get_type_hints(kind)
-    drawn = {each.name: values_of(hints[each.name]) for each in fields(kind) if each.name not in own}
-    return st.builds(kind, **drawn, **own)
-
+from tests.unit.stores.strategies import MAPPINGS, TEXTS, every_field
 
 REQUESTS = every_field(Request)
 GRANTS = every_field(Grant)
@@ -73,6 +44,16 @@ def test_specs(spec: JobSpec) -> None:
 def test_allocations(allocation: Allocation) -> None:
     text = codec.to_json(codec.dump_allocation(allocation))
     assert codec.load_allocation(codec.from_json(text)) == allocation
+
+
+@given(st.lists(TEXTS), st.lists(st.sampled_from([*JobKind, *Function, *Scope])))
+def test_names(texts: list[str], words: list[JobKind | Function | Scope]) -> None:
+    text = codec.encode_names(texts)
+    assert codec.decode_names(str, text) == tuple(texts)
+    assert text.isascii()
+    for kind in (JobKind, Function, Scope):
+        mine = tuple(word for word in words if isinstance(word, kind))
+        assert codec.decode_names(kind, codec.encode_names(mine)) == mine
 
 
 @given(TEXTS)

@@ -67,3 +67,14 @@ def test_filters_use_their_index(store: Store, plans: list[str]) -> None:
         for event_filter in (EventFilter(actor="a"), EventFilter(subject="s"), EventFilter(owner="o")):
             transaction.events.page(event_filter, cursor=None, limit=50)
     assert all("SEARCH" in plan and "TEMP B-TREE" not in plan for plan in plans), plans
+
+
+def test_sign_in_and_score_history_use_an_index(store: Store, plans: list[str]) -> None:
+    with store.read() as transaction:
+        transaction.scores.history("ada", "A10", 5.0)
+        transaction.ssh_keys.by_fingerprint("SHA256:x")
+        transaction.ssh_keys.of_user("ada")
+        transaction.providers.identity("github", "7")
+        transaction.providers.identities("github")
+    assert len(plans) == 5
+    assert all("SEARCH" in plan and "SCAN" not in plan for plan in plans), plans

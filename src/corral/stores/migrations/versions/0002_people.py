@@ -1,7 +1,7 @@
 """Pools, groups, permissions, a catalog, SSH keys, sign-in providers, and scores as they were.
 
-A store that was in use goes on as before: everybody is in the group that has the default pool, and every pool that a
-GPU or a queue names is there.
+A store that was in use goes on as before: everybody is in the group that has the default pool and may use the queues of
+all others, and every pool that a GPU or a queue names is there.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def _create_pools() -> None:
     rows = [{"name": name, "description": "", "created_at": time.time()} for name in sorted({"default", *named})]
     op.bulk_insert(pools, rows)
     op.add_column("queues", _required("groups", sa.Text(), "[]"))
+    op.execute("""UPDATE queues SET groups = '["default"]' WHERE pool <> 'default'""")
 
 
 def _create_groups() -> None:
