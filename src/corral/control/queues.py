@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from corral.control.admission import check_queue_name
@@ -32,16 +33,25 @@ def edit(work: Work, caller: Caller, queue: Queue) -> Queue:
 
 
 def delete(work: Work, caller: Caller, name: str) -> None:
+    delete_many(work, caller, [name])
+
+
+def delete_many(work: Work, caller: Caller, names: Sequence[str]) -> list[str]:
+    """All of them or none: not while a job is in one, and never the default queue of a pool."""
     _only_operators(caller)
-    queue = existing(work, name)
-    if is_default_of_pool(queue):
-        raise InUse(f"queue {name} is the default queue of its pool and cannot be deleted", field="name")
-    users = sorted(job.id for job in work.state.snapshot.jobs.values() if job.queue == name)
-    if users:
-        raise InUse(f"queue {name} has {len(users)} jobs: {', '.join(users[:5])} …", field="name", jobs=users[:20])
-    work.tx.fleet.delete_queue(name)
-    work.change(DropQueue(name=name))
-    work.record(caller, "queue.deleted", name)
+    wanted = list(dict.fromkeys(names))
+    for name in wanted:
+        queue = existing(work, name)
+        if is_default_of_pool(queue):
+            raise InUse(f"queue {name} is the default queue of its pool and cannot be deleted", field="name")
+        users = sorted(job.id for job in work.state.snapshot.jobs.values() if job.queue == name)
+        if users:
+            raise InUse(f"queue {name} has {len(users)} jobs: {', '.join(users[:5])} …", field="name", jobs=users[:20])
+    for name in wanted:
+        work.tx.fleet.delete_queue(name)
+        work.change(DropQueue(name=name))
+        work.record(caller, "queue.deleted", name)
+    return wanted
 
 
 def follow_settings(work: Work) -> None:

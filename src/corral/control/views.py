@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from corral.control.admission import admit, settled
@@ -14,7 +13,7 @@ from corral.core.changes import DropJob, PutJob
 from corral.core.explain import Explanation, explain, line_order
 from corral.core.lifecycle import StartRequested, advance
 from corral.core.lines import LineKey
-from corral.core.model import WHOLE, Gpu, Job, JobKind, JobState, Node, Queue
+from corral.core.model import Gpu, Job, JobState, Node, Queue
 from corral.core.plan import Plan, Start
 from corral.core.scheduler import schedule
 
@@ -69,20 +68,6 @@ class ScoreView:
     score: float
     usage: float
     at: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PanelRow:
-    """One row of the resource panel: jobs of one kind and GPU model, in GPUs."""
-
-    kind: JobKind
-    model: str
-    running: int
-    queued: int
-    occupied: float
-    total: float
-    free: float
-    gap: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,50 +178,6 @@ def score_views(state: State, now: float) -> list[ScoreView]:
         )
         for (user, model), score in sorted(state.snapshot.scores.items())
     ]
-
-
-def panel(state: State, user: str | None) -> list[PanelRow]:
-    """The resource panel: for one user or for the cluster."""
-    totals: dict[str, float] = defaultdict(float)
-    occupied_by_all: dict[str, float] = defaultdict(float)
-    for node in state.snapshot.nodes.values():
-        for gpu in node.gpus:
-            totals[gpu.model] += 1
-    rows: dict[tuple[JobKind, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for kind in JobKind:
-        for model in totals:
-            rows[kind, model]["running"] += 0
-    for job in state.snapshot.jobs.values():
-        for model in _models(job, totals):
-            gpus = job.request.total_gpu_milli / WHOLE
-            if job.allocation is not None:
-                occupied_by_all[model] += gpus
-            if user is None or job.user == user:
-                row = rows[job.kind, model]
-                row["queued" if job.state is JobState.QUEUED else "running"] += 1
-                row["gap" if job.state is JobState.QUEUED else "occupied"] += gpus
-    return [
-        PanelRow(
-            kind=kind,
-            model=model,
-            running=int(row["running"]),
-            queued=int(row["queued"]),
-            occupied=row["occupied"],
-            total=totals[model],
-            free=totals[model] - occupied_by_all[model],
-            gap=row["gap"],
-        )
-        for (kind, model), row in sorted(rows.items())
-    ]
-
-
-def _models(job: Job, known: Iterable[str]) -> list[str]:
-    """The model that a job counts for: what it holds, or the first that it asks for."""
-    if job.allocation is not None:
-        return [job.allocation.model] if job.allocation.model else []
-    if not job.request.wants_gpu:
-        return []
-    return [next(iter(job.request.models), None) or next(iter(sorted(known)), "")]
 
 
 def _place_words(state: State, job: Job, score: float) -> str:

@@ -15,6 +15,7 @@ from corral.server.middleware import RequestEnvelope
 from corral.server.problems import install_problem_handlers
 from corral.server.routes import (
     auth,
+    catalog,
     events,
     fleet,
     groups,
@@ -22,6 +23,7 @@ from corral.server.routes import (
     logs,
     me,
     pages,
+    panel,
     pools,
     queues,
     quotas,
@@ -38,7 +40,9 @@ ROUTERS = (
     logs.router,
     events.router,
     fleet.router,
+    panel.router,
     queues.router,
+    catalog.router,
     quotas.router,
     pools.router,
     tasks.router,

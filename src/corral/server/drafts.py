@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from corral.control.errors import Invalid
 from corral.control.jobs import JobDraft
 from corral.control.records import JobSpec
 from corral.core.model import JobKind, Request
@@ -10,6 +11,7 @@ from corral.server.schemas.jobs import JobCreate
 
 
 def draft_of(body: JobCreate) -> JobDraft:
+    _check_package_alone(body)
     whole, share = parse_gpus(body.gpus)
     labels = body.labels or {}
     return JobDraft(
@@ -26,9 +28,18 @@ def draft_of(body: JobCreate) -> JobDraft:
         name=body.name,
         kind=JobKind(body.kind) if body.kind is not None else None,
         queue=body.queue,
+        flavor=body.flavor,
+        package=body.package,
         priority=body.priority,
         time_limit_seconds=body.time,
         grace_seconds=body.grace,
         max_retries=body.max_retries,
         hold=body.hold,
     )
+
+
+def _check_package_alone(body: JobCreate) -> None:
+    """A package is the whole size: also a 0 beside it would contradict it."""
+    given = [field for field in ("gpus", "cpus", "memory", "flavor") if field in body.model_fields_set]
+    if body.package is not None and given:
+        raise Invalid(f"package {body.package} says it already: leave {given[0]} out", field=given[0])

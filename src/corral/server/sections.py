@@ -10,13 +10,14 @@ import re
 import shlex
 from collections.abc import Callable, Iterable
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from corral.core.model import Blocking
 from corral.core.ordering import POLICIES as ORDERING_POLICIES
 from corral.core.placement import POLICIES as PLACEMENT_POLICIES
-from corral.core.quantities import parse_bytes
+from corral.core.quantities import MAX_COUNT, parse_bytes
 from corral.engines.local.virtual import parse_virtual_gpus, parse_virtual_nodes
 from corral.server.validation import unknown_name
 
@@ -73,6 +74,17 @@ def _database_place(url: str) -> str:
     raise ValueError(f"{url!r} is neither sqlite, nor sqlite:///FILE, nor postgresql://USER@HOST/NAME")
 
 
+def _public_address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_address = False
+    if not is_address or parts.path.strip("/") or parts.query or parts.fragment or parts.username:
+        raise ValueError(f"{url!r} is not of the form https://corral.example.org")
+    return url.rstrip("/")
+
+
 def _metrics_place(value: str) -> str:
     if value == "embedded" or value.startswith(("http://", "https://")):
         return value
@@ -123,6 +135,29 @@ class MonitoringSettings(Section):
     alert_thresholds: AlertThresholds = AlertThresholds()
 
 
+class KindQuotaSettings(Section):
+    gpus: Annotated[float, Field(ge=0, le=MAX_COUNT)] | None = None
+    cpus: Annotated[float, Field(ge=0, le=MAX_COUNT)] | None = None
+    memory: Size | None = None
+
+
+class VolumeQuotaSettings(Section):
+    block: Size | None = None
+    filesystem: Size | None = None
+    local: Size | None = None
+    object: Size | None = None
+
+
+class DefaultQuotaSettings(Section):
+    """What a new user may hold; what is left out has no limit. Those who are there already keep their quotas."""
+
+    workbench: KindQuotaSettings = KindQuotaSettings()
+    training: KindQuotaSettings = KindQuotaSettings()
+    distributed: KindQuotaSettings = KindQuotaSettings()
+    preset: KindQuotaSettings = KindQuotaSettings()
+    volumes: VolumeQuotaSettings = VolumeQuotaSettings()
+
+
 class PolicySettings(Section):
     max_gpus_per_user: GpuCount | None = None
     max_gpus_per_task: GpuCount | None = None
@@ -132,6 +167,7 @@ class PolicySettings(Section):
     #: GPUs that `corral allocate TASK` takes without --gpus, and the most that --gpus may ask for
     max_auto_gpus: GpuCount = 2
     max_manual_gpus: GpuCount = 6
+    default_quota: DefaultQuotaSettings = DefaultQuotaSettings()
 
 
 class FaultToleranceSettings(Section):
@@ -188,6 +224,8 @@ class ServerSettings(Section):
     login_window_seconds: Annotated[float, Field(ge=1, le=86_400)] = 60
     #: send the session cookie over HTTPS only; switch on behind a TLS proxy
     secure_cookie: bool = False
+    #: the address that people type, when a reverse proxy stands in front; sign-in providers send them back to it
+    public_url: Annotated[str, AfterValidator(_public_address)] | None = None
     #: addresses of reverse proxies whose X-Forwarded-For is believed
     trusted_proxies: Texts = ()
     log_format: Literal["plain", "json"] = "plain"

@@ -17,7 +17,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from corral.control.policies import Policies, TaskPolicy
-from corral.core.model import Limits
+from corral.control.records import VolumeType
+from corral.core.model import WHOLE, JobKind, Limits, Quota
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
 from corral.server.sections import (
     AllocationSettings,
@@ -104,7 +105,27 @@ class Settings(SettingsFile):
                 command=(*shlex.split(template.command), *template.args),
                 env=template.env_vars,
             ),
+            default_quota=self.default_quota,
+            default_volume_bytes={
+                kind: size
+                for kind in VolumeType
+                if (size := getattr(self.policies.default_quota.volumes, kind.value)) is not None
+            },
         )
+
+    @property
+    def default_quota(self) -> dict[JobKind, Quota]:
+        """Of new users, per kind that has a limit."""
+        given = {kind: getattr(self.policies.default_quota, kind.value) for kind in JobKind}
+        quotas = {
+            kind: Quota(
+                gpu_milli=None if limits.gpus is None else round(limits.gpus * WHOLE),
+                cpu_milli=None if limits.cpus is None else round(limits.cpus * WHOLE),
+                memory_bytes=limits.memory,
+            )
+            for kind, limits in given.items()
+        }
+        return {kind: quota for kind, quota in quotas.items() if quota != Quota()}
 
     @property
     def limits(self) -> Limits:

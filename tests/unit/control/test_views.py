@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from corral.control import views
 from corral.control.errors import Invalid
-from corral.core.model import Job, JobKind, Request
+from corral.core.model import Job, Request
 from tests.unit.control.world import ANN, BOB, Desk, draft
 
 
 def trial_job(**values: object) -> Job:
     return Job(**{"id": "j-0", "name": "trial", "user": "ann", "request": Request(gpus=4), **values})  # type: ignore[arg-type]
-
-
-def test_the_panel_counts_running_and_waiting_for_one_and_for_all(desk: Desk) -> None:
-    desk.submit(draft("ann-runs", gpus=3), caller=ANN)
-    desk.submit(draft("bob-runs", gpus=4), caller=BOB)
-    desk.cycle()
-    desk.submit(draft("ann-waits", gpus=4), caller=ANN)
-    rows = {row.kind: row for row in views.panel(desk.state, "ann")}
-    row = rows[JobKind.TRAINING]
-    assert (row.running, row.queued, row.occupied, row.gap, row.total, row.free) == (1, 1, 3.0, 4.0, 8.0, 1.0)
-    cluster = {row.kind: row for row in views.panel(desk.state, None)}[JobKind.TRAINING]
-    assert (cluster.running, cluster.queued, cluster.occupied, cluster.gap, cluster.free) == (2, 1, 7.0, 4.0, 1.0)
-    assert rows[JobKind.WORKBENCH].running == 0
 
 
 def test_nodes_tell_who_holds_which_gpu(desk: Desk) -> None:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Query
-
 from corral.control import fleet, views
 from corral.control.errors import NotFound
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.context import ServerContext
 from corral.server.paging import Cursor, Limit, page_of
 from corral.server.routing import problems, resource_router
-from corral.server.schemas.base import ListView, number, rfc3339
+from corral.server.schemas.base import ListView
 from corral.server.schemas.fleet import (
     ClusterView,
     GpuView,
     Measured,
     NodeView,
     OverviewView,
-    PanelView,
-    ScoreView,
     gpu_view,
     node_view,
 )
@@ -103,47 +97,6 @@ async def reset_gpu_health(gpu: str, caller: Operator, context: Context) -> GpuV
             if device.gpu.id == gpu:
                 return gpu_view(device, measured_now(context))
     raise NotFound(f"there is no GPU {gpu!r}", field="gpu")
-
-
-@router.get("/scores", operation_id="list_scores", responses=problems())
-async def list_scores(
-    caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
-) -> ListView[ScoreView]:
-    """The weighted usage behind the fair-share order."""
-    found = await context.inspect(views.score_views, context.clock.now())
-    page = page_of(found, key=lambda view: (view.user, view.model), limit=limit, cursor=cursor)
-    shown = [
-        ScoreView(user=view.user, model=view.model, score=view.score, usage=number(view.usage), at=rfc3339(view.at))
-        for view in page.items
-    ]
-    return ListView(items=shown, next_cursor=page.next_cursor)
-
-
-@router.get("/panel", operation_id="get_panel", responses=problems())
-async def get_panel(
-    caller: AnyCaller,
-    context: Context,
-    user: Annotated[str | None, Query(min_length=1, max_length=253)] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-) -> ListView[PanelView]:
-    """The resource panel of one user, or of the whole installation."""
-    found = await context.inspect(views.panel, user)
-    page = page_of(found, key=lambda row: (row.kind.value, row.model), limit=limit, cursor=cursor)
-    shown = [
-        PanelView(
-            kind=row.kind,
-            model=row.model,
-            running=row.running,
-            queued=row.queued,
-            occupied=number(row.occupied),
-            total=number(row.total),
-            free=number(row.free),
-            gap=number(row.gap),
-        )
-        for row in page.items
-    ]
-    return ListView(items=shown, next_cursor=page.next_cursor)
 
 
 @router.get("/overview", operation_id="get_overview", responses=problems())

@@ -16,6 +16,7 @@ from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.paging import Cursor, Limit, page_of
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView
+from corral.server.schemas.catalog import DeletedView, NamesDelete
 from corral.server.schemas.queues import (
     OrderView,
     QueueCreate,
@@ -61,6 +62,12 @@ async def edit_queue(name: str, body: QueueEdit, caller: Operator, context: Cont
 async def delete_queue(name: str, caller: Operator, context: Context) -> Response:
     await context.execute(queues.delete, caller, name)
     return Response(status_code=204)
+
+
+@router.post(":delete", operation_id="delete_queues", responses=problems(403, 404, 409))
+async def delete_queues(body: NamesDelete, caller: Operator, context: Context) -> DeletedView:
+    """All of them, or none."""
+    return DeletedView(deleted=await context.execute(queues.delete_many, caller, body.names))
 
 
 @router.get("/{name}/order", operation_id="get_queue_order", responses=problems(404))

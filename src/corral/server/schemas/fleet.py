@@ -70,25 +70,6 @@ class ClusterView(View):
     gpus: int
 
 
-class ScoreView(View):
-    user: str
-    model: str
-    score: float
-    usage: Number
-    at: str
-
-
-class PanelView(View):
-    kind: str
-    model: str
-    running: int
-    queued: int
-    occupied: Number
-    total: Number
-    free: Number
-    gap: Number
-
-
 class OverviewView(View):
     nodes: int
     gpus: int

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
+from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD
 from corral.control.jobs import JobChange
 from corral.control.records import AttemptRecord, JobRecord
 from corral.control.work import Caller
@@ -72,6 +73,12 @@ class JobCreate(Body):
     )
     labels: Annotated[dict[Label, Label], Field(max_length=64)] | None = None
     queue: Annotated[Text, Field(min_length=1, max_length=63)] | None = None
+    flavor: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
+        default=None, description="A kind of hardware out of the catalog."
+    )
+    package: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
+        default=None, description="A size out of the catalog, instead of gpus, cpus, memory and flavor."
+    )
     priority: Annotated[int, Field(ge=0, le=100)] | None = None
     time: Annotated[Duration, Field(gt=0)] | None = None
     grace: Annotated[Duration, Field(le=3600)] | None = None
@@ -138,6 +145,8 @@ class JobView(View):
     memory_bytes: int
     models: list[str]
     labels: dict[str, str]
+    flavor: str | None = Field(description="As it was picked; later changes of it don't matter.")
+    package: str | None
     command: list[str] = Field(description="With env and workdir, shown to its owner and to operators only.")
     env: dict[str, str]
     workdir: str | None
@@ -215,6 +224,8 @@ def job_view(record: JobRecord, caller: Caller) -> JobView:
         memory_bytes=request.memory_bytes,
         models=list(request.models),
         labels=dict(request.labels),
+        flavor=spec.labels.get(FLAVOR_WORD),
+        package=spec.labels.get(PACKAGE_WORD),
         command=list(spec.command) if may_see_all else [],
         env=dict(spec.env) if may_see_all else {},
         workdir=spec.workdir if may_see_all else None,
