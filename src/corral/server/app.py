@@ -10,6 +10,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from corral.server.context import ServerContext
+from corral.server.licences import watch_licence
 from corral.server.metrics import ServerMetrics
 from corral.server.middleware import RequestEnvelope
 from corral.server.problems import install_problem_handlers
@@ -20,10 +21,12 @@ from corral.server.routes import (
     fleet,
     groups,
     jobs,
+    keys,
     logs,
     me,
     pages,
     panel,
+    permission_groups,
     pools,
     queues,
     quotas,
@@ -46,9 +49,11 @@ ROUTERS = (
     quotas.router,
     pools.router,
     tasks.router,
+    keys.router,
     me.router,
     auth.router,
     users.router,
+    permission_groups.router,
     groups.router,
     system.router,
     pages.router,
@@ -63,7 +68,9 @@ def build_app(context: ServerContext) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         context.feed.attach(asyncio.get_running_loop())
+        watch = asyncio.create_task(watch_licence(context))
         yield
+        watch.cancel()
         context.feed.close()
         context.passwords.close()
 

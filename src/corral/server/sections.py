@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from corral.control.licence import check_public_key
 from corral.core.model import Blocking
 from corral.core.ordering import POLICIES as ORDERING_POLICIES
 from corral.core.placement import POLICIES as PLACEMENT_POLICIES
@@ -228,6 +229,8 @@ class ServerSettings(Section):
     public_url: Annotated[str, AfterValidator(_public_address)] | None = None
     #: addresses of reverse proxies whose X-Forwarded-For is believed
     trusted_proxies: Texts = ()
+    #: who signs licence tokens (Ed25519, 32 bytes in base64url), instead of the key that corral comes with
+    licence_public_key: Annotated[str, _readable_by(check_public_key)] | None = None
     log_format: Literal["plain", "json"] = "plain"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

@@ -34,6 +34,10 @@ def new_credential_id() -> str:
     return f"c-{secrets.token_hex(8)}"
 
 
+def new_key_id() -> str:
+    return f"k-{secrets.token_hex(8)}"
+
+
 def secret_hash(secret: str) -> str:
     """SHA-256 is enough for secrets with 256 random bits: there is nothing to guess."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from corral.control import fleet, views
 from corral.control.errors import NotFound
+from corral.control.work import Caller
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.context import ServerContext
 from corral.server.paging import Cursor, Limit, page_of
@@ -52,32 +53,32 @@ async def list_nodes(
     found = await context.inspect(views.node_views)
     page = page_of(found, key=lambda view: (view.node.id,), limit=limit, cursor=cursor)
     measured = measured_now(context)
-    return ListView(items=[node_view(view, measured) for view in page.items], next_cursor=page.next_cursor)
+    return ListView(items=[node_view(view, measured, caller) for view in page.items], next_cursor=page.next_cursor)
 
 
 @router.get("/nodes/{node}", operation_id="get_node", responses=problems(404))
 async def get_node(node: str, caller: AnyCaller, context: Context) -> NodeView:
-    return await _node(context, node)
+    return await _node(context, node, caller)
 
 
 @router.post("/nodes/{node}/cordon", operation_id="cordon_node", responses=problems(403, 404, 409))
 async def cordon_node(node: str, caller: Operator, context: Context) -> NodeView:
     """Take nothing new; what runs goes on."""
     await context.execute(fleet.cordon, caller, node)
-    return await _node(context, node)
+    return await _node(context, node, caller)
 
 
 @router.post("/nodes/{node}/uncordon", operation_id="uncordon_node", responses=problems(403, 404, 409))
 async def uncordon_node(node: str, caller: Operator, context: Context) -> NodeView:
     await context.execute(fleet.uncordon, caller, node)
-    return await _node(context, node)
+    return await _node(context, node, caller)
 
 
 @router.post("/nodes/{node}/drain", operation_id="drain_node", responses=problems(403, 404, 409))
 async def drain_node(node: str, caller: Operator, context: Context) -> NodeView:
     """Take nothing new and empty."""
     await context.execute(fleet.drain, caller, node)
-    return await _node(context, node)
+    return await _node(context, node, caller)
 
 
 @router.get("/gpus", operation_id="list_gpus", responses=problems())
@@ -85,7 +86,7 @@ async def list_gpus(caller: AnyCaller, context: Context, limit: Limit = 50, curs
     found = [gpu for view in await context.inspect(views.node_views) for gpu in view.gpus]
     page = page_of(found, key=lambda view: (view.node, view.gpu.index, view.gpu.id), limit=limit, cursor=cursor)
     measured = measured_now(context)
-    return ListView(items=[gpu_view(view, measured) for view in page.items], next_cursor=page.next_cursor)
+    return ListView(items=[gpu_view(view, measured, caller) for view in page.items], next_cursor=page.next_cursor)
 
 
 @router.post("/gpus/{gpu:path}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404))
@@ -95,7 +96,7 @@ async def reset_gpu_health(gpu: str, caller: Operator, context: Context) -> GpuV
     for view in await context.inspect(views.node_views):
         for device in view.gpus:
             if device.gpu.id == gpu:
-                return gpu_view(device, measured_now(context))
+                return gpu_view(device, measured_now(context), caller)
     raise NotFound(f"there is no GPU {gpu!r}", field="gpu")
 
 
@@ -109,8 +110,8 @@ def measured_now(context: ServerContext) -> Measured:
     return context.readings.all(context.clock.now())
 
 
-async def _node(context: ServerContext, node_id: str) -> NodeView:
+async def _node(context: ServerContext, node_id: str, caller: Caller) -> NodeView:
     for view in await context.inspect(views.node_views):
         if view.node.id == node_id:
-            return node_view(view, measured_now(context))
+            return node_view(view, measured_now(context), caller)
     raise NotFound(f"there is no node {node_id!r}", field="node")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
 
 from corral.control import jobs, views
 from corral.control.errors import NotFound
+from corral.control.permissions import may_see_job
 from corral.control.ports import Transaction
-from corral.control.records import JobFilter, JobRecord
+from corral.control.records import Function, JobFilter, JobRecord
 from corral.control.state import State
 from corral.control.work import Caller, Work
 from corral.core.model import Job, JobKind, JobState
@@ -32,6 +34,7 @@ from corral.server.schemas.jobs import (
     change_of,
     job_view,
 )
+from corral.server.visibility import Veil
 
 router = resource_router("", "jobs")
 
@@ -74,6 +77,10 @@ async def list_jobs(
     cursor: Cursor = None,
 ) -> ListView[JobView]:
     """Jobs that match every filter; `state` and `kind` may be given several times."""
+    if not caller.may(Function.SEE_OTHERS_JOBS):
+        if user not in (None, caller.name):
+            return ListView(items=[])
+        user = caller.name
     where = JobFilter(states=tuple(state), kinds=tuple(kind), user=user, queue=queue, name_contains=name)
     try:
         page = await context.read(lambda tables: tables.jobs.page(where, sort=sort, cursor=cursor, limit=limit))
@@ -133,24 +140,24 @@ async def move_job(job: str, body: JobMove, caller: AnyCaller, context: Context)
 async def why_job(job: str, caller: AnyCaller, context: Context) -> WhyView:
     """Why it waits: every rule that holds it, with its numbers."""
     record = await context.read(find_job, caller, job)
-    return await context.inspect(_why, context.clock.now(), record.job)
+    return await context.inspect(_why, context.clock.now(), record.job, caller)
 
 
 @router.get("/jobs/{job}/attempts", operation_id="list_attempts", responses=problems(404))
 async def list_attempts(job: str, caller: AnyCaller, context: Context) -> ListView[AttemptView]:
     def read(tables: Transaction) -> list[AttemptView]:
-        record = own_record(tables, caller, job)
+        record = find_job(tables, caller, job)
         return [attempt_view(attempt) for attempt in tables.attempts.of_job(record.job.id)]
 
     return ListView(items=await context.read(read))
 
 
 def find_job(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
-    """Any job by its id, or one of the caller's own by its name."""
+    """A job that the caller may see by its id, or one of the caller's own by its name."""
     record = tables.jobs.get(ref) if ref.startswith("j-") else None
     if record is None:
         record = next(iter(tables.jobs.find(caller.name, ref)), None)
-    if record is None:
+    if record is None or not may_see_job(caller, record.job.user):
         raise NotFound(f"there is no job {ref!r}", field="job")
     return record
 
@@ -164,13 +171,18 @@ def own_record(tables: Transaction, caller: Caller, ref: str) -> JobRecord:
 
 
 def _try_out(work: Work, caller: Caller, draft: jobs.JobDraft) -> tuple[views.TrialRun, float]:
-    return views.try_out(work.state, work.now, jobs.make_job(work, caller, draft)), work.now
+    trial = views.try_out(work.state, work.now, jobs.make_job(work, caller, draft))
+    if trial.explanation is not None:
+        veil = Veil(caller=caller, jobs=work.state.snapshot.jobs)
+        trial = replace(trial, explanation=veil.over(trial.explanation))
+    return trial, work.now
 
 
-def _why(state: State, now: float, job: Job) -> WhyView:
+def _why(state: State, now: float, job: Job, caller: Caller) -> WhyView:
     """Shown on the controller's thread: what it refers to is gone a moment later."""
     live = state.snapshot.jobs.get(job.id, job)
-    return why_view(live, views.why(state, now, job), state.snapshot.jobs)
+    veil = Veil(caller=caller, jobs=state.snapshot.jobs)
+    return why_view(live, veil.over(views.why(state, now, job)), veil)
 
 
 def _changed(work: Work, /, use_case: Callable[..., Job], caller: Caller, ref: str, **options: Any) -> JobRecord:

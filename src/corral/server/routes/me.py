@@ -5,10 +5,12 @@ from __future__ import annotations
 from fastapi import Response
 
 from corral.control import people
+from corral.control.permissions import functions_of
 from corral.control.ports import Transaction
-from corral.control.records import CredentialKind, CredentialRecord
-from corral.core.model import JobKind, Quota
+from corral.control.records import CredentialKind, CredentialRecord, Function, Scope
+from corral.core.model import JobKind, Limits, Quota
 from corral.server.auth.callers import AnyCaller, Context, SignedIn
+from corral.server.auth.identity import Identity
 from corral.server.auth.passwords import refusal_of
 from corral.server.auth.secrets import new_credential_id, new_token, secret_hash
 from corral.server.paging import Cursor, Limit, page_of
@@ -20,6 +22,7 @@ from corral.server.schemas.people import (
     MeView,
     NewTokenView,
     PasswordChange,
+    ProfileEdit,
     QuotaView,
     TokenCreate,
     TokenView,
@@ -33,20 +36,14 @@ router = resource_router("/me", "me")
 @router.get("", operation_id="get_me", responses=problems())
 async def get_me(identity: SignedIn, context: Context) -> MeView:
     """The caller, with the limits that hold for them; for a session also its CSRF token."""
-    limits = context.settings.limits
-    return MeView(
-        name=identity.user,
-        role=identity.role,
-        must_change_password=identity.must_change_password,
-        csrf_token=identity.csrf or None,
-        limits=LimitsView(
-            max_gpus_per_user=limits.max_gpus_per_user,
-            max_gpus_per_job=limits.max_gpus_per_job,
-            max_total_gpus=limits.max_total_gpus,
-            max_seconds=limits.max_seconds,
-        ),
-        quota=await context.read(quotas_of_user, identity.user),
-    )
+    return await context.read(_me, identity, context.settings.limits)
+
+
+@router.patch("", operation_id="edit_me", responses=problems(403))
+async def edit_me(body: ProfileEdit, identity: SignedIn, caller: AnyCaller, context: Context) -> MeView:
+    """One's own profile. Role, group and permission group are for operators to change."""
+    await context.execute(people.edit_profile, caller, display_name=body.display_name, email=body.email)
+    return await context.read(_me, identity, context.settings.limits)
 
 
 @router.post("/password", status_code=204, operation_id="change_password", responses=problems(403, 429))
@@ -89,19 +86,45 @@ async def create_token(body: TokenCreate, caller: AnyCaller, context: Context) -
         kind=CredentialKind.TOKEN,
         user=caller.name,
         name=body.name,
+        scopes=tuple(scope for scope in Scope if scope.value in body.scopes),
         secret_hash=secret_hash(token),
         created_at=now,
         expires_at=now + days * 86400,
     )
-    await context.execute(people.add_credential, caller, credential)
+    await context.execute(people.create_token, caller, credential)
     return NewTokenView(**token_view(credential).model_dump(), token=token)
 
 
-@router.delete("/tokens/{token_id}", status_code=204, operation_id="delete_token", responses=problems(404))
+@router.delete("/tokens/{token_id}", status_code=204, operation_id="delete_token", responses=problems(403, 404))
 async def delete_token(token_id: str, caller: AnyCaller, context: Context) -> Response:
     await context.execute(people.drop_credential, caller, CredentialKind.TOKEN, token_id)
     context.identities.forget(caller.name)
     return Response(status_code=204)
+
+
+def _me(tables: Transaction, identity: Identity, limits: Limits) -> MeView:
+    user = people.existing(tables, identity.user)
+    pools = {group.name: group.pool for group in tables.people.groups()}
+    return MeView(
+        name=user.name,
+        display_name=user.display_name,
+        email=user.email,
+        role=user.role,
+        group=user.group,
+        pool=pools.get(user.group) if user.group is not None else None,
+        permission_group=user.permission_group,
+        functions=[function for function in Function if function in functions_of(tables, user)],
+        provider=user.provider,
+        must_change_password=user.must_change_password,
+        csrf_token=identity.csrf or None,
+        limits=LimitsView(
+            max_gpus_per_user=limits.max_gpus_per_user,
+            max_gpus_per_job=limits.max_gpus_per_job,
+            max_total_gpus=limits.max_total_gpus,
+            max_seconds=limits.max_seconds,
+        ),
+        quota=quotas_of_user(tables, user.name),
+    )
 
 
 def quotas_of_user(tables: Transaction, user: str) -> dict[str, QuotaView]:

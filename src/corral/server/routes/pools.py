@@ -9,6 +9,7 @@ from fastapi import Response
 from corral.control import pools, views
 from corral.control.records import PoolRecord
 from corral.control.state import State
+from corral.control.work import Caller
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.context import ServerContext
 from corral.server.paging import Cursor, Limit, page_of
@@ -42,27 +43,27 @@ async def list_pools(
 async def create_pool(body: PoolCreate, caller: Operator, context: Context) -> PoolDetailView:
     """With a queue of the same name. Its GPUs leave the pool that they are in."""
     await context.execute(pools.create, caller, body.name, description=body.description, gpus=body.gpus)
-    return await _shown(context, body.name)
+    return await _shown(context, body.name, caller)
 
 
 @router.get("/{name}", operation_id="get_pool", responses=problems(404))
 async def get_pool(name: str, caller: AnyCaller, context: Context) -> PoolDetailView:
     """With its GPUs and what runs on them."""
-    return await _shown(context, name)
+    return await _shown(context, name, caller)
 
 
 @router.patch("/{name}", operation_id="edit_pool", responses=problems(403, 404, 409))
 async def edit_pool(name: str, body: PoolEdit, caller: Operator, context: Context) -> PoolDetailView:
     """Change the description, or say exactly which GPUs it has. A GPU with a running job stays where it is."""
     await context.execute(pools.edit, caller, name, description=body.description, gpus=body.gpus)
-    return await _shown(context, name)
+    return await _shown(context, name, caller)
 
 
 @router.post("/{name}/gpus", operation_id="move_gpus", responses=problems(403, 404, 409))
 async def move_gpus(name: str, body: GpuMove, caller: Operator, context: Context) -> PoolDetailView:
     """Move these GPUs into the pool from wherever they are: all of them or none."""
     await context.execute(pools.move_gpus, caller, name, body.gpus)
-    return await _shown(context, name)
+    return await _shown(context, name, caller)
 
 
 @router.delete("/{name}", status_code=204, operation_id="delete_pool", responses=problems(403, 404, 409))
@@ -72,11 +73,11 @@ async def delete_pool(name: str, caller: Operator, context: Context) -> Response
     return Response(status_code=204)
 
 
-async def _shown(context: ServerContext, name: str) -> PoolDetailView:
+async def _shown(context: ServerContext, name: str, caller: Caller) -> PoolDetailView:
     record = await context.read(pools.existing, name)
     group = await context.read(pools.group_of, name)
     facts, gpus = await context.inspect(_with_gpus, [(record, group)])
-    return pool_detail_view(facts, gpus, measured_now(context))
+    return pool_detail_view(facts, gpus, measured_now(context), caller)
 
 
 def _with_gpus(

@@ -74,7 +74,7 @@ async def delete_queues(body: NamesDelete, caller: Operator, context: Context) -
 async def get_queue_order(name: str, caller: AnyCaller, context: Context) -> OrderView:
     """The waiting jobs in the order in which they go, line by line."""
     lines = await context.inspect(_order, context.clock.now(), name)
-    return OrderView(lines=[line_view(line) for line in lines])
+    return OrderView(lines=[line_view(line, caller) for line in lines])
 
 
 async def _shown(context: Context, name: str) -> QueueView:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 
 from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
-from corral.server.auth.callers import AnyCaller, Context, identity_of
+from corral.control import licence
+from corral.server.auth.callers import AnyCaller, Context, Operator, identity_of
 from corral.server.context import ServerContext
+from corral.server.licences import current_licence, public_key_of
 from corral.server.metrics import MEDIA_TYPE, render
 from corral.server.problems import Problem
 from corral.server.routing import PREFIX, StrictRoute, problems
-from corral.server.schemas.base import View, rfc3339
-from corral.server.schemas.fleet import AboutView
+from corral.server.schemas.base import rfc3339
+from corral.server.schemas.system import AboutView, HealthView, LicencePut, LicenceView, PartView, licence_view
 from corral.server.summary import families_of
 
 router = APIRouter(tags=["system"], route_class=StrictRoute)
@@ -22,19 +25,31 @@ router = APIRouter(tags=["system"], route_class=StrictRoute)
 READY_SECONDS = 5.0
 
 
-class HealthView(View):
-    status: str
-
-
 @router.get(f"{PREFIX}/about", operation_id="get_about", responses=problems())
 async def get_about(caller: AnyCaller, context: Context) -> AboutView:
+    """What runs here, how each part is, and to whom it is licensed."""
     return AboutView(
         version=context.version,
+        build=f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
         started_at=rfc3339(context.started_at),
         uptime_seconds=context.clock.now() - context.started_at,
         store=dict(context.store.describe()),
         engines=sorted({cluster.engine for cluster in context.settings.cluster}),
+        parts=await parts_of(context),
+        licence=licence_view(await current_licence(context)),
     )
+
+
+@router.put(f"{PREFIX}/about/licence", operation_id="set_licence", responses=problems(403))
+async def set_licence(body: LicencePut, caller: Operator, context: Context) -> LicenceView:
+    """Keep a licence token, if its signature is right and it has not run out. Nothing depends on it."""
+    return licence_view(await context.execute(licence.put, caller, body.token, public_key_of(context)))
+
+
+@router.delete(f"{PREFIX}/about/licence", status_code=204, operation_id="remove_licence", responses=problems(403, 404))
+async def remove_licence(caller: Operator, context: Context) -> Response:
+    await context.execute(licence.remove, caller)
+    return Response(status_code=204)
 
 
 @router.get(f"{PREFIX}/healthz", operation_id="healthz")
@@ -48,7 +63,7 @@ async def healthz() -> HealthView:
 @router.get("/readyz", include_in_schema=False)
 async def readyz(context: Context) -> HealthView:
     """The store answers, the controller works and every engine was observed."""
-    missing = await _missing(context)
+    missing = [part.detail for part in await parts_of(context) if not part.healthy]
     if missing:
         raise Problem(503, "Not ready", "Not ready: " + "; ".join(missing) + ".", slug="not-ready")
     return HealthView(status="ready")
@@ -65,19 +80,28 @@ async def get_metrics(request: Request, context: Context) -> Response:
     return Response(render([*families, *context.metrics.families()]), media_type=MEDIA_TYPE)
 
 
-async def _missing(context: ServerContext) -> list[str]:
-    missing = []
+async def parts_of(context: ServerContext) -> list[PartView]:
+    """Every part of the server, and what ails it."""
+    fault = await _fault_of_store(context)
+    parts = [PartView(name="store", healthy=not fault, detail=fault)]
+    alive = context.controller.is_alive
+    parts.append(PartView(name="controller", healthy=alive, detail="" if alive else "the controller has stopped"))
+    for cluster in context.settings.cluster:
+        health = context.controller.health.get(cluster.name)
+        healthy = health is not None and health.healthy
+        detail = "" if healthy else f"cluster {cluster.name} was not observed"
+        if health is not None and health.detail:
+            detail += f": {health.detail}"
+        parts.append(PartView(name=f"cluster {cluster.name}", healthy=healthy, detail=detail))
+    return parts
+
+
+async def _fault_of_store(context: ServerContext) -> str:
     try:
         async with asyncio.timeout(READY_SECONDS):
             await context.read(lambda tables: tables.events.last_id())
     except TimeoutError:
-        missing.append("the store does not answer")
+        return "the store does not answer"
     except Exception:  # noqa: BLE001 - whatever ails the store, the answer is the same
-        missing.append("the store cannot be read")
-    if not context.controller.is_alive:
-        missing.append("the controller has stopped")
-    for cluster in context.settings.cluster:
-        health = context.controller.health.get(cluster.name)
-        if health is None or not health.healthy:
-            missing.append(f"cluster {cluster.name} was not observed")
-    return missing
+        return "the store cannot be read"
+    return ""

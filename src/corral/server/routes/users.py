@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import Response
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import Query, Response
 
 from corral.control import people
-from corral.control.records import Role
+from corral.control.records import Role, UserRecord
+from corral.control.state import State
 from corral.server.auth.callers import Context, Operator
 from corral.server.auth.passwords import refusal_of
 from corral.server.context import ServerContext
@@ -22,26 +27,55 @@ from corral.server.schemas.people import (
 
 router = resource_router("/users", "users")
 
+Words = Annotated[str | None, Query(min_length=1, max_length=253)]
+
 
 @router.get("", operation_id="list_users", responses=problems(403))
 async def list_users(
-    caller: Operator, context: Context, limit: Limit = 50, cursor: Cursor = None
+    caller: Operator,
+    context: Context,
+    role: Role | None = None,
+    group: Words = None,
+    permission_group: Words = None,
+    q: Annotated[str | None, Query(min_length=1, max_length=253, description="Text in a name or address.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
 ) -> ListView[UserView]:
-    users = await context.read(lambda tables: tables.people.users())
-    return page_of([user_view(user) for user in users], key=lambda view: (view.name,), limit=limit, cursor=cursor)
+    """Everybody who matches every filter, with what is counted about them."""
+    users = [
+        user
+        for user in await context.read(lambda tables: tables.people.users())
+        if (role is None or user.role is role)
+        and (group is None or user.group == group)
+        and (permission_group is None or user.permission_group == permission_group)
+        and (q is None or any(q.lower() in text.lower() for text in (user.name, user.display_name, user.email)))
+    ]
+    page = page_of(users, key=lambda user: (user.name,), limit=limit, cursor=cursor)
+    return ListView(items=await _shown(context, page.items), next_cursor=page.next_cursor)
 
 
 @router.post("", status_code=201, operation_id="create_user", responses=problems(403, 409))
 async def create_user(body: UserCreate, caller: Operator, context: Context) -> UserView:
     """Without a password the user cannot sign in until an operator sets one."""
     hashed = await _hashed(context, body.password)
-    role = Role(body.role) if body.role is not None else None
-    return user_view(await context.execute(people.create_user, caller, body.name, role=role, password_hash=hashed))
+    user = await context.execute(
+        people.create_user,
+        caller,
+        body.name,
+        role=Role(body.role) if body.role is not None else None,
+        password_hash=hashed,
+        group=body.group,
+        permission_group=body.permission_group,
+        display_name=body.display_name,
+        email=body.email,
+    )
+    return user_view(user)
 
 
 @router.get("/{name}", operation_id="get_user", responses=problems(403, 404))
 async def get_user(name: str, caller: Operator, context: Context) -> UserView:
-    return user_view(await context.read(people.existing, name))
+    [view] = await _shown(context, [await context.read(people.existing, name)])
+    return view
 
 
 @router.patch("/{name}", operation_id="edit_user", responses=problems(403, 404, 409))
@@ -55,9 +89,13 @@ async def edit_user(name: str, body: UserEdit, caller: Operator, context: Contex
         role=Role(body.role) if body.role is not None else None,
         disabled=body.disabled,
         password_hash=hashed,
+        permission_group=body.permission_group,
+        display_name=body.display_name,
+        email=body.email,
     )
     context.identities.forget(name)
-    return user_view(user)
+    [view] = await _shown(context, [user])
+    return view
 
 
 @router.delete("/{name}", status_code=204, operation_id="delete_user", responses=problems(403, 404, 409))
@@ -65,6 +103,17 @@ async def delete_user(name: str, caller: Operator, context: Context) -> Response
     await context.execute(people.delete_user, caller, name)
     context.identities.forget(name)
     return Response(status_code=204)
+
+
+async def _shown(context: ServerContext, users: Sequence[UserRecord]) -> list[UserView]:
+    """Users with what is counted about them: one look at the state and one at the store, however many they are."""
+    active = await context.inspect(_active_jobs)
+    seen = await context.read(lambda tables: tables.credentials.last_used())
+    return [user_view(user, active_jobs=active[user.name], last_seen=seen.get(user.name)) for user in users]
+
+
+def _active_jobs(state: State) -> Counter[str]:
+    return Counter(job.user for job in state.snapshot.jobs.values())
 
 
 async def _hashed(context: ServerContext, password: str | None) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from corral.control.views import TrialRun
@@ -11,6 +10,7 @@ from corral.core.model import Job, JobState
 from corral.core.plan import PlannedStart
 from corral.core.rules import Reason
 from corral.server.schemas.base import View, rfc3339
+from corral.server.visibility import Veil
 
 
 class ReasonView(View):
@@ -21,8 +21,10 @@ class ReasonView(View):
 
 
 class JobRefView(View):
-    id: str
-    name: str
+    """A job; of one that the caller may not see only whose it is."""
+
+    id: str | None
+    name: str | None
     user: str
 
 
@@ -47,16 +49,16 @@ class PlanView(View):
     ahead_count: int
 
 
-def why_view(job: Job, explanation: Explanation, jobs: Mapping[str, Job]) -> WhyView:
-    """`jobs` has the jobs ahead; one that has just gone is left out."""
-    ahead = [jobs[job_id] for job_id in explanation.ahead[:NAMED] if job_id in jobs]
+def why_view(job: Job, explanation: Explanation, veil: Veil) -> WhyView:
+    """`veil` has the jobs ahead; one that has just gone is left out."""
+    ahead = [veil.jobs[job_id] for job_id in explanation.ahead[:NAMED] if job_id in veil.jobs]
     return WhyView(
         job_id=job.id,
         state=job.state,
         summary=explanation.summary,
         reasons=[_reason(reason) for reason in explanation.reasons],
         position=explanation.position,
-        ahead=[JobRefView(id=other.id, name=other.name, user=other.user) for other in ahead],
+        ahead=[_reference(other, veil) for other in ahead],
         ahead_count=len(explanation.ahead),
         planned_start=_start(explanation.planned),
         planned_nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
@@ -86,6 +88,12 @@ def plan_view(trial: TrialRun, now: float) -> PlanView:
         reasons=[_reason(reason) for reason in explanation.reasons],
         ahead_count=len(explanation.ahead),
     )
+
+
+def _reference(job: Job, veil: Veil) -> JobRefView:
+    if veil.hides(job):
+        return JobRefView(id=None, name=None, user=job.user)
+    return JobRefView(id=job.id, name=job.name, user=job.user)
 
 
 def _reason(reason: Reason) -> ReasonView:

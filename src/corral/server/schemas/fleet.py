@@ -6,17 +6,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from corral.control import views
+from corral.control.permissions import may_see_job
 from corral.control.records import EventRecord
+from corral.control.work import Caller
 from corral.core.model import WHOLE, GpuHealth, Job, JobState, NodeState
 from corral.server.schemas.base import Number, View, number, rfc3339
 from corral.telemetry.readings import LatestReading
 
 
 class HolderView(View):
-    """A job on a GPU or a node."""
+    """A job on a GPU or a node; of one that the caller may not see only whose it is and how large."""
 
-    id: str
-    name: str
+    id: str | None
+    name: str | None
     user: str
     gpus: Number
     state: JobState
@@ -81,14 +83,6 @@ class OverviewView(View):
     queued: int
 
 
-class AboutView(View):
-    version: str
-    started_at: str
-    uptime_seconds: float
-    store: dict[str, str]
-    engines: list[str]
-
-
 class EventView(View):
     id: int
     at: str
@@ -117,7 +111,7 @@ def reading_view(latest: LatestReading) -> ReadingView:
     )
 
 
-def node_view(view: views.NodeView, measured: Measured) -> NodeView:
+def node_view(view: views.NodeView, measured: Measured, caller: Caller) -> NodeView:
     node = view.node
     return NodeView(
         id=node.id,
@@ -130,12 +124,12 @@ def node_view(view: views.NodeView, measured: Measured) -> NodeView:
         gpus_total=len(view.gpus),
         gpus_free=view.free_gpus,
         gpus_allocated=number(sum(gpu.held_milli for gpu in view.gpus) / WHOLE),
-        gpus=[gpu_view(gpu, measured) for gpu in view.gpus],
-        jobs=_holders(view.jobs, node=node.id),
+        gpus=[gpu_view(gpu, measured, caller) for gpu in view.gpus],
+        jobs=_holders(view.jobs, caller, node=node.id),
     )
 
 
-def gpu_view(view: views.GpuView, measured: Measured) -> GpuView:
+def gpu_view(view: views.GpuView, measured: Measured, caller: Caller) -> GpuView:
     gpu = view.gpu
     return GpuView(
         id=gpu.id,
@@ -146,7 +140,7 @@ def gpu_view(view: views.GpuView, measured: Measured) -> GpuView:
         health=gpu.health,
         pool=gpu.pool,
         allocated=number(view.held_milli / WHOLE),
-        jobs=_holders(view.jobs, gpu=gpu.id),
+        jobs=_holders(view.jobs, caller, gpu=gpu.id),
         reading=reading_view(measured[gpu.id]) if gpu.id in measured else None,
     )
 
@@ -163,12 +157,18 @@ def event_view(event: EventRecord) -> EventView:
     )
 
 
-def _holders(jobs: Iterable[Job], *, node: str | None = None, gpu: str | None = None) -> list[HolderView]:
+def _holders(
+    jobs: Iterable[Job], caller: Caller, *, node: str | None = None, gpu: str | None = None
+) -> list[HolderView]:
     """Each job once, with the GPUs that it holds on this node or of this GPU."""
     unique = {job.id: job for job in jobs}
     return [
         HolderView(
-            id=job.id, name=job.name, user=job.user, gpus=number(_held_milli(job, node, gpu) / WHOLE), state=job.state
+            id=job.id if may_see_job(caller, job.user) else None,
+            name=job.name if may_see_job(caller, job.user) else None,
+            user=job.user,
+            gpus=number(_held_milli(job, node, gpu) / WHOLE),
+            state=job.state,
         )
         for job in unique.values()
     ]

@@ -6,13 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from corral.control.records import CredentialRecord, Role, UserRecord
+from corral.control.records import DEFAULT_GROUP, EVERYONE, CredentialRecord, Function, Role, Scope, UserRecord
 from corral.core.model import WHOLE, Quota
 from corral.server.schemas.base import Body, Label, Number, Text, View, number, rfc3339, rfc3339_or_none
 
 #: Of any length that a person could mean; too short or too long ones are refused with the reason by the route.
 Password = Annotated[Text, Field(min_length=1, max_length=1024)]
 TokenName = Annotated[Text, Field(min_length=1, max_length=63)]
+DisplayName = Annotated[Text, Field(max_length=100)]
+Email = Annotated[Text, Field(max_length=254)]
 
 
 class LoginCreate(Body):
@@ -52,11 +54,23 @@ class QuotaView(View):
 
 class MeView(View):
     name: str
+    display_name: str
+    email: str
     role: Role
+    group: str | None
+    pool: str | None
+    permission_group: str
+    functions: list[Function] = Field(description="What the caller may do; operators may do everything.")
+    provider: str
     must_change_password: bool
     csrf_token: str | None = None
     limits: LimitsView
     quota: dict[str, QuotaView]
+
+
+class ProfileEdit(Body):
+    display_name: DisplayName | None = None
+    email: Email | None = None
 
 
 class PasswordChange(Body):
@@ -66,12 +80,16 @@ class PasswordChange(Body):
 
 class TokenCreate(Body):
     name: TokenName
+    scopes: Annotated[list[Literal["read", "jobs", "full"]], Field(min_length=1, max_length=3)] = Field(
+        default=["full"], description="How far it reaches: look; look and change jobs and tasks; everything."
+    )
     expires_in_days: Annotated[float, Field(gt=0, le=3650)] | None = None
 
 
 class TokenView(View):
     id: str
     name: str
+    scopes: list[Scope]
     created_at: str
     expires_at: str | None
     last_used_at: str | None
@@ -85,19 +103,34 @@ class UserCreate(Body):
     name: Label
     password: Password | None = None
     role: Literal["operator", "scientist"] | None = None
+    group: Label | None = Field(default=DEFAULT_GROUP, description="null means: in no group, and so without a pool.")
+    permission_group: Label = EVERYONE
+    display_name: DisplayName = ""
+    email: Email = ""
 
 
 class UserEdit(Body):
     role: Literal["operator", "scientist"] | None = None
     disabled: bool | None = None
     password: Password | None = None
+    permission_group: Label | None = None
+    display_name: DisplayName | None = None
+    email: Email | None = None
 
 
 class UserView(View):
     name: str
+    display_name: str
+    email: str
     role: Role
     disabled: bool
+    group: str | None
+    permission_group: str
+    provider: str
+    must_change_password: bool
+    active_jobs: int = Field(description="Jobs that wait or run.")
     created_at: str
+    last_seen_at: str | None = Field(description="To the minute; null if never, or not since signing out.")
 
 
 def quota_view(quota: Quota) -> QuotaView:
@@ -108,14 +141,28 @@ def quota_view(quota: Quota) -> QuotaView:
     )
 
 
-def user_view(user: UserRecord) -> UserView:
-    return UserView(name=user.name, role=user.role, disabled=user.disabled, created_at=rfc3339(user.created_at))
+def user_view(user: UserRecord, *, active_jobs: int = 0, last_seen: float | None = None) -> UserView:
+    return UserView(
+        name=user.name,
+        display_name=user.display_name,
+        email=user.email,
+        role=user.role,
+        disabled=user.disabled,
+        group=user.group,
+        permission_group=user.permission_group,
+        provider=user.provider,
+        must_change_password=user.must_change_password,
+        active_jobs=active_jobs,
+        created_at=rfc3339(user.created_at),
+        last_seen_at=rfc3339_or_none(last_seen),
+    )
 
 
 def token_view(token: CredentialRecord) -> TokenView:
     return TokenView(
         id=token.id,
         name=token.name,
+        scopes=list(token.scopes),
         created_at=rfc3339(token.created_at),
         expires_at=rfc3339_or_none(token.expires_at),
         last_used_at=rfc3339_or_none(token.last_used_at),

@@ -11,6 +11,7 @@ from corral.control.groups import GroupChange
 from corral.control.groups import GroupView as GroupFacts
 from corral.control.pools import PoolView as PoolFacts
 from corral.control.views import GpuView as GpuFacts
+from corral.control.work import Caller
 from corral.core.model import WHOLE
 from corral.server.schemas.base import Body, Label, Number, Text, View, number, rfc3339
 from corral.server.schemas.fleet import GpuView, Measured, gpu_view
@@ -97,9 +98,11 @@ def pool_view(facts: PoolFacts) -> PoolView:
     )
 
 
-def pool_detail_view(facts: PoolFacts, gpus: Mapping[str, GpuFacts], measured: Measured) -> PoolDetailView:
+def pool_detail_view(
+    facts: PoolFacts, gpus: Mapping[str, GpuFacts], measured: Measured, caller: Caller
+) -> PoolDetailView:
     """`gpus` has every GPU with what is on it."""
-    shown = [gpu_view(gpus[gpu.id], measured) for gpu in facts.gpus if gpu.id in gpus]
+    shown = [gpu_view(gpus[gpu.id], measured, caller) for gpu in facts.gpus if gpu.id in gpus]
     return PoolDetailView(**pool_view(facts).model_dump(), gpus=shown)
 
 

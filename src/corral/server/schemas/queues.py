@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from corral.control import views
+from corral.control.permissions import may_see_job
+from corral.control.work import Caller
 from corral.core.model import WHOLE, Blocking, JobKind, Queue
 from corral.server.schemas.base import Body, Duration, Label, Number, View, number, rfc3339
 
@@ -63,9 +65,11 @@ class QueueView(View):
 
 
 class OrderedJobView(View):
+    """A place in a line; of a job that the caller may not see only whose it is and how large."""
+
     position: int
-    id: str
-    name: str
+    id: str | None
+    name: str | None
     user: str
     gpus: Number
     nodes: int
@@ -127,21 +131,22 @@ def queue_view(view: views.QueueView) -> QueueView:
     )
 
 
-def line_view(view: views.LineView) -> LineView:
+def line_view(view: views.LineView, caller: Caller) -> LineView:
     return LineView(
         model=view.key.model,
         line="gang" if view.key.is_gang else "single",
-        jobs=[_ordered_job(place) for place in view.places],
+        jobs=[_ordered_job(place, caller) for place in view.places],
     )
 
 
-def _ordered_job(place: views.LinePlace) -> OrderedJobView:
+def _ordered_job(place: views.LinePlace, caller: Caller) -> OrderedJobView:
     job = place.job
+    shown = may_see_job(caller, job.user)
     known = place.planned_start is not None and math.isfinite(place.planned_start)
     return OrderedJobView(
         position=place.position,
-        id=job.id,
-        name=job.name,
+        id=job.id if shown else None,
+        name=job.name if shown else None,
         user=job.user,
         gpus=number(job.request.gpus + job.request.gpu_milli / WHOLE),
         nodes=job.request.nodes,

@@ -1,0 +1,53 @@
+"""The server itself on the wire."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from corral.control.licence import Licence, LicenceState
+from corral.server.schemas.base import Body, Text, View, rfc3339_or_none
+
+
+class HealthView(View):
+    status: str
+
+
+class PartView(View):
+    """One part of the server and how it is."""
+
+    name: str
+    healthy: bool
+    detail: str
+
+
+class LicenceView(View):
+    state: LicenceState
+    holder: str | None
+    expires_at: str | None
+    detail: str
+
+
+class LicencePut(Body):
+    token: Annotated[Text, Field(min_length=1, max_length=4096)]
+
+
+class AboutView(View):
+    version: str
+    build: str
+    started_at: str
+    uptime_seconds: float
+    store: dict[str, str]
+    engines: list[str]
+    parts: list[PartView]
+    licence: LicenceView
+
+
+def licence_view(licence: Licence) -> LicenceView:
+    return LicenceView(
+        state=licence.state,
+        holder=licence.holder,
+        expires_at=rfc3339_or_none(licence.expires_at),
+        detail=licence.detail,
+    )
