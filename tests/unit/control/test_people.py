@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from corral.control import jobs
-from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
-from corral.control.people import change_password, create_user, delete_user, edit_user
+from corral.control.errors import Forbidden, InUse, Invalid, NotFound, NotPermitted, Taken, WrongState
+from corral.control.people import change_password, create_token, create_user, delete_user, edit_profile, edit_user
 from corral.control.quotas import set_quota
 from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
-from corral.core.model import JobKind, Quota
+from corral.control.work import Caller
+from corral.core.model import JobKind, Membership, Quota
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 
 
@@ -63,6 +64,10 @@ def test_the_last_operator_stays(staffed: Desk) -> None:
         with pytest.raises(WrongState, match="last operator"):
             staffed.do(act)
     staffed.do(edit_user, ROOT, "ann", role=Role.OPERATOR)
+    with pytest.raises(WrongState, match="last operator"):
+        # Nobody can sign in as ann: she has no password yet.
+        staffed.do(edit_user, ROOT, "root", disabled=True)
+    staffed.do(edit_user, ROOT, "ann", password_hash="hash")
     staffed.do(edit_user, ROOT, "root", disabled=True)
     with pytest.raises(WrongState, match="last operator"):
         staffed.do(delete_user, ROOT, "ann")
@@ -115,3 +120,74 @@ def test_nobody_comes_into_a_former_users_jobs(staffed: Desk) -> None:
     with pytest.raises(Taken, match="former user"):
         staffed.do(create_user, ROOT, "ann")
     assert user(staffed, "ann") is None
+
+
+def test_a_user_has_a_group_a_permission_group_and_a_profile(staffed: Desk) -> None:
+    made = staffed.do(create_user, ROOT, "eve", display_name=" Eve Example ", email="eve@example.org")
+    assert (made.group, made.permission_group, made.display_name) == ("default", "everyone", "Eve Example")
+    assert staffed.state.snapshot.memberships["eve"].group == "default"
+    alone = staffed.do(create_user, ROOT, "zoe", group=None)
+    assert (alone.group, staffed.state.snapshot.memberships["zoe"]) == (None, Membership())
+    assert staffed.loaded().digest.hex() == staffed.state.digest.hex()
+    staffed.do(delete_user, ROOT, "eve")
+    assert "eve" not in staffed.state.snapshot.memberships
+    assert staffed.loaded().digest.hex() == staffed.state.digest.hex()
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"group": "nowhere"}, "group"),
+        ({"permission_group": "nowhere"}, "permission_group"),
+        ({"display_name": "two\nlines"}, "display_name"),
+        ({"display_name": "x" * 101}, "display_name"),
+        ({"email": "not an address"}, "email"),
+        ({"email": "two@at@signs"}, "email"),
+    ],
+)
+def test_a_wrong_value_creates_and_changes_nobody(staffed: Desk, values: dict[str, str], field: str) -> None:
+    with pytest.raises((Invalid, NotFound)) as refusal:
+        staffed.do(create_user, ROOT, "eve", **values)
+    assert refusal.value.field == field
+    assert user(staffed, "eve") is None
+    if "group" in values:
+        return
+    before = user(staffed, "ann")
+    with pytest.raises((Invalid, NotFound)):
+        staffed.do(edit_user, ROOT, "ann", **values)
+    assert user(staffed, "ann") == before
+
+
+def test_roles_go_up_and_down_and_the_audit_log_says_what_changed(staffed: Desk) -> None:
+    assert staffed.do(edit_user, ROOT, "ann", role=Role.OPERATOR).role is Role.OPERATOR
+    assert staffed.do(edit_user, ROOT, "ann", role=Role.SCIENTIST).role is Role.SCIENTIST
+    staffed.do(edit_user, ROOT, "ann", password_hash="secret-hash", email="ann@example.org")
+    edits = [event.detail for event in staffed.events() if event.action == "user.edited"]
+    assert edits == [{"role": "operator"}, {"role": "scientist"}, {"email": "ann@example.org", "password": True}]
+
+
+def test_everybody_edits_their_own_profile_and_nothing_else(staffed: Desk) -> None:
+    changed = staffed.do(edit_profile, ANN, display_name="Ann", email="ann@example.org")
+    assert (changed.display_name, changed.email, changed.role) == ("Ann", "ann@example.org", Role.SCIENTIST)
+    assert staffed.do(edit_profile, ANN, email="").display_name == "Ann"
+
+
+def test_a_disabled_user_is_signed_out_and_their_jobs_go_on(staffed: Desk) -> None:
+    (job,) = staffed.started(draft("running"))
+    with staffed.store.write() as tx:
+        tx.credentials.add(CredentialRecord(id="c-1", kind=CredentialKind.TOKEN, user="ann", secret_hash="h"))
+    staffed.do(edit_user, ROOT, "ann", disabled=True)
+    with staffed.store.read() as tx:
+        assert tx.credentials.of_user("ann", CredentialKind.TOKEN) == []
+    assert staffed.job(job.id).state == "running"
+
+
+def test_tokens_need_their_function(staffed: Desk) -> None:
+    token = CredentialRecord(id="c-1", kind=CredentialKind.TOKEN, user="ann", secret_hash="h")
+    with pytest.raises(NotPermitted) as refusal:
+        staffed.do(create_token, Caller(name="ann", functions=frozenset()), token)
+    assert refusal.value.numbers == {"function": "tokens"}
+    assert staffed.do(create_token, ANN, token) == token
+    with staffed.store.write() as tx:
+        tx.credentials.touch("c-1", 7.0)
+        assert tx.credentials.last_used() == {"ann": 7.0}

@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 from argon2 import PasswordHasher
 
-from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
+from corral.control.records import (
+    EVERYONE,
+    CredentialKind,
+    CredentialRecord,
+    Function,
+    PermissionGroupRecord,
+    Role,
+    Scope,
+    UserRecord,
+)
+from corral.control.work import Caller
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords, one_time_password, refusal_of
 from corral.server.auth.secrets import new_token, secret_hash
@@ -95,6 +105,7 @@ class OneCredential:
 
     def __init__(self, credential: CredentialRecord, user: UserRecord) -> None:
         self.credential, self.user_record = credential, user
+        self.group = PermissionGroupRecord(name=EVERYONE, functions=(Function.TRAIN,))
         self.reads = 0
 
     @contextmanager
@@ -104,7 +115,10 @@ class OneCredential:
             credentials=SimpleNamespace(
                 by_hash=lambda h: self.credential if h == self.credential.secret_hash else None
             ),
-            people=SimpleNamespace(user=lambda name: self.user_record if name == self.user_record.name else None),
+            people=SimpleNamespace(
+                user=lambda name: self.user_record if name == self.user_record.name else None,
+                permission_groups=lambda: [self.group],
+            ),
         )
 
 
@@ -128,6 +142,21 @@ def test_an_identity_is_read_once_and_forgotten_on_change() -> None:
         assert touched == [("c-1", 1000.0)]
         assert await identities.of_secret("s3cret", CredentialKind.SESSION) is None
         assert await identities.of_secret("other", CredentialKind.TOKEN) is None
+
+        assert found.caller("10.0.0.1") == Caller(name="ann", source="10.0.0.1", functions=frozenset({Function.TRAIN}))
+        assert found.scopes == {Scope.FULL}
+        store.group = PermissionGroupRecord(name=EVERYONE, functions=(Function.TASKS,))
+        assert await identities.current(found) == found, "it is remembered until somebody says that it changed"
+        identities.forget_all()
+        now = await identities.current(found)
+        assert now is not None
+        assert now.functions == {Function.TASKS}
+
+        store.user_record = UserRecord(name="ann", role=Role.OPERATOR)
+        identities.forget("ann")
+        promoted = await identities.current(found)
+        assert promoted is not None
+        assert promoted.caller().may(Function.SEE_OTHERS_JOBS)
 
         store.user_record = UserRecord(name="ann", disabled=True)
         identities.forget("ann")

@@ -1,0 +1,45 @@
+"""What the veil hides: which jobs those of others are, and nothing else."""
+
+from __future__ import annotations
+
+from corral.control.records import Function
+from corral.control.work import Caller
+from corral.core.explain import Explanation
+from corral.core.model import Job
+from corral.core.rules import Reason
+from corral.server.schemas.explain import why_view
+from corral.server.visibility import Veil
+
+MINE = Job(id="j-1", name="mine", user="ann")
+THEIRS = Job(id="j-12", name="secret-project", user="bob")
+JOBS = {job.id: job for job in (MINE, THEIRS)}
+STORY = Explanation(
+    job_id="j-1",
+    summary="kept for j-12, j-1 and j-99",
+    reasons=(Reason(rule="kept", detail="kept for j-12", numbers={"kept_gpus": 2}, jobs=("j-12", "j-1", "j-99")),),
+    ahead=("j-12", "j-1"),
+)
+
+
+def test_ids_of_others_become_their_owners() -> None:
+    veil = Veil(caller=Caller(name="ann"), jobs=JOBS)
+    shown = why_view(MINE, veil.over(STORY), veil)
+    assert shown.summary == "kept for a job of bob, j-1 and another job"
+    assert shown.reasons[0].jobs == ["j-1"]
+    assert shown.reasons[0].numbers == {"kept_gpus": 2}
+    assert [(entry.id, entry.name, entry.user) for entry in shown.ahead] == [
+        (None, None, "bob"),
+        ("j-1", "mine", "ann"),
+    ]
+    assert "secret-project" not in shown.model_dump_json()
+    assert "j-12" not in shown.model_dump_json()
+
+
+def test_those_who_may_see_others_jobs_see_them() -> None:
+    for caller in (
+        Caller(name="op", is_operator=True),
+        Caller(name="ann", functions=frozenset({Function.SEE_OTHERS_JOBS})),
+    ):
+        veil = Veil(caller=caller, jobs=JOBS)
+        assert veil.over(STORY) is STORY
+        assert why_view(MINE, STORY, veil).ahead[0].id == "j-12"
