@@ -145,6 +145,7 @@ def test_an_identity_is_read_once_and_forgotten_on_change() -> None:
 
         assert found.caller("10.0.0.1") == Caller(name="ann", source="10.0.0.1", functions=frozenset({Function.TRAIN}))
         assert found.scopes == {Scope.FULL}
+        assert await identities.current(found) == found
         store.group = PermissionGroupRecord(name=EVERYONE, functions=(Function.TASKS,))
         assert await identities.current(found) == found, "it is remembered until somebody says that it changed"
         identities.forget_all()
