@@ -17,7 +17,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from corral.control import fleet as fleet_use_cases
-from corral.control import people
+from corral.control import people, providers
 from corral.control.controller import Controller
 from corral.control.ports import Clock, Collector, GpuReading, Store
 from corral.control.records import UserRecord
@@ -27,13 +27,16 @@ from corral.core.model import WHOLE
 from corral.engines import holder
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
+from corral.server import secrets
 from corral.server.app import VERSION, build_app
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords, one_time_password
+from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.context import ServerContext
 from corral.server.metrics import ServerMetrics
 from corral.server.sampling import STALE_INTERVALS, Sampler, loads_of
+from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.stream import EventFeed
 from corral.stores import open_store
@@ -92,6 +95,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         sampler = _sampler(settings, controller, fleet, readings, clock)
         sampler.start()
         parts.callback(sampler.stop)
+        box = SecretBox(settings.home)
         context = ServerContext(
             settings=settings,
             store=store,
@@ -108,6 +112,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
                 window_seconds=settings.server.login_window_seconds,
                 monotonic=time.monotonic,
             ),
+            box=box,
+            sign_in=SignIn(box=box, clock=clock),
             feed=feed,
             metrics=metrics,
             version=VERSION,
@@ -115,6 +121,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         )
         parts.callback(context.passwords.close)
         _compare_gpus(settings, controller)
+        _renew_secrets(context)
         yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
 
 
@@ -185,6 +192,13 @@ def _compare_gpus(settings: Settings, controller: Controller) -> None:
 
 def _count_gpus(state: State, cluster: str) -> int:
     return sum(len(node.gpus) for node in state.snapshot.nodes.values() if node.cluster == cluster)
+
+
+def _renew_secrets(context: ServerContext) -> None:
+    with context.store.read() as tables:
+        renewed = secrets.renewed(tables.providers.all(), context.box)
+    if renewed:
+        context.controller.execute(providers.renew_secrets, renewed).result(_START_SECONDS)
 
 
 def _bootstrap(context: ServerContext) -> str | None:

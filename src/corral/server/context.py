@@ -16,9 +16,11 @@ from corral.control.state import State
 from corral.control.work import Work
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
+from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import Problem
+from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.stream import EventFeed
 from corral.telemetry.readings import LatestReadings
@@ -41,6 +43,10 @@ class ServerContext:
     identities: Identities
     passwords: Passwords
     throttle: LoginThrottle
+    #: secrets that are kept encrypted
+    box: SecretBox
+    #: signing in with providers
+    sign_in: SignIn
     feed: EventFeed
     metrics: ServerMetrics
     version: str

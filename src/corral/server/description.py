@@ -16,7 +16,7 @@ DESCRIPTION = (
     "Jobs, queues, nodes and GPUs of a corral server. Errors are RFC 9457 problem details. "
     "Sign in with a bearer token, or with a session cookie plus the header X-CSRF-Token for changes."
 )
-_OPEN_OPERATIONS = frozenset({"login", "list_providers", "healthz", "readyz"})
+_OPEN_OPERATIONS = frozenset({"login", "list_providers", "begin_sign_in", "finish_sign_in", "healthz", "readyz"})
 
 
 def describe(app: FastAPI) -> dict[str, Any]:

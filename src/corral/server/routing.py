@@ -57,6 +57,7 @@ _DESCRIPTIONS = {
     413: "Body too large",
     422: "A field is not valid",
     429: "Too many attempts",
+    502: "The provider cannot be asked",
     503: "Unavailable at this moment",
 }
 

@@ -1,4 +1,4 @@
-"""The few pages of the server itself: a welcome, a style sheet, and the list of routes."""
+"""The few pages of the server itself: a style sheet, and the list of routes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ from corral.server.routing import PREFIX, StrictRoute
 router = APIRouter(route_class=StrictRoute, include_in_schema=False)
 
 _PAGES = resources.files("corral.server.pages")
-_HOME = (_PAGES / "home.html").read_text(encoding="utf-8")
 _STYLE = (_PAGES / "corral.css").read_text(encoding="utf-8")
-
-
-@router.get("/")
-async def home() -> HTMLResponse:
-    return HTMLResponse(_HOME)
 
 
 @router.get("/static/corral.css")

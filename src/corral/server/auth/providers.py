@@ -1,0 +1,232 @@
+"""Signing in with a provider: the way there, the way back, and the test of its settings.
+
+The authorization code flow, with state, nonce and PKCE. Decides whether an answer can be believed; who of the people
+that a provider vouches for comes in is decided by the use cases. Nothing here reads or writes the store.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from corral.control.ports import Clock
+from corral.control.records import IdentityRecord, ProviderKind, ProviderRecord
+from corral.server.auth.discovery import Discovery
+from corral.server.auth.kinds import Kind, kinds_with
+from corral.server.auth.kinds.base import Check, Endpoints, Grant
+from corral.server.auth.kinds.oidc import clock_check
+from corral.server.auth.outside import AsyncOAuth2Client, OAuthError, Person, ProviderFailed, http_options
+from corral.server.auth.tickets import Ticket, TicketOffice
+from corral.server.secrets import SecretBox, SecretUnreadable
+
+log = logging.getLogger("corral.server.auth")
+
+_ERROR_WORD = re.compile(r"[a-z_]{1,64}")
+#: Answers to a code that nobody ever got: the client itself was accepted.
+_UNKNOWN_CODE = frozenset({"invalid_grant", "bad_verification_code"})
+_UNKNOWN_CLIENT = frozenset({"invalid_client", "unauthorized_client", "incorrect_client_credentials"})
+#: GitHub's and GitLab's client ids have a known form; a secret or a name in its place is a common slip.
+_CLIENT_ID_FORMS = {
+    ProviderKind.GITHUB: (re.compile(r"(Iv1\.|Iv23|Ov23)[A-Za-z0-9]{10,40}|[0-9a-f]{20}"), "Ov23li… or Iv1.…"),
+    ProviderKind.GITLAB: (re.compile(r"[0-9a-f]{64}"), "64 hexadecimal digits"),
+}
+
+
+class SignIn:
+    def __init__(self, *, box: SecretBox, clock: Clock, discovery: Discovery | None = None) -> None:
+        self.tickets = TicketOffice(now=clock.now)
+        self._box = box
+        self._clock = clock
+        self._discovery = discovery or Discovery()
+        self._kinds = kinds_with(self._discovery)
+
+    async def begin(self, provider: ProviderRecord, *, redirect_uri: str, next: str) -> tuple[str, Ticket]:
+        """Where to send the browser, and what it has to bring back."""
+        kind = self._kinds[provider.kind]
+        endpoints = await kind.endpoints(provider)
+        ticket = self.tickets.issue(provider=provider.id, redirect_uri=redirect_uri, next=next)
+        async with self._client(provider, kind, endpoints, redirect_uri) as client:
+            url, _ = client.create_authorization_url(
+                endpoints.authorization, state=ticket.state, nonce=ticket.nonce, code_verifier=ticket.verifier
+            )
+        return str(url), ticket
+
+    def forget(self, provider: ProviderRecord) -> None:
+        """Its settings have changed: ask it anew who it is."""
+        self._discovery.forget(provider.issuer)
+
+    def ticket_for(self, provider_id: str, cookie: str | None, state: str | None) -> Ticket:
+        """The ticket behind an answer, once. Raises ProviderFailed for everything that was not begun here, just now, in
+        this browser."""
+        ticket = self.tickets.opened(cookie) if cookie else None
+        if ticket is None or ticket.provider != provider_id:
+            raise _broken_off("This sign-in was not begun in this browser, or more than ten minutes ago.")
+        if not state or not hmac.compare_digest(ticket.state.encode(), state.encode("utf-8", "replace")):
+            raise _broken_off("This answer does not belong to the sign-in that was begun in this browser.")
+        if not self.tickets.use(ticket):
+            raise _broken_off("This sign-in was finished already.", slug="sign-in-replayed")
+        return ticket
+
+    async def finish(self, provider: ProviderRecord, ticket: Ticket, answer: Mapping[str, str]) -> IdentityRecord:
+        """Who has signed in. Raises ProviderFailed."""
+        kind = self._kinds[provider.kind]
+        endpoints = await kind.endpoints(provider)
+        # RFC 9207: an answer of another provider must not be taken to this one.
+        if endpoints.issuer is not None and answer.get("iss") != endpoints.issuer:
+            raise ProviderFailed("The answer comes from another provider.", slug="sign-in-issuer", status=400)
+        if "error" in answer:
+            raise _refused(provider, answer["error"])
+        if not answer.get("code"):
+            raise ProviderFailed(f"{provider.title} sent neither a code nor an error.", status=400)
+        async with self._client(provider, kind, endpoints, ticket.redirect_uri) as client:
+            token = await _exchanged(client, endpoints, code=answer["code"], verifier=ticket.verifier)
+        access_token = token.get("access_token")
+        if not isinstance(access_token, str):
+            raise ProviderFailed(f"{provider.title} sent no access token.")
+        grant = Grant(access_token=access_token, answer=token, nonce=ticket.nonce, now=self._clock.now())
+        return _identity(provider, await kind.person(provider, grant))
+
+    async def people(self, provider: ProviderRecord) -> list[IdentityRecord] | None:
+        """Everyone who could sign in, or None if the provider does not tell."""
+        token = self._secret(provider.api_token) if provider.api_token else ""
+        found = await self._kinds[provider.kind].people(provider, token)
+        return None if found is None else [_identity(provider, person) for person in found if person.subject]
+
+    async def test(self, provider: ProviderRecord, *, redirect_uri: str) -> list[Check]:
+        """Everything that can be found out without anybody signing in."""
+        kind = self._kinds[provider.kind]
+        found = await kind.checks(provider)
+        found += [_client_id_check(provider), *self._secret_checks(provider)]
+        if all(check.state != "fail" for check in found):
+            found.append(await self._client_check(provider, kind, redirect_uri))
+            found.append(clock_check(await kind.date(provider), self._clock.now()))
+        found.append(await _redirect_check(redirect_uri))
+        return found
+
+    def _secret_checks(self, provider: ProviderRecord) -> list[Check]:
+        """For operators only: the reason names the key file."""
+        try:
+            for encrypted in (provider.client_secret, provider.api_token):
+                if encrypted:
+                    self._box.decrypt(encrypted)
+        except SecretUnreadable as error:
+            hint = f"corral provider edit {provider.id} --client-secret-stdin"
+            return [Check(name="secret", state="fail", detail=str(error), hint=hint)]
+        return []
+
+    async def _client_check(self, provider: ProviderRecord, kind: Kind, redirect_uri: str) -> Check:
+        """Offer a code that nobody ever got: the way in which it is refused tells whether the client is known."""
+        try:
+            endpoints = await kind.endpoints(provider)
+            async with self._client(provider, kind, endpoints, redirect_uri) as client:
+                await client.fetch_token(endpoints.token, code="corral-test", code_verifier="v" * 43)
+        except OAuthError as error:
+            if error.error in _UNKNOWN_CODE:
+                return Check(name="client", state="ok", detail="the provider accepts the client id and secret")
+            if error.error in _UNKNOWN_CLIENT:
+                hint = "Copy both from the provider once more; a secret may have been replaced there."
+                return Check(name="client", state="fail", detail="client id or secret are not accepted", hint=hint)
+            said = _word(error.error)
+            return Check(name="client", state="warn", detail=f"the provider answers {said}", hint="Try to sign in.")
+        except (ProviderFailed, httpx.HTTPError, ValueError) as error:
+            return Check(name="client", state="fail", detail=str(error) or type(error).__name__, hint="Try again.")
+        return Check(name="client", state="warn", detail="the provider accepts any code", hint="Do not use it.")
+
+    def _client(self, provider: ProviderRecord, kind: Kind, endpoints: Endpoints, redirect_uri: str) -> Any:
+        return AsyncOAuth2Client(
+            client_id=provider.client_id,
+            client_secret=self._secret(provider.client_secret) if provider.client_secret else None,
+            token_endpoint_auth_method=endpoints.auth_method if provider.client_secret else "none",
+            scope=kind.scope,
+            redirect_uri=redirect_uri,
+            code_challenge_method="S256",
+            **http_options(endpoints.token),
+        )
+
+    def _secret(self, encrypted: str) -> str:
+        try:
+            return self._box.decrypt(encrypted)
+        except SecretUnreadable as error:
+            # The reason names a file: that is for those who can read the log.
+            log.error("a sign-in provider's secret cannot be read: %s", error)
+            raise ProviderFailed(
+                "This server cannot read the secret that it shares with the provider.",
+                hint="An operator has to act: the server's log says what to do.",
+                slug="secret-unreadable",
+                status=503,
+            ) from None
+
+
+async def _exchanged(client: Any, endpoints: Endpoints, *, code: str, verifier: str) -> Mapping[str, Any]:
+    try:
+        token = await client.fetch_token(
+            endpoints.token, grant_type="authorization_code", code=code, code_verifier=verifier
+        )
+    except OAuthError as error:
+        if error.error in _UNKNOWN_CODE:
+            raise _broken_off("The provider does not accept the code: it has expired or was used before.") from None
+        if error.error in _UNKNOWN_CLIENT:
+            hint = "An operator has to correct the client id or secret: corral provider test"
+            raise ProviderFailed("The provider does not know this server.", hint=hint) from None
+        raise ProviderFailed(f"The provider answers {_word(error.error)}.") from None
+    except (httpx.HTTPError, ValueError) as error:
+        told = str(error) or type(error).__name__
+        raise ProviderFailed(f"The provider cannot be asked: {told}", hint="Try again in a moment.") from None
+    return token if isinstance(token, Mapping) else {}
+
+
+async def _redirect_check(redirect_uri: str) -> Check:
+    """Whether the address to which people come back leads to this server."""
+    hint = "Set server.public_url in corral.yaml to the address that people type."
+    try:
+        async with httpx.AsyncClient(**http_options(redirect_uri)) as client:
+            answer = await client.get(redirect_uri, headers={"Accept": "application/json"})
+        kind = answer.json().get("type") if answer.status_code == 400 else None
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, AttributeError) as error:
+        detail = f"{redirect_uri} cannot be reached from here: {error or type(error).__name__}"
+        return Check(name="redirect", state="warn", detail=detail, hint=hint)
+    if kind != f"/problems/{STATE_SLUG}":
+        detail = f"{redirect_uri} does not lead to this server"
+        return Check(name="redirect", state="fail", detail=detail, hint=hint)
+    return Check(name="redirect", state="ok", detail=redirect_uri, hint="The provider must know exactly this address.")
+
+
+def _client_id_check(provider: ProviderRecord) -> Check:
+    form = _CLIENT_ID_FORMS.get(provider.kind)
+    if form is None or form[0].fullmatch(provider.client_id):
+        return Check(name="client-id", state="ok", detail=provider.client_id)
+    hint = f"{provider.kind.value}'s look like {form[1]}. Copy it from the application's page."
+    return Check(name="client-id", state="warn", detail=f"{provider.client_id} has an unusual form", hint=hint)
+
+
+def _identity(provider: ProviderRecord, person: Person) -> IdentityRecord:
+    return IdentityRecord(
+        provider=provider.id,
+        subject=person.subject,
+        login=person.login or person.subject,
+        name=person.name,
+        email=person.email,
+    )
+
+
+STATE_SLUG = "sign-in-state"
+
+
+def _broken_off(message: str, slug: str = STATE_SLUG) -> ProviderFailed:
+    return ProviderFailed(message, hint="Start again from the sign-in page.", slug=slug, status=400)
+
+
+def _refused(provider: ProviderRecord, error: str) -> ProviderFailed:
+    """The provider's own description is not shown: anybody could have written it into the address."""
+    if error == "access_denied":
+        return ProviderFailed(f"Signing in with {provider.title} was refused there.", slug="sign-in-denied", status=403)
+    return ProviderFailed(f"{provider.title} answers {_word(error)}.", slug="sign-in-denied", status=400)
+
+
+def _word(error: Any) -> str:
+    return error if isinstance(error, str) and _ERROR_WORD.fullmatch(error) else "with an error"
