@@ -296,6 +296,33 @@ def test_events_are_listed_newest_first_by_filter_and_page(store: Store) -> None
             assert seen == expected, where
 
 
+def test_events_are_searched_for_text(store: Store) -> None:
+    with store.write() as transaction:
+        transaction.events.append(
+            [
+                event(1.0, actor="zoë"),
+                event(2.0, action="queue.edited", subject="night_A"),
+                event(3.0, detail={"名": "100% \\ 'x'", "n": 4}),
+            ]
+        )
+    with store.read() as transaction:
+        for text, expected in (
+            ("ZO", [1]),
+            ("zoë", [1]),
+            ("QUEUE.", [2]),
+            ("night_a", [2]),
+            ("nightXa", []),
+            ("名", [3]),
+            ("100%", [3]),
+            ("1%0", []),
+            ("\\ 'x'", [3]),
+            ("", [3, 2, 1]),
+            ("\0", []),
+        ):
+            page = transaction.events.page(EventFilter(text=text), cursor=None, limit=10)
+            assert [record.id for record in page.items] == expected, text
+
+
 def test_a_cursor_of_events_is_checked(store: Store) -> None:
     with store.write() as transaction:
         transaction.events.append([event(1.0), event(2.0)])
