@@ -70,10 +70,11 @@ async def sign_in(request: Request, context: Context) -> Response:
 @router.post("/signout")
 async def sign_out(request: Request, context: Context) -> Response:
     identity, _ = await _own_form(request, context)
-    if identity is not None:
-        caller = identity.caller(address_of(request))
-        await context.execute(people.drop_credential, caller, CredentialKind.SESSION, identity.credential_id)
-        context.identities.forget(identity.user)
+    if identity is None:
+        return _not_ours()
+    caller = identity.caller(address_of(request))
+    await context.execute(people.drop_credential, caller, CredentialKind.SESSION, identity.credential_id)
+    context.identities.forget(identity.user)
     answer = RedirectResponse("/", status_code=303)
     answer.delete_cookie(COOKIE, httponly=True, samesite="lax")
     return answer

@@ -1,0 +1,150 @@
+"""A real OpenID Connect provider for tests: the certified npm package `oidc-provider`, on the loopback interface.
+
+Installed with `npm ci` beside its lock file when it is first needed; and a browser that signs people in there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx
+
+from tests.servers.corral_server import free_port
+
+HOW_TO_INSTALL = "Node.js 20 or newer with npm is needed for the OIDC server of these tests (packages: nodejs npm)"
+DIRECTORY = Path(__file__).parent / "oidc"
+MIN_NODE = 20
+CLIENT_ID = "corral-client"
+CLIENT_SECRET = "the-client-secret-that-nobody-may-see"
+
+
+def reason_to_skip() -> str | None:
+    """Why the server cannot be started here, or None."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        return HOW_TO_INSTALL
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+    if int(version.strip().lstrip("v").partition(".")[0]) < MIN_NODE:
+        return f"{HOW_TO_INSTALL}; this is {version.strip()}"
+    return _install(npm)
+
+
+def _install(npm: str) -> str | None:
+    """`npm ci`, once per lock file, also when several test processes come here together."""
+    lock = (DIRECTORY / "package-lock.json").read_text()
+    stamp = DIRECTORY / "node_modules" / ".corral-installed"
+    with (DIRECTORY / ".install.lock").open("w") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        if stamp.exists() and stamp.read_text() == lock:
+            return None
+        done = subprocess.run(
+            [npm, "ci", "--ignore-scripts"], cwd=DIRECTORY, capture_output=True, text=True, timeout=240
+        )
+        if done.returncode != 0:
+            return f"npm ci failed in tests/servers/oidc: {done.stderr[-500:]}"
+        stamp.write_text(lock)
+        return None
+
+
+class OidcServer:
+    def __init__(self, directory: Path) -> None:
+        self.port = free_port()
+        self.issuer = f"http://127.0.0.1:{self.port}"
+        self._log = directory / "oidc.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *redirect_uris: str) -> None:
+        client = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "redirect_uris": list(redirect_uris)}
+        settings = json.dumps({"port": self.port, "clients": [client]})
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                ["node", str(DIRECTORY / "server.mjs")],
+                env={**os.environ, "OIDC_SETTINGS": settings, "NODE_ENV": "test"},
+                stdout=log,
+                stderr=log,
+            )
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and self._process.poll() is None:
+            try:
+                if httpx.get(f"{self.issuer}/.well-known/openid-configuration", timeout=2).is_success:
+                    return
+            except httpx.TransportError:
+                pass  # not listening yet
+            time.sleep(0.02)
+        raise AssertionError(f"the OIDC server does not start:\n{self._log.read_text()[-3000:]}")
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait(timeout=10)
+
+    def seen(self) -> dict[str, Any]:
+        """The parameters of the sign-ins so far, and what became of their codes."""
+        return self._control("seen")
+
+    def rotate_keys(self) -> None:
+        self._control("rotate")
+
+    def set_code_seconds(self, seconds: int) -> None:
+        self._control("code-seconds", seconds=str(seconds))
+
+    def _control(self, name: str, **form: str) -> dict[str, Any]:
+        answer = httpx.post(f"{self.issuer}/_test/{name}", data=form, timeout=30)
+        answer.raise_for_status()
+        body: dict[str, Any] = answer.json()
+        return body
+
+
+class Browser:
+    """Somebody at a browser: cookies, and redirects that are followed one by one."""
+
+    def __init__(self, server: str) -> None:
+        self.server = server
+        self.http = httpx.Client(timeout=30, headers={"Accept": "text/html,application/xhtml+xml"})
+
+    def get(self, path: str, **params: str) -> httpx.Response:
+        return self.http.get(urljoin(self.server, path), params=params or None)
+
+    def submit(self, page: httpx.Response, action: str, **fields: str) -> httpx.Response:
+        """Fill in the form of a page, with the hidden fields that it has, and send it."""
+        forms = re.findall(r'<form method="post" action="([^"]+)">(.*?)</form>', page.text, re.DOTALL)
+        hidden = dict(
+            re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', next(b for a, b in forms if a == action))
+        )
+        return self.http.post(urljoin(self.server, action), data={**hidden, **fields})
+
+    def to_provider(self, provider: str, **params: str) -> httpx.Response:
+        """The redirect with which the sign-in begins."""
+        return self.get(f"/api/v1/auth/{provider}/login", **params)
+
+    def at_provider(self, start: httpx.Response, **form: str) -> str:
+        """Sign in at the provider; the address that it sends the browser back to."""
+        assert start.status_code == 302, start.text
+        answer = self.http.get(start.headers["location"])
+        while answer.is_redirect or answer.status_code == 200:
+            if answer.is_redirect:
+                where = urljoin(str(answer.url), answer.headers["location"])
+                if where.startswith(self.server):
+                    return where
+                answer = self.http.get(where)
+            else:
+                answer = self.http.post(answer.url, data=form)
+        raise AssertionError(f"the provider answers {answer.status_code}: {answer.text[:500]}")
+
+    def sign_in(self, provider: str, **form: str) -> httpx.Response:
+        """All the way; the last answer, redirects followed."""
+        return self.http.get(self.at_provider(self.to_provider(provider), **form), follow_redirects=True)
+
+    def signed_in_as(self) -> str | None:
+        found = re.search(r'<strong id="user">([^<]+)</strong>', self.get("/").text)
+        return found.group(1) if found else None
