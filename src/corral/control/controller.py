@@ -19,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from corral.control.cycle import run_cycle
 from corral.control.errors import Refusal
+from corral.control.housekeeping import EVERY_SECONDS, tidy
 from corral.control.journal import JournalWriter
 from corral.control.orders import launch_order
 from corral.control.outbox import DeleteEffect, ForgetEffect, LaunchEffect, Outbox, StopEffect
@@ -361,7 +362,11 @@ class Controller:
         )
 
     def _watch(self, name: str) -> None:
+        tidied_at = 0.0
         while not self._stopping.is_set():
+            if self._clock.now() >= tidied_at + EVERY_SECONDS:
+                tidied_at = self._clock.now()
+                self.execute(tidy).add_done_callback(_log_failure)
             self._observe_now.wait(timeout=self._observe_seconds)
             self._observe_now.clear()
             if not self._stopping.is_set():
