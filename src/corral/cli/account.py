@@ -89,6 +89,37 @@ def whoami(terminal: Terminal) -> None:
 
 @command(
     app,
+    "profile",
+    section=Section.PEOPLE,
+    examples=["corral profile", 'corral profile --display-name "Maria Muster" --email maria@example.org'],
+)
+def profile(
+    terminal: Terminal,
+    display_name: Annotated[str | None, typer.Option(help="Your name, as others read it.")] = None,
+    email: Annotated[str | None, typer.Option(help="Your e-mail address.")] = None,
+) -> None:
+    """Show who you are and what you may do; change your name and address."""
+    changes = {key: value for key, value in (("display_name", display_name), ("email", email)) if value is not None}
+    with terminal.client() as client:
+        me = client.people.edit_me(changes) if changes else client.people.me()
+    terminal.facts(
+        me,
+        (
+            ("User", me["name"]),
+            ("Name", me["display_name"]),
+            ("E-mail", me["email"]),
+            ("Role", me["role"]),
+            ("Group", me["group"] or "in no group"),
+            ("Pool", me["pool"] or "none: your jobs have no GPUs"),
+            ("Permission group", me["permission_group"]),
+            ("May", words.listed(me["functions"])),
+            ("Signs in with", me["provider"]),
+        ),
+    )
+
+
+@command(
+    app,
     "passwd",
     section=Section.PEOPLE,
     examples=["corral passwd", "printf 'old\\nnew\\n' | corral passwd --password-stdin"],
@@ -114,11 +145,12 @@ def list_tokens(terminal: Terminal) -> None:
         found = list(client.people.tokens())
     now = terminal.now()
     terminal.table(
-        ("ID", "NAME~", "CREATED", "EXPIRES", "LAST USED"),
+        ("ID", "NAME~", "SCOPE", "CREATED", "EXPIRES", "LAST USED"),
         found,
         lambda view: (
             view["id"],
             view["name"],
+            words.listed(view["scopes"]),
             words.ago(view["created_at"], now),
             words.ago(view["expires_at"], now) if view["expires_at"] else "never",
             words.ago(view["last_used_at"], now) if view["last_used_at"] else "never",
@@ -127,17 +159,37 @@ def list_tokens(terminal: Terminal) -> None:
     )
 
 
-@command(token_app, "create", examples=["corral token create ci --expires-in-days 90"])
+@command(
+    token_app,
+    "create",
+    examples=["corral token create ci --scope jobs --expires 90d", "corral token create dashboard --scope read"],
+)
 def create_token(
     terminal: Terminal,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.")],
-    expires_in_days: Annotated[int | None, typer.Option(min=1, metavar="N", help="How long it is valid.")] = None,
+    scope: Annotated[
+        list[str] | None, typer.Option(help="read, jobs (submit and change jobs) or full (the default).")
+    ] = None,
+    expires: Annotated[str | None, typer.Option(metavar="TIME", help="How long it is valid, such as 90d.")] = None,
+    expires_in_days: Annotated[int | None, typer.Option(min=1, metavar="N", help="The same in days.")] = None,
 ) -> None:
     """Create a token for a program. It is shown once."""
+    if expires is not None and expires_in_days is not None:
+        raise WrongUsage("--expires and --expires-in-days exclude each other")
+    days = expires_in_days if expires is None else _days(expires)
     with terminal.client() as client:
-        view = client.people.create_token(name, expires_in_days=expires_in_days)
+        view = client.people.create_token(name, scopes=scope or (), expires_in_days=days)
     terminal.answer(view, view.get("token", ""))
     terminal.note(f"Token {view['id']} ({view['name']}). It is not shown again; use it as CORRAL_TOKEN or --token.")
+
+
+def _days(text: str) -> float:
+    from corral.core.quantities import parse_duration
+
+    try:
+        return parse_duration(text) / 86400
+    except ValueError as error:
+        raise WrongUsage(f"--expires: {error}") from error
 
 
 @command(token_app, "rm", examples=["corral token rm t-3"])

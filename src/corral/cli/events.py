@@ -30,6 +30,8 @@ TITLES = ("AT", "WHO", "WHAT", "TO", "DETAIL~")
         "corral events --subject j-12",
         "corral events --actor maria --since 2h",
         "corral events -f -o json",
+        "corral events --search resnet",
+        "corral events --since 30d --export csv > events.csv",
     ],
 )
 def events(
@@ -39,11 +41,23 @@ def events(
     subject: Annotated[str | None, typer.Option(help="Only about this thing, such as j-12.")] = None,
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="From then on: RFC 3339, or 2h for 2h ago.")] = None,
     until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to then.")] = None,
+    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only with this text somewhere in it.")] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on with what happens next.")] = False,
+    export: Annotated[
+        str | None, typer.Option(metavar="csv|jsonl", help="Print everything that matches as a file (operators).")
+    ] = None,
 ) -> None:
     """Show the audit log: who did what to which thing, the newest last."""
     now = terminal.now()
+    if follow and (export or search):
+        raise WrongUsage("--follow goes with neither --search nor --export")
+    if export is not None:
+        times = {"since": _moment("--since", since, now), "until": _moment("--until", until, now)}
+        with terminal.client() as client:
+            for piece in client.events.export(export, actor=actor, action=action, subject=subject, q=search, **times):
+                typer.echo(piece, nl=False)
+        return
     with terminal.client() as client:
         newest_first = list(
             client.events.list(
@@ -52,6 +66,7 @@ def events(
                 subject=subject,
                 since=_moment("--since", since, now),
                 until=_moment("--until", until, now),
+                text=search,
                 limit=limit,
             )
         )

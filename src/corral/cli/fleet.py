@@ -60,7 +60,7 @@ def _node_row(node: NodeView) -> Sequence[str]:
 
 
 def _holders(jobs: Sequence[HolderView]) -> str:
-    return words.listed([f"{job['id']} ({job['user']})" for job in jobs])
+    return words.listed([f"{job['id']} ({job['user']})" if job["id"] else f"({job['user']})" for job in jobs])
 
 
 @command(nodes_app, "cordon", examples=["corral nodes cordon gpu-03"])

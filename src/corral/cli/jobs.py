@@ -15,7 +15,7 @@ from corral.client.errors import ClientError
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.views import AllocationView, AttemptView, JobView, ReasonView, WhyView
+    from corral.client.views import AllocationView, AttemptView, JobRefView, JobView, ReasonView, WhyView
 
 app = typer.Typer()
 
@@ -231,13 +231,17 @@ def _place_lines(view: WhyView, now: float) -> list[str]:
     if view["position"] is not None:
         lines.append(f"Place in its line: {view['position']}")
     if view["ahead"]:
-        ahead = ", ".join(f"{ref['id']} ({ref['name']}, {ref['user']})" for ref in view["ahead"][:5])
+        ahead = ", ".join(_reference(ref) for ref in view["ahead"][:5])
         more = view["ahead_count"] - min(5, len(view["ahead"]))
         lines.append(f"Ahead: {ahead}" + (f" and {more} more" if more > 0 else ""))
     if view["planned_start"] is not None:
         where = f" on {words.listed(view['planned_nodes'])}" if view["planned_nodes"] else ""
         lines.append(f"Planned start: {words.at_and_ago(view['planned_start'], now)}{where}")
     return lines
+
+
+def _reference(ref: JobRefView) -> str:
+    return f"{ref['id']} ({ref['name']}, {ref['user']})" if ref["id"] else f"a job of {ref['user']}"
 
 
 @command(app, "stop", section=Section.DAILY, examples=["corral stop j-12", "corral stop j-12 j-13"])

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from corral.cli import (
+    about,
     account,
     configuration,
     doctor,
@@ -20,6 +21,7 @@ from corral.cli import (
     jobs,
     logs,
     people,
+    permissions,
     queues,
     shell,
     status,
@@ -112,10 +114,14 @@ app.add_typer(status.app)
 app.add_typer(fleet.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
 app.add_typer(fleet.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
 app.add_typer(events.app)
+app.add_typer(about.app)
+app.add_typer(about.licence_app, name="licence", rich_help_panel=Section.SETUP)
 app.add_typer(tasks.app)
 app.add_typer(account.app)
 app.add_typer(account.token_app, name="token", rich_help_panel=Section.PEOPLE)
+app.add_typer(permissions.key_app, name="key", rich_help_panel=Section.PEOPLE)
 app.add_typer(people.user_app, name="user", rich_help_panel=Section.PEOPLE)
+app.add_typer(permissions.group_app, name="permission-group", rich_help_panel=Section.PEOPLE)
 app.add_typer(people.quota_app, name="quota", rich_help_panel=Section.PEOPLE)
 app.add_typer(up.app)
 app.add_typer(configuration.app, name="config", rich_help_panel=Section.SETUP)

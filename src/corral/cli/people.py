@@ -20,25 +20,64 @@ user_app = typer.Typer(help="Manage users (operators).", no_args_is_help=True)
 quota_app = typer.Typer(help="See quotas; set them (operators).", no_args_is_help=True)
 
 UserArgument = Annotated[str, typer.Argument(metavar="USER", help="A user's name.")]
+PermissionGroupOption = Annotated[
+    str | None, typer.Option(help="What the user may do, from `corral permission-group ls`.")
+]
+DisplayNameOption = Annotated[str | None, typer.Option(help="The full name.")]
+EmailOption = Annotated[str | None, typer.Option(help="The e-mail address.")]
 YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 
 
-@command(user_app, "ls", examples=["corral user ls"])
-def list_users(terminal: Terminal) -> None:
+@command(user_app, "ls", examples=["corral user ls", "corral user ls --group vision", "corral user ls --search maria"])
+def list_users(
+    terminal: Terminal,
+    role: Annotated[str | None, typer.Option(help="Only with this role.")] = None,
+    group: Annotated[str | None, typer.Option(help="Only of this group.")] = None,
+    permission_group: Annotated[str | None, typer.Option(help="Only of this permission group.")] = None,
+    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only with this in a name or address.")] = None,
+) -> None:
     """List the users."""
     with terminal.client() as client:
-        found = list(client.people.users())
+        found = list(client.people.users(role=role, group=group, permission_group=permission_group, q=search))
     now = terminal.now()
     terminal.table(
-        ("NAME", "ROLE", "SIGN-IN", "CREATED"),
+        ("USER", "ROLE", "SIGN-IN", "GROUP", "PERMISSIONS", "JOBS>", "LAST SEEN", "FULL NAME~?", "CREATED?"),
         found,
         lambda view: (
             view["name"],
             view["role"],
-            "disabled" if view["disabled"] else "allowed",
+            "disabled" if view["disabled"] else view["provider"],
+            view["group"] or words.NOTHING,
+            view["permission_group"],
+            str(view["active_jobs"]),
+            words.ago(view["last_seen_at"], now),
+            view["display_name"],
             words.ago(view["created_at"], now),
         ),
         empty="No users. Create one: corral user create NAME",
+    )
+
+
+@command(user_app, "show", examples=["corral user show maria"])
+def show_user(terminal: Terminal, name: UserArgument) -> None:
+    """Show one user."""
+    with terminal.client() as client:
+        view = client.people.user(name)
+    now = terminal.now()
+    terminal.facts(
+        view,
+        (
+            ("User", view["name"]),
+            ("Name", view["display_name"]),
+            ("E-mail", view["email"]),
+            ("Role", view["role"]),
+            ("Sign-in", "disabled" if view["disabled"] else view["provider"]),
+            ("Group", view["group"] or "in no group"),
+            ("Permission group", view["permission_group"]),
+            ("Active jobs", str(view["active_jobs"])),
+            ("Last seen", words.ago(view["last_seen_at"], now)),
+            ("Created", words.at_and_ago(view["created_at"], now)),
+        ),
     )
 
 
@@ -48,12 +87,17 @@ def list_users(terminal: Terminal) -> None:
     examples=[
         "corral user create maria",
         'echo "$PASSWORD" | corral user create maria --role scientist --password-stdin',
+        'corral user create maria --group vision --display-name "Maria Muster" --no-password',
     ],
 )
 def create_user(
     terminal: Terminal,
     name: UserArgument,
     role: Annotated[str | None, typer.Option(help="scientist (the default) or operator.")] = None,
+    group: Annotated[str | None, typer.Option(help="The group, and so the pool.  [default: default]")] = None,
+    permission_group: PermissionGroupOption = None,
+    display_name: DisplayNameOption = None,
+    email: EmailOption = None,
     password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
     no_password: Annotated[bool, typer.Option("--no-password", help="Create it without one.")] = False,
 ) -> None:
@@ -64,12 +108,38 @@ def create_user(
     if password_stdin or (terminal.is_interactive and not no_password):
         password = terminal.password(f"Password for {name}", from_stdin=password_stdin, confirm=True)
     with terminal.client() as client:
-        view = client.people.create_user(name, password=password, role=role)
+        view = client.people.create_user(
+            name,
+            password=password,
+            role=role,
+            group=group,
+            permission_group=permission_group,
+            display_name=display_name,
+            email=email,
+        )
     terminal.answer(view, f"Created {view['role']} {view['name']}.")
-    if view.get("password"):
-        terminal.say(f"One-time password: {view['password']}")
-    elif password is None:
+    if password is None:
         terminal.note(f"Without a password nobody can sign in as {name}. Set one: corral user password {name}")
+
+
+@command(
+    user_app,
+    "edit",
+    examples=["corral user edit maria --permission-group students", "corral user edit maria --email maria@example.org"],
+)
+def edit_user(
+    terminal: Terminal,
+    name: UserArgument,
+    permission_group: PermissionGroupOption = None,
+    display_name: DisplayNameOption = None,
+    email: EmailOption = None,
+) -> None:
+    """Change a user's profile or permission group. For the group: corral group add."""
+    given = {"permission_group": permission_group, "display_name": display_name, "email": email}
+    changes = {key: value for key, value in given.items() if value is not None}
+    if not changes:
+        raise WrongUsage("nothing to change", hint="Give --permission-group, --display-name or --email.")
+    _edit(terminal, name, changes)
 
 
 @command(user_app, "rm", examples=["corral user rm maria"])

@@ -63,8 +63,8 @@ def _line_title(line: LineView) -> str:
 def _order_row(job: OrderedJobView, now: float) -> Sequence[str]:
     return (
         str(job["position"]),
-        job["id"],
-        job["name"],
+        job["id"] or words.NOTHING,
+        job["name"] or words.NOTHING,
         job["user"],
         str(job["nodes"]),
         words.number(job["gpus"]),

@@ -45,7 +45,7 @@ def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView],
         f"Total GPUs: {overview['gpus']}",
         f"Free GPUs: {words.number(overview['gpus_free'])}",
         f"Allocated GPUs: {words.number(overview['gpus_allocated'])}",
-        f"Active Tasks: {len(holding)}",
+        f"Active Tasks: {_active(overview)}",
         f"Queued Tasks: {overview['queued']}",
         "",
         "Node Details:",
@@ -55,9 +55,19 @@ def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView],
     if not nodes:
         lines.append("No nodes. What is wrong: corral doctor")
     lines += ["", "Task Allocations:", RULE, *(_task_line(job, names) for job in holding)]
-    if not holding:
+    hidden = _active(overview) - len(holding)
+    if hidden > 0:
+        lines.append(f"{words.count(hidden, 'task')} of other users")
+    elif not holding:
         lines.append("Nothing runs. Submit a job: corral submit --gpus 1 -- python train.py")
     return lines
+
+
+def _active(overview: OverviewView) -> int:
+    """Everybody's; of others' jobs most users see no more than their number."""
+    from corral.client.jobs import HOLDING_STATES
+
+    return sum(overview["jobs"].get(state, 0) for state in HOLDING_STATES)
 
 
 def _node_line(node: NodeView) -> str:
@@ -88,7 +98,7 @@ def _document(
         "total_gpus": overview["gpus"],
         "free_gpus": overview["gpus_free"],
         "allocated_gpus": overview["gpus_allocated"],
-        "active_tasks": len(holding),
+        "active_tasks": _active(overview),
         "queued_tasks": overview["queued"],
         "nodes": [
             {

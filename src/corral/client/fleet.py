@@ -10,6 +10,7 @@ from corral.client.views import (
     AboutView,
     ClusterView,
     GpuView,
+    LicenceView,
     NodeView,
     OrderView,
     OverviewView,
@@ -74,3 +75,9 @@ class Fleet:
 
     def about(self) -> AboutView:
         return cast(AboutView, self._transport.get("/about"))
+
+    def set_licence(self, token: str) -> LicenceView:
+        return cast(LicenceView, self._transport.put("/about/licence", {"token": token}))
+
+    def remove_licence(self) -> None:
+        self._transport.delete("/about/licence")

@@ -74,6 +74,17 @@ class Transport:
     def get_text(self, path: str, params: Params | None = None) -> str:
         return self._send("GET", path, params=params, accept="text/plain").text
 
+    def stream_text(self, path: str, params: Params | None = None) -> Iterator[str]:
+        """A long text, piece by piece as it comes."""
+        try:
+            with self._http.stream("GET", path, params=_present(params)) as answer:
+                if answer.is_error:
+                    answer.read()
+                    raise self._refusal(answer)
+                yield from answer.iter_text()
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+
     def post(self, path: str, body: Any = None) -> Any:
         return self._decoded(self._send("POST", path, body=body))
 

@@ -84,8 +84,10 @@ class ReasonView(TypedDict):
 
 
 class JobRefView(TypedDict):
-    id: str
-    name: str
+    """Without id and name where the caller may not see the job."""
+
+    id: str | None
+    name: str | None
     user: str
 
 
@@ -131,8 +133,8 @@ class QueueView(TypedDict):
 
 class OrderedJobView(TypedDict):
     position: int
-    id: str
-    name: str
+    id: str | None
+    name: str | None
     user: str
     gpus: float
     nodes: int
@@ -154,10 +156,10 @@ class OrderView(TypedDict):
 
 
 class HolderView(TypedDict):
-    """A job on a GPU or a node."""
+    """A job on a GPU or a node; without id and name where the caller may not see it."""
 
-    id: str
-    name: str
+    id: str | None
+    name: str | None
     user: str
     gpus: float
     state: str
@@ -253,7 +255,14 @@ class EventView(TypedDict):
 
 class MeView(TypedDict):
     name: str
+    display_name: str
+    email: str
     role: str
+    group: str | None
+    pool: str | None
+    permission_group: str
+    functions: list[str]
+    provider: str
     must_change_password: bool
     limits: NotRequired[dict[str, Any]]
     quota: NotRequired[dict[str, QuotaView]]
@@ -262,6 +271,7 @@ class MeView(TypedDict):
 class TokenView(TypedDict):
     id: str
     name: str
+    scopes: list[str]
     created_at: str
     expires_at: str | None
     last_used_at: str | None
@@ -270,9 +280,17 @@ class TokenView(TypedDict):
 
 class UserView(TypedDict):
     name: str
+    display_name: str
+    email: str
     role: str
     disabled: bool
+    group: str | None
+    permission_group: str
+    provider: str
+    must_change_password: bool
+    active_jobs: int
     created_at: str
+    last_seen_at: str | None
     password: NotRequired[str]
 
 
@@ -295,9 +313,42 @@ class TaskView(TypedDict):
     warning: str | None
 
 
+class PermissionGroupView(TypedDict):
+    name: str
+    functions: list[str]
+    description: str
+    users: list[str]
+    users_count: int
+    created_at: str
+
+
+class SshKeyView(TypedDict):
+    id: str
+    name: str
+    public_key: str
+    fingerprint: str
+    created_at: str
+
+
+class PartView(TypedDict):
+    name: str
+    healthy: bool
+    detail: str
+
+
+class LicenceView(TypedDict):
+    state: str
+    holder: str | None
+    expires_at: str | None
+    detail: str
+
+
 class AboutView(TypedDict):
     version: str
+    build: str
     started_at: str
     uptime_seconds: float
     store: dict[str, Any]
     engines: list[Any]
+    parts: list[PartView]
+    licence: LicenceView
