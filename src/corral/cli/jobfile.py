@@ -30,6 +30,8 @@ KEYS: Mapping[str, str] = {
     "label": "labels",
     "labels": "labels",
     "queue": "queue",
+    "flavor": "flavor",
+    "package": "package",
     "priority": "priority",
     "time": "time",
     "grace": "grace",

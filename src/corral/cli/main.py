@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from corral.cli import (
     about,
     account,
+    catalog,
     configuration,
     doctor,
     events,
@@ -23,6 +24,7 @@ from corral.cli import (
     people,
     permissions,
     queues,
+    quotas,
     shell,
     status,
     submit,
@@ -109,22 +111,25 @@ app.add_typer(submit.app)
 app.add_typer(jobs.app)
 app.add_typer(logs.app)
 app.add_typer(queues.top)
+app.add_typer(quotas.top)
 app.add_typer(queues.app, name="queue", rich_help_panel=Section.QUEUE)
 app.add_typer(status.app)
 app.add_typer(fleet.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
 app.add_typer(fleet.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
 app.add_typer(events.app)
 app.add_typer(about.app)
-app.add_typer(about.licence_app, name="licence", rich_help_panel=Section.SETUP)
 app.add_typer(tasks.app)
 app.add_typer(account.app)
 app.add_typer(account.token_app, name="token", rich_help_panel=Section.PEOPLE)
 app.add_typer(permissions.key_app, name="key", rich_help_panel=Section.PEOPLE)
 app.add_typer(people.user_app, name="user", rich_help_panel=Section.PEOPLE)
 app.add_typer(permissions.group_app, name="permission-group", rich_help_panel=Section.PEOPLE)
-app.add_typer(people.quota_app, name="quota", rich_help_panel=Section.PEOPLE)
+app.add_typer(quotas.app, name="quota", rich_help_panel=Section.PEOPLE)
+app.add_typer(catalog.flavor_app, name="flavor", rich_help_panel=Section.PEOPLE)
+app.add_typer(catalog.package_app, name="package", rich_help_panel=Section.PEOPLE)
 app.add_typer(up.app)
 app.add_typer(configuration.app, name="config", rich_help_panel=Section.SETUP)
+app.add_typer(about.licence_app, name="licence", rich_help_panel=Section.SETUP)
 app.add_typer(doctor.app)
 app.add_typer(shell.completion_app, name="completion", rich_help_panel=Section.SETUP)
 app.add_typer(shell.app)

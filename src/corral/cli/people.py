@@ -1,4 +1,4 @@
-"""`corral user` and `corral quota`: who may use the installation, and how much of it (operators)."""
+"""`corral user`: who may use the installation (operators)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ import typer
 
 from corral.cli import words
 from corral.cli.failures import WrongUsage
-from corral.cli.queues import NO_LIMIT
 from corral.cli.terminal import Terminal, command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corral.client.views import QuotaView
-
 user_app = typer.Typer(help="Manage users (operators).", no_args_is_help=True)
-quota_app = typer.Typer(help="See quotas; set them (operators).", no_args_is_help=True)
 
 UserArgument = Annotated[str, typer.Argument(metavar="USER", help="A user's name.")]
 PermissionGroupOption = Annotated[
@@ -193,89 +189,3 @@ def _edit(terminal: Terminal, name: str, changes: Mapping[str, Any]) -> None:
         view = client.people.edit_user(name, changes)
     sign_in = "disabled" if view["disabled"] else "may sign in"
     terminal.answer(view, f"{view['name']}: {view['role']}, {sign_in}")
-
-
-@command(quota_app, "show", examples=["corral quota show", "corral quota show maria -o json"])
-def show_quota(
-    terminal: Terminal,
-    user: Annotated[str | None, typer.Argument(metavar="USER", help="Default: you.")] = None,
-) -> None:
-    """Show the most that a user may hold, per job kind."""
-    with terminal.client() as client:
-        # everyone may see their own; other people's are for operators
-        me = client.people.me()
-        name = user or me["name"]
-        quota = me.get("quota", {}) if user is None else client.people.quota(user)
-    if terminal.as_json:
-        terminal.json(quota)
-        return
-    limited = [(kind, limits) for kind, limits in sorted(quota.items()) if any(v is not None for v in limits.values())]
-    terminal.table(
-        ("KIND", "GPUS>", "CPUS>", "MEMORY>"),
-        limited,
-        lambda entry: _quota_row(*entry),
-        empty=f"{name} has no quota. Set one: corral quota set {name} --kind training --gpus 8",
-    )
-
-
-def _quota_row(kind: str, limits: QuotaView) -> tuple[str, ...]:
-    memory = "no limit" if limits["memory_bytes"] is None else words.size(limits["memory_bytes"])
-    return (kind, *("no limit" if v is None else words.number(v) for v in (limits["gpus"], limits["cpus"])), memory)
-
-
-@command(
-    quota_app,
-    "set",
-    examples=["corral quota set maria --kind training --gpus 8 --memory 256GiB", "corral quota set maria --gpus none"],
-)
-def set_quota(
-    terminal: Terminal,
-    user: UserArgument,
-    kind: Annotated[str, typer.Option(help="The job kind it is for.")] = "training",
-    gpus: Annotated[str | None, typer.Option(metavar="N", help="Most GPUs; the word none removes the limit.")] = None,
-    cpus: Annotated[str | None, typer.Option(metavar="N", help="Most CPUs, or none.")] = None,
-    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Most memory, or none.")] = None,
-) -> None:
-    """Set the most that a user may hold with jobs of one kind. What runs is not touched."""
-    changes: dict[str, float | int | None] = {}
-    if gpus is not None:
-        changes["gpus"] = _amount("--gpus", gpus)
-    if cpus is not None:
-        changes["cpus"] = _amount("--cpus", cpus)
-    if memory is not None:
-        changes["memory_bytes"] = _bytes("--memory", memory)
-    if not changes:
-        raise WrongUsage("nothing to set", hint="Give --gpus, --cpus or --memory.")
-    with terminal.client() as client:
-        quota: dict[str, Any] = dict(client.people.quota(user))
-        quota[kind] = {"gpus": None, "cpus": None, "memory_bytes": None, **quota.get(kind, {}), **changes}
-        view = client.people.set_quota(user, quota)
-    terminal.answer(view, f"Quota of {user} for {kind}: {', '.join(_limits(view.get(kind)))}")
-
-
-def _limits(limits: QuotaView | None) -> list[str]:
-    if limits is None:
-        return ["no limit"]
-    _, gpus, cpus, memory = _quota_row("", limits)
-    return [f"GPUs {gpus}", f"CPUs {cpus}", f"memory {memory}"]
-
-
-def _amount(flag: str, text: str) -> float | int | None:
-    if text == NO_LIMIT:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        raise WrongUsage(f"{flag}: expected a number or the word {NO_LIMIT}, got {text!r}") from None
-    return int(value) if value.is_integer() else value
-
-
-def _bytes(flag: str, text: str) -> int | None:
-    from corral.core.quantities import parse_bytes
-
-    if text == NO_LIMIT:
-        return None
-    try:
-        return parse_bytes(text)
-    except ValueError as error:
-        raise WrongUsage(f"{flag}: {error}") from error

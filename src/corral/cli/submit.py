@@ -35,6 +35,7 @@ FLAGS = {"labels": "--label", "max_retries": "--retries"}
         "corral submit --gpus 1 -- python train.py",
         "corral submit --name resnet --gpus 4 --time 2h --env EPOCHS=90 -- python train.py",
         "corral submit --nodes 2 --gpus 8 --model H200 -- torchrun train.py",
+        "corral submit --package a100-x1 -- python train.py",
         "corral submit -f job.yaml --gpus 8 --wait",
         "corral submit --gpus 0.5 --dry-run -- python notebook.py",
     ],
@@ -61,6 +62,10 @@ def submit(
         list[str] | None, typer.Option(metavar="K=V", help="A label that its nodes must have; repeatable.")
     ] = None,
     queue: Annotated[str | None, typer.Option(help="The queue to wait in.")] = None,
+    flavor: Annotated[str | None, typer.Option(help="A kind of hardware: `corral flavor ls`.")] = None,
+    package: Annotated[
+        str | None, typer.Option(help="A size, instead of GPUs, CPUs and memory: `corral package ls`.")
+    ] = None,
     priority: Annotated[int | None, typer.Option(metavar="0..100", help="Smaller goes first; default 5.")] = None,
     time: Annotated[str | None, typer.Option(metavar="DURATION", help="Longest run time, such as 90m or 2h.")] = None,
     grace: Annotated[
@@ -85,17 +90,19 @@ def submit(
         "name": name,
         "kind": kind,
         "command": cmd or None,
-        "gpus": _whole_if_possible("--gpus", gpus),
+        "gpus": whole_if_possible("--gpus", gpus),
         "nodes": nodes,
-        "cpus": _whole_if_possible("--cpus", cpus),
+        "cpus": whole_if_possible("--cpus", cpus),
         "memory": memory,
         "model": model or None,
-        "labels": _pairs("--label", label),
+        "labels": pairs("--label", label),
         "queue": queue,
+        "flavor": flavor,
+        "package": package,
         "priority": priority,
         "time": time,
         "grace": grace,
-        "env": _pairs("--env", env),
+        "env": pairs("--env", env),
         "workdir": str(workdir.absolute()) if workdir is not None else None,
         "max_retries": retries,
         "hold": hold,
@@ -142,7 +149,7 @@ def _merged(job_file: JobFile | None, flags: Mapping[str, Any]) -> dict[str, Any
     return body
 
 
-def _pairs(flag: str, given: Sequence[str] | None) -> dict[str, str] | None:
+def pairs(flag: str, given: Sequence[str] | None) -> dict[str, str] | None:
     if not given:
         return None
     pairs = {}
@@ -154,7 +161,7 @@ def _pairs(flag: str, given: Sequence[str] | None) -> dict[str, str] | None:
     return pairs
 
 
-def _whole_if_possible(flag: str, value: float | None) -> float | int | None:
+def whole_if_possible(flag: str, value: float | None) -> float | int | None:
     if value is not None and not math.isfinite(value):
         raise WrongUsage(f"{flag}: {value} is not an amount")
     return int(value) if value is not None and value.is_integer() else value

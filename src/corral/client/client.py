@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from corral.client.catalog import Catalog, Quotas
 from corral.client.fleet import Fleet, Queues
 from corral.client.jobs import Jobs, Tasks
 from corral.client.people import Events, People
@@ -29,6 +30,8 @@ class Client:
         self.tasks = Tasks(transport)
         self.queues = Queues(transport)
         self.fleet = Fleet(transport)
+        self.catalog = Catalog(transport)
+        self.quotas = Quotas(transport)
         self.people = People(transport)
         self.events = Events(transport)
 

@@ -14,8 +14,10 @@ from corral.client.views import (
     NodeView,
     OrderView,
     OverviewView,
+    PageView,
     PanelView,
     QueueView,
+    ScorePointView,
     ScoreView,
 )
 
@@ -67,11 +69,21 @@ class Fleet:
     def overview(self) -> OverviewView:
         return cast(OverviewView, self._transport.get("/overview"))
 
-    def panel(self, user: str | None = None) -> Iterator[PanelView]:
-        return self._transport.pages("/panel", {"user": user})
+    def panel(
+        self, user: str | None = None, *, kind: str | None = None, model: str | None = None
+    ) -> Iterator[PanelView]:
+        return self._transport.pages("/panel", {"user": user, "kind": kind, "model": model})
 
     def scores(self) -> Iterator[ScoreView]:
         return self._transport.pages("/scores")
+
+    def score_history(
+        self, user: str, *, model: str | None = None, since: str | None = None, points: int | None = None
+    ) -> Iterator[ScorePointView]:
+        """Oldest first, model by model."""
+        params = {"model": model, "since": since, "points": points}
+        answer = self._transport.get(f"/scores/{segment(user)}", params)
+        return iter(cast(PageView[ScorePointView], answer)["items"])
 
     def about(self) -> AboutView:
         return cast(AboutView, self._transport.get("/about"))

@@ -1,4 +1,4 @@
-"""The routes of sign-in, tokens, users, quotas and the audit log."""
+"""The routes of sign-in, tokens, users and the audit log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from corral.client.views import (
     LoginView,
     MeView,
     PermissionGroupView,
-    QuotaView,
     SshKeyView,
     TokenView,
     UserView,
@@ -96,13 +95,6 @@ class People:
 
     def delete_permission_group(self, name: str) -> None:
         self._transport.delete(f"/permission-groups/{segment(name)}")
-
-    def quota(self, user: str) -> dict[str, QuotaView]:
-        """By job kind."""
-        return cast(dict[str, QuotaView], self._transport.get(f"/users/{segment(user)}/quota"))
-
-    def set_quota(self, user: str, quota: Mapping[str, Any]) -> dict[str, QuotaView]:
-        return cast(dict[str, QuotaView], self._transport.put(f"/users/{segment(user)}/quota", dict(quota)))
 
 
 class Events:

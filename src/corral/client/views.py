@@ -42,6 +42,8 @@ class JobView(TypedDict):
     memory_bytes: int
     models: list[str]
     labels: dict[str, str]
+    flavor: NotRequired[str | None]
+    package: NotRequired[str | None]
     command: list[str]
     env: dict[str, str]
     workdir: str | None
@@ -219,6 +221,58 @@ class ScoreView(TypedDict):
     score: float
     usage: float
     at: str
+
+
+class ScorePointView(TypedDict):
+    model: str
+    at: str
+    score: float
+    usage: float
+
+
+class FlavorView(TypedDict):
+    name: str
+    models: list[str]
+    labels: dict[str, str]
+    description: str
+    gpus_total: int
+    packages: list[str]
+    created_at: str
+
+
+class PackageView(TypedDict):
+    name: str
+    gpus: float
+    cpus: float
+    memory_bytes: int
+    flavor: str | None
+    models: list[str]
+    rdma: bool
+    kinds: list[str]
+    description: str
+    created_at: str
+    available: bool | None
+    queue: str | None
+    free_count: int | None
+    queued: int | None
+    expected_wait_seconds: float | None
+
+
+class HeldView(TypedDict):
+    limit: float | None
+    held: float
+
+
+class KindQuotaView(TypedDict):
+    gpus: HeldView
+    cpus: HeldView
+    memory_bytes: HeldView
+
+
+class QuotaUsageView(TypedDict):
+    user: str
+    kinds: dict[str, KindQuotaView]
+    volumes: dict[str, HeldView]
 
 
 class PanelView(TypedDict):
