@@ -9,6 +9,7 @@ from typing import Any
 
 from corral.control import permissions, quotas
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
+from corral.control.operators import reachable_operators
 from corral.control.ports import Transaction
 from corral.control.records import (
     DEFAULT_GROUP,
@@ -233,7 +234,7 @@ def _is_acting_operator(user: UserRecord) -> bool:
 
 
 def _protect_last_operator(work: Work, name: str) -> None:
-    if not any(_is_acting_operator(user) for user in work.tx.people.users() if user.name != name):
+    if all(user.name == name for user in reachable_operators(work.tx)):
         raise WrongState(f"{name} is the last operator who can sign in", field="role")
 
 

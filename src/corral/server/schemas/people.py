@@ -31,10 +31,6 @@ class LoginView(View):
     token: str | None = None
 
 
-class ProviderView(View):
-    id: str
-
-
 class LimitsView(View):
     """What holds for everybody; null means no limit."""
 
