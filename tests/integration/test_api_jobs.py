@@ -195,7 +195,8 @@ def test_the_order_of_a_queue_can_be_seen_moved_and_pinned(server: CorralServer,
 
 def test_over_quota_is_refused_with_the_numbers(server: CorralServer, http: httpx.Client) -> None:
     quota = http.put("/users/bob/quota", json={"training": {"gpus": 2}}).json()
-    assert quota["training"] == {"gpus": 2, "cpus": None, "memory_bytes": None}
+    assert quota["kinds"]["training"]["gpus"] == {"limit": 2, "held": 0}
+    assert quota["kinds"]["training"]["cpus"] == {"limit": None, "held": 0}
     with server.http("bob") as bob:
         job = submit(bob, "sleep", "60", gpus=1)
         told = problem(bob.post("/jobs", json={"command": ["true"], "gpus": 2}), 409)
@@ -206,7 +207,7 @@ def test_over_quota_is_refused_with_the_numbers(server: CorralServer, http: http
         wait_state(bob, job["id"], "stopped")
         assert bob.delete(f"/jobs/{job['id']}").status_code == 204
         problem(bob.get(f"/jobs/{job['id']}"), 404)
-    assert http.put("/users/bob/quota", json={}).json()["training"]["gpus"] is None
+    assert http.put("/users/bob/quota", json={}).json()["kinds"]["training"]["gpus"]["limit"] is None
 
 
 def test_a_held_job_waits_for_its_start_and_an_ended_one_can_run_again(http: httpx.Client) -> None:

@@ -57,7 +57,7 @@ def test_a_scientist_may_do_less_than_an_operator(server: CorralServer, operator
     for args in (["user", "ls"], ["queue", "create", "mine"], ["nodes", "cordon", "x"], ["quota", "show", "operator"]):
         refused = nora.run(*args, code=3)
         assert refused.err.startswith("Error:"), args
-    assert nora.read("quota", "show")["training"] == {"gpus": None, "cpus": None, "memory_bytes": None}
+    assert nora.read("quota", "show")["kinds"]["training"]["gpus"] == {"limit": None, "held": 0}
 
     operator.ok("user", "role", "nora", "operator")
     names = {user["name"]: user["role"] for user in nora.read("user", "ls")["items"]}
@@ -122,7 +122,8 @@ def test_a_quota_holds_for_the_next_start(server: CorralServer, operator: Person
     said = operator.ok("quota", "set", "olga", "--gpus", "2", "--memory", "16GiB")
     assert said == "Quota of olga for training: GPUs 2, CPUs no limit, memory 16GiB\n"
     operator.ok("quota", "set", "olga", "--cpus", "4")
-    assert olga.read("quota", "show")["training"] == {"gpus": 2, "cpus": 4, "memory_bytes": 16 * 1024**3}
+    limits = {name: of["limit"] for name, of in olga.read("quota", "show")["kinds"]["training"].items()}
+    assert limits == {"gpus": 2, "cpus": 4, "memory_bytes": 16 * 1024**3}
     assert "16GiB" in olga.ok("quota", "show")
 
     refused = olga.run("submit", "--gpus", "4", "-o", "json", "--", "true", code=1)

@@ -123,16 +123,3 @@ def _detail(event: EventView) -> str:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         shown.append(f"{key}={text}")
     return " ".join(shown)
-
-
-@command(app, "scores", section=Section.QUEUE, examples=["corral scores", "corral scores -o json"])
-def scores(terminal: Terminal) -> None:
-    """Show everyone's score per GPU model: the lower goes first in fair-share queues."""
-    with terminal.client() as client:
-        found = sorted(client.fleet.scores(), key=lambda view: (view["model"], -view["score"], view["user"]))
-    terminal.table(
-        ("USER", "MODEL", "SCORE>", "GPUS NOW>"),
-        found,
-        lambda view: (view["user"], view["model"], f"{view['score']:.3f}", words.number(view["usage"])),
-        empty="No scores yet: they begin with the first job that holds a GPU.",
-    )

@@ -131,12 +131,15 @@ def scores(
         raise WrongUsage(f"--since: {error}") from error
     with terminal.client() as client:
         if user is None:
-            present = [view for view in client.fleet.scores() if model in (None, view["model"])]
+            present = sorted(
+                (view for view in client.fleet.scores() if model in (None, view["model"])),
+                key=lambda view: (view["model"], -view["score"], view["user"]),
+            )
             terminal.table(
                 ("USER", "MODEL", "SCORE>", "GPUS NOW>"),
                 present,
                 lambda view: (view["user"], view["model"], f"{view['score']:.3f}", words.number(view["usage"])),
-                empty="Nobody has used a GPU yet.",
+                empty="No scores yet: they begin with the first job that holds a GPU.",
             )
             return
         course = list(client.fleet.score_history(user, model=model, since=words.rfc3339(begin), points=points))

@@ -27,7 +27,18 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 
 ALL = dict(commands(typer.main.get_command(app)))
-ONLY_GROUPS = {("token",), ("user",), ("quota",), ("config",), ("completion",)}
+ONLY_GROUPS = {
+    ("token",),
+    ("user",),
+    ("quota",),
+    ("flavor",),
+    ("package",),
+    ("config",),
+    ("completion",),
+    ("key",),
+    ("permission-group",),
+    ("licence",),
+}
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
@@ -50,14 +61,19 @@ def _groups() -> set[tuple[str, ...]]:
 def test_every_command_of_the_design_is_there() -> None:
     daily = ["submit", "jobs", "show", "why", "logs", "stop", "start", "rm", "pin", "unpin", "move", "status"]
     tasks = ["allocate", "start-program", "release"]
-    others = ["up", "login", "logout", "whoami", "passwd", "events", "scores", "doctor", "version"]
+    others = ["up", "login", "logout", "whoami", "passwd", "events", "about", "scores", "doctor", "version"]
     assert {(word,) for word in (*daily, *tasks, *others)} <= ALL.keys()
     for group, verbs in {
         "queue": "ls show create edit rm",
         "nodes": "ls cordon uncordon drain",
         "gpus": "ls reset-health",
-        "user": "ls create rm role disable",
-        "quota": "show set",
+        "user": "ls show create edit rm role disable",
+        "permission-group": "ls create edit assign rm",
+        "key": "ls add rm",
+        "licence": "show set rm",
+        "quota": "show ls set",
+        "flavor": "ls create edit rm",
+        "package": "ls create edit rm",
         "token": "ls create rm",
         "config": "show check import",
         "completion": "show install",
