@@ -23,6 +23,7 @@ from corral.cli import (
     logs,
     people,
     permissions,
+    providers,
     queues,
     quotas,
     shell,
@@ -124,6 +125,7 @@ app.add_typer(account.token_app, name="token", rich_help_panel=Section.PEOPLE)
 app.add_typer(permissions.key_app, name="key", rich_help_panel=Section.PEOPLE)
 app.add_typer(people.user_app, name="user", rich_help_panel=Section.PEOPLE)
 app.add_typer(permissions.group_app, name="permission-group", rich_help_panel=Section.PEOPLE)
+app.add_typer(providers.app, name="provider", rich_help_panel=Section.PEOPLE)
 app.add_typer(quotas.app, name="quota", rich_help_panel=Section.PEOPLE)
 app.add_typer(catalog.flavor_app, name="flavor", rich_help_panel=Section.PEOPLE)
 app.add_typer(catalog.package_app, name="package", rich_help_panel=Section.PEOPLE)

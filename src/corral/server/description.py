@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from corral.server.problems import ProblemView
+from corral.server.routing import problems
 
 TITLE = "corral"
 DESCRIPTION = (
@@ -35,8 +36,14 @@ def describe(app: FastAPI) -> dict[str, Any]:
     schema["security"] = [{"bearer": []}, {"session": []}]
     for operations in schema["paths"].values():
         for operation in operations.values():
-            if operation["operationId"] in _OPEN_OPERATIONS:
+            is_open = operation["operationId"] in _OPEN_OPERATIONS
+            if is_open:
                 operation["security"] = []
+            # What happens in front of every route: reading the body, and the door.
+            everywhere = {400, 413} if "requestBody" in operation else set()
+            everywhere |= set() if is_open else {403, 503}
+            for status in everywhere:
+                operation["responses"].setdefault(str(status), problems(status)[status])
     app.openapi_schema = schema
     return schema
 

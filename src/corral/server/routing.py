@@ -50,6 +50,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 _DESCRIPTIONS = {
+    400: "The body cannot be read",
     401: "Not signed in",
     403: "Not allowed",
     404: "Not found",

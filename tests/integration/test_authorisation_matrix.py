@@ -1,0 +1,365 @@
+"""Who may do what: every route of the API's description, tried by everybody, against one table.
+
+A route that is not in the table fails, so that nobody adds one without deciding who may use it.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import re
+import secrets
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from corral.server.app import bare_app
+from corral.server.description import describe
+from tests.integration.api import API, api_server, problem
+from tests.integration.waiting import wait_until
+from tests.servers.corral_server import CorralServer
+
+pytestmark = pytest.mark.slow
+
+#: `stranger` is not signed in; `owner` is the scientist whose job, task, token and key are meant, `other` another one;
+#: `disabled` has a token of a disabled user, `expired` one of the owner's that has run out, and `small` one of the
+#: owner's that may only look.
+#:
+#: ok: done. in: let in, and then perhaps told that a thing is missing or wrong. A number: exactly that status.
+TABLE = """
+method path                          stranger owner other operator disabled expired small
+GET    /about                        401      ok    ok    ok       401      401     ok
+PUT    /about/licence                401      403   403   in       401      401     403
+DELETE /about/licence                401      403   403   in       401      401     403
+POST   /auth/login                   in       in    in    in       in       in      in
+POST   /auth/logout                  401      ok    ok    ok       401      401     ok
+GET    /auth/providers               ok       ok    ok    ok       ok       ok      ok
+POST   /auth/providers               401      403   403   in       401      401     403
+GET    /auth/providers/all           401      403   403   ok       401      401     403
+PATCH  /auth/providers/{id}          401      403   403   in       401      401     403
+DELETE /auth/providers/{id}          401      403   403   in       401      401     403
+GET    /auth/providers/{id}/people   401      403   403   in       401      401     403
+POST   /auth/providers/{id}/test     401      403   403   in       401      401     403
+GET    /auth/{id}/callback           in       in    in    in       in       in      in
+GET    /auth/{id}/login              in       in    in    in       in       in      in
+GET    /clusters                     401      ok    ok    ok       401      401     ok
+GET    /events                       401      ok    ok    ok       401      401     ok
+GET    /events/export                401      403   403   ok       401      401     403
+GET    /flavors                      401      ok    ok    ok       401      401     ok
+POST   /flavors                      401      403   403   in       401      401     403
+GET    /flavors/{name}               401      in    in    in       401      401     in
+PATCH  /flavors/{name}               401      403   403   in       401      401     403
+DELETE /flavors/{name}               401      403   403   in       401      401     403
+POST   /flavors:delete               401      403   403   in       401      401     403
+GET    /gpus                         401      ok    ok    ok       401      401     ok
+POST   /gpus/{gpu}/reset-health      401      403   403   in       401      401     403
+GET    /groups                       401      403   403   ok       401      401     403
+POST   /groups                       401      403   403   in       401      401     403
+GET    /groups/{name}                401      403   403   in       401      401     403
+PATCH  /groups/{name}                401      403   403   in       401      401     403
+DELETE /groups/{name}                401      403   403   in       401      401     403
+GET    /healthz                      ok       ok    ok    ok       ok       ok      ok
+GET    /jobs                         401      ok    ok    ok       401      401     ok
+POST   /jobs                         401      ok    ok    ok       401      401     403
+POST   /jobs:batch                   401      ok    ok    ok       401      401     403
+POST   /jobs:plan                    401      ok    ok    ok       401      401     403
+GET    /jobs/{job}                   401      ok    404   ok       401      401     ok
+PATCH  /jobs/{job}                   401      ok    404   ok       401      401     403
+DELETE /jobs/{job}                   401      ok    404   ok       401      401     403
+GET    /jobs/{job}/attempts          401      ok    404   ok       401      401     ok
+GET    /jobs/{job}/logs              401      ok    404   ok       401      401     ok
+POST   /jobs/{job}/move              401      in    404   in       401      401     403
+POST   /jobs/{job}/pin               401      403   403   in       401      401     403
+POST   /jobs/{job}/start             401      ok    404   ok       401      401     403
+POST   /jobs/{job}/stop              401      ok    404   ok       401      401     403
+POST   /jobs/{job}/unpin             401      403   403   in       401      401     403
+GET    /jobs/{job}/why               401      ok    404   ok       401      401     ok
+GET    /me                           401      ok    ok    ok       401      401     ok
+PATCH  /me                           401      ok    ok    ok       401      401     403
+POST   /me/password                  401      in    in    in       401      401     403
+GET    /me/quota                     401      ok    ok    ok       401      401     ok
+GET    /me/ssh-keys                  401      ok    ok    ok       401      401     ok
+POST   /me/ssh-keys                  401      ok    ok    ok       401      401     403
+DELETE /me/ssh-keys/{key}            401      ok    404   404      401      401     403
+GET    /me/tokens                    401      ok    ok    ok       401      401     ok
+POST   /me/tokens                    401      ok    ok    ok       401      401     403
+DELETE /me/tokens/{token_id}         401      ok    404   404      401      401     403
+GET    /metrics                      401      ok    ok    ok       401      401     ok
+GET    /nodes                        401      ok    ok    ok       401      401     ok
+GET    /nodes/{node}                 401      ok    ok    ok       401      401     ok
+POST   /nodes/{node}/cordon          401      403   403   ok       401      401     403
+POST   /nodes/{node}/drain           401      403   403   ok       401      401     403
+POST   /nodes/{node}/uncordon        401      403   403   ok       401      401     403
+GET    /overview                     401      ok    ok    ok       401      401     ok
+GET    /packages                     401      ok    ok    ok       401      401     ok
+POST   /packages                     401      403   403   in       401      401     403
+GET    /packages/{name}              401      in    in    in       401      401     in
+PATCH  /packages/{name}              401      403   403   in       401      401     403
+DELETE /packages/{name}              401      403   403   in       401      401     403
+POST   /packages:delete              401      403   403   in       401      401     403
+GET    /panel                        401      ok    ok    ok       401      401     ok
+GET    /permission-groups            401      403   403   ok       401      401     403
+POST   /permission-groups            401      403   403   in       401      401     403
+GET    /permission-groups/{name}     401      403   403   in       401      401     403
+PATCH  /permission-groups/{name}     401      403   403   in       401      401     403
+DELETE /permission-groups/{name}     401      403   403   in       401      401     403
+POST   /permission-groups/{name}/users 401    403   403   in       401      401     403
+GET    /pools                        401      ok    ok    ok       401      401     ok
+POST   /pools                        401      403   403   in       401      401     403
+GET    /pools/{name}                 401      in    in    in       401      401     in
+PATCH  /pools/{name}                 401      403   403   in       401      401     403
+DELETE /pools/{name}                 401      403   403   in       401      401     403
+POST   /pools/{name}/gpus            401      403   403   in       401      401     403
+GET    /queues                       401      ok    ok    ok       401      401     ok
+POST   /queues                       401      403   403   in       401      401     403
+GET    /queues/{name}                401      in    in    in       401      401     in
+PATCH  /queues/{name}                401      403   403   in       401      401     403
+DELETE /queues/{name}                401      403   403   in       401      401     403
+GET    /queues/{name}/order          401      in    in    in       401      401     in
+POST   /queues:delete                401      403   403   in       401      401     403
+GET    /quotas                       401      403   403   ok       401      401     403
+POST   /quotas:batch                 401      403   403   in       401      401     403
+GET    /readyz                       ok       ok    ok    ok       ok       ok      ok
+GET    /scores                       401      ok    ok    ok       401      401     ok
+GET    /scores/{user}                401      ok    ok    ok       401      401     ok
+GET    /stream                       401      ok    ok    ok       401      401     ok
+GET    /tasks                        401      ok    ok    ok       401      401     ok
+POST   /tasks                        401      in    in    in       401      401     403
+POST   /tasks/{task}/program         401      in    404   404      401      401     403
+DELETE /tasks/{task}                 401      ok    404   404      401      401     403
+GET    /users                        401      403   403   ok       401      401     403
+POST   /users                        401      403   403   in       401      401     403
+GET    /users/{name}                 401      403   403   in       401      401     403
+PATCH  /users/{name}                 401      403   403   in       401      401     403
+DELETE /users/{name}                 401      403   403   in       401      401     403
+GET    /users/{name}/quota           401      403   403   in       401      401     403
+PUT    /users/{name}/quota           401      403   403   in       401      401     403
+POST   /users:onboard                401      403   403   in       401      401     403
+"""
+ROLES, *ROWS = [line.split() for line in TABLE.strip().splitlines()]
+EXPECTED = {(row[0], row[1]): dict(zip(ROLES[2:], row[2:], strict=True)) for row in ROWS}
+#: Those who must find a thing untouched come before those who may change it.
+ORDER = ("stranger", "disabled", "expired", "small", "other", "operator", "owner")
+#: What a token of scope `jobs` may change besides jobs and tasks: itself.
+ALSO_WITH_JOBS = {("POST", "/auth/logout"), ("POST", "/auth/login")}
+
+_numbers = itertools.count()
+
+
+def public_key() -> str:
+    fields = (b"ssh-ed25519", secrets.token_bytes(32))
+    blob = b"".join(struct.pack(">I", len(field)) + field for field in fields)
+    return f"ssh-ed25519 {base64.b64encode(blob).decode()}"
+
+
+#: Bodies that are valid; every other route gets an empty object.
+BODIES: dict[tuple[str, str], Callable[[], Any]] = {
+    ("POST", "/jobs"): lambda: {"command": ["true"], "hold": True},
+    ("POST", "/jobs:batch"): lambda: {"jobs": [{"command": ["true"], "hold": True}]},
+    ("POST", "/jobs:plan"): lambda: {"command": ["true"]},
+    ("PATCH", "/jobs/{job}"): lambda: {"priority": 7},
+    ("POST", "/jobs/{job}/move"): lambda: {"before": "j-1"},
+    ("POST", "/me/ssh-keys"): lambda: {"name": f"key {next(_numbers)}", "public_key": public_key()},
+    ("POST", "/me/tokens"): lambda: {"name": "one more"},
+    ("POST", "/me/password"): lambda: {"old": "a wrong guess", "new": "a long new password"},
+    ("POST", "/quotas:batch"): lambda: {"users": ["nobody"], "quota": {}},
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class House:
+    """One server with everybody in it."""
+
+    server: CorralServer
+    tokens: dict[str, str]
+    client: httpx.Client
+    node: str
+
+    def request(self, role: str, method: str, path: str, *, token: str | None = None, body: Any = None) -> int:
+        secret = token or self.tokens[role]
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        sent = {} if body is None and method in ("POST", "PUT", "PATCH") else body
+        # Opened and left: the answer of /stream never ends.
+        with self.client.stream(method, f"{API}{path}", headers=headers, json=sent) as answer:
+            return answer.status_code
+
+    def owners(self, method: str, path: str, body: Any) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {self.tokens['owner']}"}
+        answer = self.client.request(method, f"{API}{path}", headers=headers, json=body)
+        assert answer.is_success, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def address(self, path: str) -> str:
+        """The path with the things that it is about: new ones of the owner's each time, or what is not there."""
+        if "{job}" in path:
+            state = {"hold": not path.endswith("/stop")}
+            body = {"command": ["sleep", "600"] if path.endswith("/stop") else ["true"], **state}
+            return path.replace("{job}", self.owners("POST", "/jobs", body)["id"])
+        if "{token_id}" in path:
+            return path.replace("{token_id}", self.owners("POST", "/me/tokens", {"name": "to be deleted"})["id"])
+        if "{key}" in path:
+            body = BODIES["POST", "/me/ssh-keys"]()
+            return path.replace("{key}", self.owners("POST", "/me/ssh-keys", body)["id"])
+        given = {"{node}": self.node, "{user}": "ann", "{task}": "matrix"}
+        for name, value in given.items():
+            path = path.replace(name, value)
+        return re.sub(r"\{\w+\}", "nowhere", path)
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    with api_server(users=("ann", "bob", "carl")) as server:
+        with server.http("ann") as ann, server.http() as operator:
+            expired = ann.post("/me/tokens", json={"name": "expired", "expires_in_days": 1e-7}).json()["token"]
+            small = ann.post("/me/tokens", json={"name": "small", "scopes": ["read"]}).json()["token"]
+            jobs = ann.post("/me/tokens", json={"name": "jobs", "scopes": ["jobs"]}).json()["token"]
+            disabled = server.token("carl")
+            operator.patch("/users/carl", json={"disabled": True}).raise_for_status()
+            ann.post("/tasks", json={"task": "matrix", "gpus": 1}).raise_for_status()
+            node = operator.get("/nodes").json()["items"][0]["id"]
+        tokens = {
+            "stranger": "",
+            "owner": server.token("ann"),
+            "other": server.token("bob"),
+            "operator": server.token("operator"),
+            "disabled": disabled,
+            "expired": expired,
+            "small": small,
+            "jobs": jobs,
+        }
+        with httpx.Client(base_url=server.url, timeout=30) as client:
+            yield House(server=server, tokens=tokens, client=client, node=node)
+
+
+def described() -> set[tuple[str, str]]:
+    return {
+        (method.upper(), path.removeprefix(API))
+        for path, operations in describe(bare_app())["paths"].items()
+        for method in operations
+    }
+
+
+def test_the_table_has_every_route_and_no_other() -> None:
+    assert described() - EXPECTED.keys() == set(), "decide who may use these"
+    assert EXPECTED.keys() - described() == set(), "these are gone"
+
+
+def met(expected: str, status: int) -> bool:
+    if expected == "ok":
+        return 200 <= status < 300
+    if expected == "in":
+        return status not in (401, 403) and status < 500
+    return status == int(expected)
+
+
+@pytest.mark.parametrize(("method", "path"), EXPECTED, ids=lambda part: part)
+def test_everybody_is_let_in_or_not_as_the_table_says(house: House, method: str, path: str) -> None:
+    got = {}
+    for role in ORDER:
+        token = spare(house, role) if path == "/auth/logout" else None
+        body = BODIES.get((method, path), lambda: None)()
+        got[role] = house.request(role, method, house.address(path), token=token, body=body)
+    expected = EXPECTED[method, path]
+    wrong = {role: (expected[role], status) for role, status in got.items() if not met(expected[role], status)}
+    assert wrong == {}, "role: (expected, got)"
+
+
+def spare(house: House, role: str) -> str | None:
+    """A token of its own to sign out with, so that the others stay."""
+    if role not in ("owner", "other", "operator", "small"):
+        return None
+    of = "owner" if role == "small" else role
+    headers = {"Authorization": f"Bearer {house.tokens[of]}"}
+    body = {"name": "spare", "scopes": ["read" if role == "small" else "full"]}
+    return str(house.client.post(f"{API}/me/tokens", headers=headers, json=body).json()["token"])
+
+
+def test_a_token_for_jobs_changes_jobs_and_tasks_only(house: House) -> None:
+    changing = [(method, path) for method, path in EXPECTED if method != "GET"]
+    assert len(changing) > 40
+    for method, path in set(changing) - ALSO_WITH_JOBS:
+        is_job = path.startswith(("/jobs", "/tasks"))
+        body = BODIES.get((method, path), lambda: None)()
+        headers = {"Authorization": f"Bearer {house.tokens['jobs']}"}
+        sent = {} if body is None and method != "DELETE" else body
+        answer = house.client.request(method, f"{API}{house.address(path)}", headers=headers, json=sent)
+        if is_job and not path.endswith("pin"):
+            assert answer.status_code not in (401, 403), (method, path, answer.text)
+        elif not is_job:
+            told = problem(answer, 403)
+            assert told["type"] == "/problems/insufficient-scope", (method, path)
+            assert told["scope"] == "full"
+
+
+def test_what_others_see_of_a_job(house: House) -> None:
+    with house.server.http("ann") as ann, house.server.http("bob") as bob, house.server.http() as operator:
+        secret = {"name": "secret-project", "command": ["sleep", "600"], "gpus": 1}
+        running = ann.post("/jobs", json=secret).json()["id"]
+        wait_until(lambda: ann.get(f"/jobs/{running}").json()["state"] == "running", "it runs")
+        waiting = ann.post("/jobs", json={**secret, "name": "secret-next", "gpus": 4}).json()["id"]
+        own = bob.post("/jobs", json={"name": "own-work", "command": ["true"], "gpus": 4}).json()["id"]
+
+        def seen() -> str:
+            """Everything that bob can look at."""
+            paths = ["/jobs", "/jobs?user=ann", "/nodes", "/gpus", "/queues/default/order", "/events?limit=500"]
+            paths += ["/tasks", "/pools/default", "/panel", "/overview", f"/jobs/{own}/why", "/scores", "/metrics"]
+            return "\n".join(bob.get(path).text for path in paths)
+
+        everything = seen()
+        assert "secret-project" not in everything
+        assert f'"{running}"' not in everything
+        assert waiting not in everything
+        places = [place for line in bob.get("/queues/default/order").json()["lines"] for place in line["jobs"]]
+        hidden = next(place for place in places if place["user"] == "ann")
+        assert (hidden["id"], hidden["name"], hidden["gpus"]) == (None, None, 4)
+        holders = [job for node in bob.get("/nodes").json()["items"] for job in node["jobs"]]
+        assert {(job["id"], job["user"]) for job in holders} == {(None, "ann")}
+        ahead = bob.get(f"/jobs/{own}/why").json()["ahead"]
+        assert {(ref["id"], ref["name"], ref["user"]) for ref in ahead} <= {(None, None, "ann")}
+        for path in ("", "/why", "/attempts", "/logs"):
+            problem(bob.get(f"/jobs/{running}{path}"), 404)
+
+        everyone = operator.get("/permission-groups/everyone").json()["functions"]
+        operator.post("/permission-groups", json={"name": "curious", "functions": [*everyone, "see-others-jobs"]})
+        operator.post("/permission-groups/curious/users", json={"users": ["bob"]}).raise_for_status()
+        everything = seen()
+        assert "secret-project" in everything
+        assert waiting in everything
+        for path in ("", "/why", "/attempts"):
+            assert bob.get(f"/jobs/{running}{path}").status_code == 200
+        # What a job runs and writes stays its owner's.
+        assert bob.get(f"/jobs/{running}").json()["command"] == []
+        problem(bob.get(f"/jobs/{running}/logs"), 404)
+        problem(bob.post(f"/jobs/{running}/stop"), 404)
+        operator.post("/permission-groups/everyone/users", json={"users": ["bob"]}).raise_for_status()
+        assert "secret-project" not in seen(), "it holds at once"
+        for job in (running, waiting, own):
+            operator.post(f"/jobs/{job}/stop")
+
+
+def test_a_function_that_is_taken_away_is_gone_at_the_next_request(house: House) -> None:
+    with house.server.http() as operator, house.server.http("bob") as bob:
+        operator.post("/permission-groups", json={"name": "nothing"}).raise_for_status()
+        operator.post("/permission-groups/nothing/users", json={"users": ["bob"]}).raise_for_status()
+        assert bob.get("/me").json()["functions"] == []
+        body = {"command": ["true"]}
+        for path, sent, function in (
+            ("/jobs", body, "train"),
+            ("/jobs", {**body, "nodes": 2}, "distribute"),
+            ("/jobs", {**body, "kind": "workbench"}, "workbench"),
+            ("/jobs:plan", body, "train"),
+            ("/jobs:batch", {"jobs": [body]}, "train"),
+            ("/tasks", {"task": "mine"}, "tasks"),
+            ("/me/tokens", {"name": "mine"}, "tokens"),
+        ):
+            told = problem(bob.post(path, json=sent), 403)
+            assert (told["type"], told["function"]) == ("/problems/not-permitted", function)
+        operator.patch("/permission-groups/nothing", json={"functions": ["train"]}).raise_for_status()
+        assert bob.post("/jobs", json={**body, "hold": True}).status_code == 201
+        operator.post("/permission-groups/everyone/users", json={"users": ["bob"]}).raise_for_status()
+        assert bob.post("/me/tokens", json={"name": "mine"}).status_code == 201
