@@ -1,9 +1,9 @@
-"""`corral jobs`, `show`, `why`, `stop`, `start` and `rm`: looking at jobs and changing them one by one."""
+"""`corral jobs`, `show`, `why`, `stop`, `start`, `edit` and `rm`: looking at jobs and changing them one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -254,6 +254,39 @@ def stop(terminal: Terminal, jobs: JobsArgument) -> None:
 def start(terminal: Terminal, jobs: JobsArgument) -> None:
     """Queue jobs that were held back or have ended, with the same settings."""
     _each(terminal, jobs, lambda client, job: client.jobs.start(job), lambda view: f"{view['id']} is {view['state']}")
+
+
+@command(
+    app,
+    "edit",
+    section=Section.DAILY,
+    examples=[
+        "corral edit j-12 --queue quick",
+        "corral edit resnet --priority 2 --time 4h",
+        "corral edit j-12 --time none",
+    ],
+)
+def edit(
+    terminal: Terminal,
+    job: JobArgument,
+    queue: Annotated[str | None, typer.Option(help="Another queue; the word auto finds the right one.")] = None,
+    priority: Annotated[int | None, typer.Option(help="0 to 100; smaller goes first.")] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Longest run time; none: as long as the queue allows.")
+    ] = None,
+) -> None:
+    """Change where, how soon and how long a job that does not run yet shall run."""
+    changes: dict[str, Any] = {} if priority is None else {"priority": priority}
+    if queue is not None:
+        changes["queue"] = None if queue == "auto" else queue
+    if time is not None:
+        changes["time"] = None if time == "none" else time
+    if not changes:
+        raise WrongUsage("nothing to change", hint="Give --queue, --priority or --time.")
+    with terminal.client() as client:
+        view = client.jobs.edit(job, changes)
+    limit = words.duration(view["time_limit_seconds"]) if view["time_limit_seconds"] else "no time limit"
+    terminal.answer(view, f"{view['id']}: queue {view['queue']}, priority {view['priority']}, {limit}")
 
 
 @command(app, "rm", section=Section.DAILY, examples=["corral rm j-12", "corral rm -y j-12 j-13"])

@@ -19,10 +19,12 @@ from corral.cli import (
     doctor,
     events,
     fleet,
+    groups,
     jobs,
     logs,
     people,
     permissions,
+    pools,
     providers,
     queues,
     quotas,
@@ -117,6 +119,7 @@ app.add_typer(queues.app, name="queue", rich_help_panel=Section.QUEUE)
 app.add_typer(status.app)
 app.add_typer(fleet.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
 app.add_typer(fleet.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
+app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
 app.add_typer(events.app)
 app.add_typer(about.app)
 app.add_typer(tasks.app)
@@ -124,6 +127,7 @@ app.add_typer(account.app)
 app.add_typer(account.token_app, name="token", rich_help_panel=Section.PEOPLE)
 app.add_typer(permissions.key_app, name="key", rich_help_panel=Section.PEOPLE)
 app.add_typer(people.user_app, name="user", rich_help_panel=Section.PEOPLE)
+app.add_typer(groups.app, name="group", rich_help_panel=Section.PEOPLE)
 app.add_typer(permissions.group_app, name="permission-group", rich_help_panel=Section.PEOPLE)
 app.add_typer(providers.app, name="provider", rich_help_panel=Section.PEOPLE)
 app.add_typer(quotas.app, name="quota", rich_help_panel=Section.PEOPLE)

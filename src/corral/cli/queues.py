@@ -117,6 +117,7 @@ def show(terminal: Terminal, name: QueueArgument) -> None:
             ("Guaranteed", words.count(view["guaranteed_gpus"], "GPU")),
             ("Limits", _limits_text(view)),
             ("Kinds", words.listed(view["kinds"]) if view["kinds"] else "all"),
+            ("Shared with", words.listed(view["groups"]) if view["groups"] else ""),
         ],
     )
     terminal.say("")
@@ -145,6 +146,10 @@ MaxGpus = Annotated[str | None, typer.Option(metavar="N", help="GPUs that its jo
 MaxLength = Annotated[str | None, typer.Option(metavar="N", help="Jobs that may wait in it.")]
 MaxTime = Annotated[str | None, typer.Option(metavar="DURATION", help="Longest run time of a job.")]
 Kinds = Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="A kind that it takes; repeatable.")]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option("--group", metavar="GROUP", help="A group that may use it beside its pool's own; repeatable."),
+]
 MinJobGpus = Annotated[str | None, typer.Option(metavar="N", help="Smallest job that it takes.")]
 MaxJobGpus = Annotated[str | None, typer.Option(metavar="N", help="Largest job that it takes.")]
 
@@ -167,13 +172,14 @@ def create(
     max_length: MaxLength = None,
     max_time: MaxTime = None,
     kind: Kinds = None,
+    group: Groups = None,
     min_job_gpus: MinJobGpus = None,
     max_job_gpus: MaxJobGpus = None,
 ) -> None:
     """Create a queue (operators)."""
     plain = {"pool": pool, "policy": policy, "blocking": blocking, "placement": placement, "weight": weight}
     changes = _changes(
-        {**plain, "guaranteed_gpus": guaranteed_gpus, "kinds": kind},
+        {**plain, "guaranteed_gpus": guaranteed_gpus, "kinds": kind, "groups": group},
         {
             "max_gpus": max_gpus,
             "max_length": max_length,
@@ -204,13 +210,14 @@ def edit(
     max_length: MaxLength = None,
     max_time: MaxTime = None,
     kind: Kinds = None,
+    group: Groups = None,
     min_job_gpus: MinJobGpus = None,
     max_job_gpus: MaxJobGpus = None,
 ) -> None:
     """Change a queue (operators). The word none removes a limit."""
     changes = _changes(
         {"policy": policy, "blocking": blocking, "placement": placement, "weight": weight, "kinds": kind}
-        | {"guaranteed_gpus": guaranteed_gpus},
+        | {"guaranteed_gpus": guaranteed_gpus, "groups": group},
         {
             "max_gpus": max_gpus,
             "max_length": max_length,
@@ -229,8 +236,9 @@ def edit(
 def _changes(plain: dict[str, Any], limits: dict[str, str | None], max_time: str | None) -> dict[str, Any]:
     """What was given, in the API's words; the word none becomes no limit."""
     changes = {key: value for key, value in plain.items() if value is not None}
-    if changes.get("kinds") == [NO_LIMIT]:
-        changes["kinds"] = []
+    for key in ("kinds", "groups"):
+        if changes.get(key) == [NO_LIMIT]:
+            changes[key] = []
     for key, text in limits.items():
         if text is not None:
             changes[key] = whole_or_none(f"--{key.replace('_', '-')}", text)

@@ -11,6 +11,8 @@ from corral.client.catalog import Catalog, Quotas
 from corral.client.fleet import Fleet, Queues
 from corral.client.jobs import Jobs, Tasks
 from corral.client.people import Events, People
+from corral.client.pools import Groups, Pools
+from corral.client.providers import Providers
 from corral.client.transport import Transport
 
 
@@ -30,9 +32,12 @@ class Client:
         self.tasks = Tasks(transport)
         self.queues = Queues(transport)
         self.fleet = Fleet(transport)
+        self.pools = Pools(transport)
+        self.groups = Groups(transport)
         self.catalog = Catalog(transport)
         self.quotas = Quotas(transport)
         self.people = People(transport)
+        self.providers = Providers(transport)
         self.events = Events(transport)
 
     @property

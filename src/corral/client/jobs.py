@@ -62,6 +62,10 @@ class Jobs:
     def delete(self, job: str) -> None:
         self._transport.delete(_path(job))
 
+    def edit(self, job: str, changes: Mapping[str, Any]) -> JobView:
+        """Queue, priority or time of a job that does not run yet."""
+        return cast(JobView, self._transport.patch(_path(job), dict(changes)))
+
     def start(self, job: str) -> JobView:
         return cast(JobView, self._transport.post(_path(job, "start")))
 

@@ -126,6 +126,7 @@ class QueueView(TypedDict):
     max_length: int | None
     max_seconds: float | None
     kinds: list[str]
+    groups: list[str]
     min_job_gpus: int | None
     max_job_gpus: int | None
     running: int
@@ -189,6 +190,33 @@ class GpuView(TypedDict):
     allocated: float
     jobs: list[HolderView]
     reading: ReadingView | None
+
+
+class PoolView(TypedDict):
+    name: str
+    description: str
+    model: str | None
+    gpus_total: int
+    gpus_free: int
+    gpus_allocated: float
+    group: str | None
+    queues: list[str]
+    running: int
+    queued: int
+    created_at: str
+
+
+class PoolDetailView(PoolView):
+    gpus: list[GpuView]
+
+
+class GroupView(TypedDict):
+    name: str
+    description: str
+    pool: str | None
+    users: list[str]
+    users_count: int
+    created_at: str
 
 
 class NodeView(TypedDict):

@@ -31,6 +31,8 @@ ONLY_GROUPS = {
     ("token",),
     ("user",),
     ("quota",),
+    ("pool",),
+    ("group",),
     ("flavor",),
     ("package",),
     ("config",),
@@ -59,7 +61,7 @@ def _groups() -> set[tuple[str, ...]]:
 
 
 def test_every_command_of_the_design_is_there() -> None:
-    daily = ["submit", "jobs", "show", "why", "logs", "stop", "start", "rm", "pin", "unpin", "move", "status"]
+    daily = ["submit", "jobs", "show", "why", "logs", "stop", "start", "edit", "rm", "pin", "unpin", "move", "status"]
     tasks = ["allocate", "start-program", "release"]
     others = ["up", "login", "logout", "whoami", "passwd", "events", "about", "scores", "doctor", "version"]
     assert {(word,) for word in (*daily, *tasks, *others)} <= ALL.keys()
