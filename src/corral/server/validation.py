@@ -76,6 +76,9 @@ def findings(errors: Iterable[Any], model: type[BaseModel] | None = None) -> lis
     found: dict[Location, Finding] = {}
     for error in errors:
         location = _location(error["loc"])
+        if error["type"] == "extra_forbidden":
+            # The unknown name is the client's own, and may look like a branch.
+            location = (*_location(error["loc"][:-1]), error["loc"][-1])
         message = _message(error, location, model)
         before = found.get(location)
         if before is not None and message != before.message:
