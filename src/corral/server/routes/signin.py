@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -170,4 +171,4 @@ def _enabled(tables: Transaction, provider_id: str) -> ProviderRecord:
 
 
 def _callback_path(provider_id: str) -> str:
-    return f"{PREFIX}/auth/{provider_id}/callback"
+    return f"{PREFIX}/auth/{quote(provider_id, safe="")}/callback"
