@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from cryptography.fernet import Fernet
 from joserfc.jwk import OctKey, RSAKey
 
 from tests.integration.api import api_server, dump, problem
@@ -252,3 +255,39 @@ def test_a_store_without_its_key_file_says_what_to_do(
     assert f"chmod 600 {file}" in str(report["checks"])
     file.chmod(0o600)
     assert browser.sign_in("github").status_code == 200
+
+
+def test_a_newer_key_takes_over_when_the_server_starts(
+    server: CorralServer, operator: httpx.Client, forge: ForgeServer
+) -> None:
+    file = server.home / "secrets.key"
+    new = Fernet.generate_key().decode()
+    server.stop()
+    file.write_text(f"{new}\n{file.read_text()}")
+    server.start()
+    file.write_text(f"{new}\n")
+    allow(operator, "github", "*")
+    assert Browser(server.url).sign_in("github").status_code == 200
+    assert operator.get("/auth/providers/github/people", params={"refresh": True}).status_code == 200
+    actions = [event["action"] for event in operator.get("/events").json()["items"]]
+    assert "provider.secrets-renewed" in actions
+
+
+def test_behind_a_proxy_people_come_back_to_the_public_address(tmp_path: Path, forge: ForgeServer) -> None:
+    (tmp_path / "corral.yaml").write_text("server:\n  public_url: https://corral.example.org/\n")
+    corral = CorralServer(tmp_path, "--virtual-gpus", "1xA10")
+    corral.start()
+    try:
+        with corral.http() as operator:
+            body = {"id": "hub", "kind": "github", "issuer": forge.url, "client_id": CLIENT_ID, "enabled": True}
+            made = operator.post("/auth/providers", json=body).raise_for_status().json()
+        back = "https://corral.example.org/api/v1/auth/hub/callback"
+        assert made["redirect_uri"] == back
+        start = httpx.get(f"{corral.url}/api/v1/auth/hub/login", headers={"Host": "evil.example"})
+        query = parse_qs(urlsplit(start.headers["location"]).query)
+        assert query["redirect_uri"] == [back]
+        assert query["scope"] == ["read:user user:email"]
+        cookie = start.headers["set-cookie"].lower()
+        assert all(word in cookie for word in ("httponly", "samesite=lax", "secure", "path=/api/v1/auth/hub/callback"))
+    finally:
+        corral.kill()
