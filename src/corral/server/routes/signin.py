@@ -171,4 +171,4 @@ def _enabled(tables: Transaction, provider_id: str) -> ProviderRecord:
 
 
 def _callback_path(provider_id: str) -> str:
-    return f"{PREFIX}/auth/{quote(provider_id, safe="")}/callback"
+    return f"{PREFIX}/auth/{quote(provider_id, safe='')}/callback"
