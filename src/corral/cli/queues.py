@@ -267,17 +267,17 @@ def _seconds(text: str) -> float | None:
         raise WrongUsage(f"--max-time: {error}") from error
 
 
-@command(app, "rm", examples=["corral queue rm night"])
+@command(app, "rm", examples=["corral queue rm night", "corral queue rm night weekend"])
 def rm(
     terminal: Terminal,
-    name: QueueArgument,
+    names: Annotated[list[str], typer.Argument(metavar="QUEUE…", help="All of them, or none.")],
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
 ) -> None:
-    """Delete a queue that nothing waits in (operators)."""
-    terminal.confirm(f"Delete queue {name}?", assume_yes=yes)
+    """Delete queues that nothing waits in (operators)."""
+    terminal.confirm(f"Delete {words.count(len(names), 'queue')}: {words.listed(names)}?", assume_yes=yes)
     with terminal.client() as client:
-        client.queues.delete(name)
-    terminal.answer({"name": name, "deleted": True}, f"Deleted queue {name}")
+        client.queues.delete_many(names)
+    terminal.answer({"deleted": names}, f"Deleted queue {words.listed(names)}")
 
 
 @command(top, "pin", section=Section.QUEUE, examples=["corral pin j-12"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from corral.client.transport import Transport, segment
@@ -40,6 +40,10 @@ class Queues:
 
     def delete(self, name: str) -> None:
         self._transport.delete(f"/queues/{segment(name)}")
+
+    def delete_many(self, names: Sequence[str]) -> None:
+        """All of them, or none."""
+        self._transport.post("/queues:delete", {"names": [*names]})
 
     def order(self, name: str) -> OrderView:
         """Who goes first, line by line."""

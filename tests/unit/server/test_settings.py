@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from corral.control.records import VolumeType
+from corral.core.model import JobKind, Quota
 from corral.server.configfile import ConfigError
 from corral.server.configimport import import_config
 from corral.server.settings import check_config, load_settings, show_settings
@@ -36,6 +38,14 @@ def test_without_any_configuration_nobody_is_limited(tmp_path: Path) -> None:
     assert settings.scheduling.algorithm == "fair-share"
     assert settings.allocation.placement == "pack"
     assert settings.database_url == f"sqlite:///{tmp_path / 'corral.db'}"
+
+
+def test_the_default_quota_becomes_that_of_new_users(tmp_path: Path) -> None:
+    assert load(tmp_path).control_policies.default_quota == {}
+    text = "policies: {default_quota: {workbench: {gpus: 3, memory: 2GiB}, volumes: {block: 1TiB}}}\n"
+    policies = load(tmp_path, text).control_policies
+    assert policies.default_quota == {JobKind.WORKBENCH: Quota(gpu_milli=3000, memory_bytes=2 * 1024**3)}
+    assert policies.default_volume_bytes == {VolumeType.BLOCK: 1024**4}
 
 
 def test_the_nearer_source_wins(tmp_path: Path) -> None:
@@ -70,7 +80,26 @@ def test_the_example_of_the_reference_is_valid_and_names_every_key(tmp_path: Pat
 MISTAKES: list[tuple[str, int, str, str]] = [
     ("polices: {}\n", 1, "polices", "did you mean 'policies'"),
     ("policies:\n  max_gpu_per_user: 8\n", 2, "policies.max_gpu_per_user", "did you mean 'max_gpus_per_user'"),
-    ("policies:\n  zzz: 8\n", 2, "policies.zzz", "allowed: enable_preemption"),
+    ("policies:\n  zzz: 8\n", 2, "policies.zzz", "allowed: default_quota, enable_preemption"),
+    (
+        "policies:\n  default_quota:\n    workbench:\n      gpu: 3\n",
+        4,
+        "policies.default_quota.workbench.gpu",
+        "did you mean 'gpus'",
+    ),
+    (
+        "policies:\n  default_quota:\n    training: {gpus: -1}\n",
+        3,
+        "policies.default_quota.training.gpus",
+        "at least 0",
+    ),
+    (
+        "policies:\n  default_quota:\n    volumes:\n      block: much\n",
+        4,
+        "policies.default_quota.volumes.block",
+        "is not a size",
+    ),
+    ("policies:\n  default_quota: {gaming: {gpus: 1}}\n", 2, "policies.default_quota.gaming", "unknown"),
     ("policies: {max_gpus_per_user: -1}\n", 1, "policies.max_gpus_per_user", "at least 0"),
     ("policies: {max_gpus_per_user: lots}\n", 1, "policies.max_gpus_per_user", "whole number"),
     ("policies: {max_gpus_per_user: 1.5}\n", 1, "policies.max_gpus_per_user", "whole number"),
