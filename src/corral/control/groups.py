@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from corral.control.admission import check_queue_name
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
-from corral.control.pools import existing as existing_pool
 from corral.control.ports import Transaction
 from corral.control.records import DEFAULT_GROUP, GroupRecord, UserRecord
 from corral.control.work import Caller, Work
@@ -161,14 +160,16 @@ def _users(tx: Transaction, names: Sequence[str], *, field: str) -> list[UserRec
     known = {user.name: user for user in tx.people.users()}
     missing = [name for name in names if name not in known]
     if missing:
-        raise NotFound(f"there is no user {', '.join(missing[:20])}", field=field, users=missing[:20])
+        raise Invalid(f"there is no user {', '.join(missing[:20])}", field=field, users=missing[:20])
     return [known[name] for name in dict.fromkeys(names)]
 
 
 def _check_pool(tx: Transaction, pool: str | None) -> None:
     if pool is None:
         return
-    existing_pool(tx, pool)
+    known = [item.name for item in tx.fleet.pools()]
+    if pool not in known:
+        raise Invalid(f"there is no pool {pool!r}; there are: {', '.join(known)}", field="pool", known=known)
     owner = next((group.name for group in tx.people.groups() if group.pool == pool), None)
     if owner is not None:
         raise InUse(f"pool {pool} belongs to group {owner}: detach it there first", field="pool", group=owner)

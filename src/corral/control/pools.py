@@ -212,7 +212,7 @@ def _checked_move(work: Work, pool: str, gpu_ids: Sequence[str], without: Collec
     known = {gpu.id: gpu for node in work.state.snapshot.nodes.values() for gpu in node.gpus}
     missing = [gpu_id for gpu_id in gpu_ids if gpu_id not in known]
     if missing:
-        raise NotFound(f"there is no GPU {_listed(missing)}", field="gpus", gpus=missing[:NAMED])
+        raise Invalid(f"there is no GPU {_listed(missing)}", field="gpus", gpus=missing[:NAMED])
     moving = [known[gpu_id] for gpu_id in dict.fromkeys(gpu_ids) if known[gpu_id].pool != pool]
     staying = [gpu for gpu in known.values() if gpu.pool == pool and gpu.id not in without]
     models = sorted({gpu.model for gpu in (*staying, *moving)})

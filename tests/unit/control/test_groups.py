@@ -139,10 +139,10 @@ def test_only_free_users_can_be_added_also_not_from_default(teams: Desk) -> None
 
 
 def test_unknown_users_pools_and_groups_are_refused(teams: Desk) -> None:
-    assert refused(teams, NotFound, groups.create, ROOT, "third", users=["nobody"]).field == "users"
-    assert refused(teams, NotFound, groups.create, ROOT, "third", pool="nowhere").field == "pool"
+    assert refused(teams, Invalid, groups.create, ROOT, "third", users=["nobody"]).field == "users"
+    assert refused(teams, Invalid, groups.create, ROOT, "third", pool="nowhere").field == "pool"
     refused(teams, NotFound, groups.edit, ROOT, "third", GroupChange())
-    refused(teams, NotFound, groups.edit, ROOT, "team-a", GroupChange(add_users=("nobody",)))
+    refused(teams, Invalid, groups.edit, ROOT, "team-a", GroupChange(add_users=("nobody",)))
     refused(teams, NotFound, groups.delete, ROOT, "third")
 
 

@@ -201,7 +201,7 @@ def test_unknown_gpus_and_pools_are_refused_as_a_whole(desk: Desk) -> None:
         (pools.edit, ("big",), {"gpus": [A100S[0], "n9/0"]}),
         (pools.move_gpus, ("big", [A100S[0], "n9/0"]), {}),
     ):
-        assert "n9/0" in refused(desk, NotFound, use_case, ROOT, *args, **values).detail
+        assert "n9/0" in refused(desk, Invalid, use_case, ROOT, *args, **values).detail
     refused(desk, NotFound, pools.edit, ROOT, "nowhere")
     refused(desk, NotFound, pools.move_gpus, ROOT, "nowhere", [A100S[0]])
     refused(desk, NotFound, pools.delete, ROOT, "nowhere")

@@ -24,7 +24,7 @@ async def list_groups(
     return page_of(found, key=lambda view: (view.name,), limit=limit, cursor=cursor)
 
 
-@router.post("", status_code=201, operation_id="create_group", responses=problems(403, 404, 409))
+@router.post("", status_code=201, operation_id="create_group", responses=problems(403, 409))
 async def create_group(body: GroupCreate, caller: Operator, context: Context) -> GroupView:
     """Of users who are in no group, with a pool that no group has."""
     await context.execute(

@@ -39,7 +39,7 @@ async def list_pools(
     return ListView(items=[pool_view(facts) for facts in found], next_cursor=page.next_cursor)
 
 
-@router.post("", status_code=201, operation_id="create_pool", responses=problems(403, 404, 409))
+@router.post("", status_code=201, operation_id="create_pool", responses=problems(403, 409))
 async def create_pool(body: PoolCreate, caller: Operator, context: Context) -> PoolDetailView:
     """With a queue of the same name. Its GPUs leave the pool that they are in."""
     await context.execute(pools.create, caller, body.name, description=body.description, gpus=body.gpus)
