@@ -391,6 +391,9 @@ def test_the_command_line_does_the_same(house: House) -> None:
     assert "has 4 GPUs now" in operator.ok("pool", "move-gpus", "spare", "--node", node)
     assert operator.run("pool", "move-gpus", "spare", "--node", "nowhere").code == 2
     operator.ok("group", "create", "guests", "--pool", "spare")
+    operator.ok("user", "create", "yan", "--group", "none", "--no-password")
+    assert {user["name"]: user["group"] for user in operator.read("user", "ls")["items"]}["yan"] is None
+    operator.ok("user", "rm", "-y", "yan")
     assert "has pool spare" in operator.run("group", "rm", "-y", "guests", code=1).err
     operator.ok("group", "edit", "default", "--remove", "eve")
     assert "users eve; pool spare" in operator.ok("group", "edit", "guests", "--add", "eve")

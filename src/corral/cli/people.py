@@ -13,6 +13,9 @@ from corral.cli.terminal import Terminal, command
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+#: The word for being in no group.
+NO_GROUP = "none"
+
 user_app = typer.Typer(help="Manage users (operators).", no_args_is_help=True)
 
 UserArgument = Annotated[str, typer.Argument(metavar="USER", help="A user's name.")]
@@ -90,7 +93,9 @@ def create_user(
     terminal: Terminal,
     name: UserArgument,
     role: Annotated[str | None, typer.Option(help="scientist (the default) or operator.")] = None,
-    group: Annotated[str | None, typer.Option(help="The group, and so the pool.  [default: default]")] = None,
+    group: Annotated[
+        str | None, typer.Option(help="The group, and so the pool; none for no group.  [default: default]")
+    ] = None,
     permission_group: PermissionGroupOption = None,
     display_name: DisplayNameOption = None,
     email: EmailOption = None,
@@ -108,7 +113,8 @@ def create_user(
             name,
             password=password,
             role=role,
-            group=group,
+            group=None if group == NO_GROUP else group,
+            in_no_group=group == NO_GROUP,
             permission_group=permission_group,
             display_name=display_name,
             email=email,

@@ -69,9 +69,11 @@ class People:
     def user(self, name: str) -> UserView:
         return cast(UserView, self._transport.get(f"/users/{segment(name)}"))
 
-    def create_user(self, name: str, **values: Any) -> UserView:
+    def create_user(self, name: str, *, in_no_group: bool = False, **values: Any) -> UserView:
         """`values` are the fields of the API's UserCreate; those that are None are left to the server."""
         given = {key: value for key, value in values.items() if value is not None}
+        if in_no_group:
+            given["group"] = None
         return cast(UserView, self._transport.post("/users", {"name": name, **given}))
 
     def edit_user(self, name: str, changes: Mapping[str, Any]) -> UserView:
