@@ -25,6 +25,15 @@ OPEN = {
     ("get", f"{API}/auth/providers"),
     ("post", f"{API}/auth/login"),
 }
+#: The way in itself: forms and the way back from a provider. They answer strangers, but give nothing away.
+WAYS_IN = {
+    ("post", "/signin"): 400,
+    ("post", "/signout"): 403,
+    ("post", "/password"): 403,
+    ("post", "/token"): 403,
+    ("get", f"{API}/auth/{{id}}/login"): 404,
+    ("get", f"{API}/auth/{{id}}/callback"): 400,
+}
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +61,17 @@ def test_no_route_but_the_open_ones_answers_strangers(server: CorralServer) -> N
     assert described <= routes
     assert len(routes) > 50
     with anonymous(server) as client:
-        for method, path in sorted(routes - OPEN):
+        for method, path in sorted(routes - OPEN - WAYS_IN.keys()):
             address = re.sub(r"\{\w+\}", "j-1", path)
             problem(client.request(method, address, json={} if method in ("post", "put", "patch") else None), 401)
             told = problem(client.request(method, address, headers={"Authorization": "Bearer corral_wrong"}), 401)
             assert "token" in told["detail"]
         for method, path in OPEN - {("post", f"{API}/auth/login")}:
             assert client.request(method, path).status_code == 200
+        for (method, path), status in WAYS_IN.items():
+            answer = client.request(method, path.replace("{id}", "lab"))
+            assert answer.status_code == status
+            assert "corral_session=" not in answer.headers.get("set-cookie", "")
 
 
 def test_a_browser_session_needs_the_csrf_token_for_changes_only(server: CorralServer) -> None:

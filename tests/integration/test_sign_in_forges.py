@@ -209,6 +209,28 @@ def test_a_provider_that_is_gone_is_told_and_not_a_500(server: CorralServer, ope
     operator.delete("/auth/providers/gone").raise_for_status()
 
 
+def test_a_one_time_password_is_replaced_in_the_browser(server: CorralServer, operator: httpx.Client) -> None:
+    server.add_user("otto")
+    operator.patch("/users/otto", json={"password": "for-one-use-only"}).raise_for_status()
+    browser = Browser(server.url)
+    sent = browser.submit(browser.get("/", next="/api/docs"), "/signin", user="otto", password="for-one-use-only")
+    assert (sent.status_code, sent.headers["location"]) == (303, "/")
+    page = browser.get("/")
+    assert "Replace the one-time password first" in page.text
+    assert browser.get("/api/docs").status_code == 403
+    assert browser.submit(page, "/password", old="wrong", new="a-new-password").status_code == 401
+    short = browser.submit(page, "/password", old="for-one-use-only", new="short")
+    assert (short.status_code, "at least 8" in short.text) == (422, True)
+    forged = browser.http.post(
+        f"{server.url}/password", data={"old": "for-one-use-only", "new": "a-new-password", "csrf": "guessed"}
+    )
+    assert forged.status_code == 403
+    done = browser.submit(page, "/password", old="for-one-use-only", new="a-new-password")
+    assert done.status_code == 303
+    assert browser.signed_in_as() == "otto"
+    assert browser.get("/api/docs").status_code == 200
+
+
 def test_only_operators_manage_providers(server: CorralServer) -> None:
     server.add_user("nora")
     with server.http("nora") as nora:

@@ -68,8 +68,7 @@ def list_providers(terminal: Terminal) -> None:
     "create",
     examples=[
         'echo "$SECRET" | corral provider create github --kind github --client-id Ov23li… --client-secret-stdin',
-        'echo "$SECRET" | corral provider create sso --kind oidc --issuer https://sso.example.org/realms/lab \\',
-        "      --client-id corral --client-secret-stdin --allow @example.org",
+        "corral provider create sso --kind oidc --issuer https://sso.example.org --client-id corral --allow @lab.org",
     ],
 )
 def create_provider(

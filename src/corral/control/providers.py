@@ -63,15 +63,7 @@ def create_provider(work: Work, caller: Caller, provider: ProviderRecord) -> Pro
         )
     if work.tx.providers.get(provider.id) is not None:
         raise Taken(f"there is a provider {provider.id!r} already", field="id", name=provider.id)
-    made = _checked(
-        work.tx,
-        replace(
-            provider,
-            title=provider.title or provider.id,
-            issuer=provider.issuer or DEFAULT_ISSUERS.get(provider.kind, ""),
-            created_at=work.now,
-        ),
-    )
+    made = _checked(work.tx, replace(provider, created_at=work.now))
     work.tx.providers.save(made)
     work.record(caller, "provider.created", made.id, detail=_told(made))
     return made
@@ -129,8 +121,11 @@ def existing(tx: Transaction, provider_id: str) -> ProviderRecord:
 
 
 def _checked(tx: Transaction, provider: ProviderRecord) -> ProviderRecord:
-    issuer = provider.issuer.rstrip("/") if provider.kind is not ProviderKind.OIDC else provider.issuer
-    provider = replace(provider, issuer=issuer)
+    issuer = provider.issuer or DEFAULT_ISSUERS.get(provider.kind, "")
+    if provider.kind is not ProviderKind.OIDC:
+        # Of an OIDC issuer every letter counts; these two are only the beginning of addresses.
+        issuer = issuer.rstrip("/")
+    provider = replace(provider, issuer=issuer, title=provider.title or provider.id)
     _check_issuer(provider.issuer)
     if not provider.client_id or _CONTROL_OR_BLANK.search(provider.client_id):
         raise Invalid("the client id must not be empty or contain blanks", field="client_id")
@@ -223,7 +218,6 @@ def sign_in(work: Work, source: str, seen: IdentityRecord) -> SignInOutcome:
     identity = replace(seen, seen_at=work.now, user=user.name if user is not None else None)
     if user is not None:
         work.tx.providers.save_identities([identity])
-        work.record(SYSTEM, "identity.seen", user.name, owner=user.name, detail={"provider": provider.id})
         return SignInOutcome(identity=identity, user=None if user.disabled else user, is_disabled=user.disabled)
     # Somebody has to be the first operator, and the platform belongs to whoever sets it up.
     if is_allowed(provider, identity) or not work.tx.people.users():

@@ -39,6 +39,7 @@ ONLY_GROUPS = {
     ("completion",),
     ("key",),
     ("permission-group",),
+    ("provider",),
     ("licence",),
 }
 
@@ -71,6 +72,7 @@ def test_every_command_of_the_design_is_there() -> None:
         "gpus": "ls reset-health",
         "user": "ls show create edit rm role disable",
         "permission-group": "ls create edit assign rm",
+        "provider": "ls create edit enable disable test people onboard rm",
         "key": "ls add rm",
         "licence": "show set rm",
         "quota": "show ls set",

@@ -77,7 +77,8 @@ class SignIn:
         kind = self._kinds[provider.kind]
         endpoints = await kind.endpoints(provider)
         # RFC 9207: an answer of another provider must not be taken to this one.
-        if endpoints.issuer is not None and answer.get("iss") != endpoints.issuer:
+        sender = answer.get("iss")
+        if sender != endpoints.issuer and (sender is not None or endpoints.names_itself):
             raise ProviderFailed("The answer comes from another provider.", slug="sign-in-issuer", status=400)
         if "error" in answer:
             raise _refused(provider, answer["error"])

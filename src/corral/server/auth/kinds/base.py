@@ -13,8 +13,10 @@ class Endpoints:
     token: str
     #: how the client names itself at the token endpoint
     auth_method: str = "client_secret_basic"
-    #: who must be named in the answer (RFC 9207); None means that the provider does not name itself
+    #: the only one who may be named as the sender of the answer (RFC 9207)
     issuer: str | None = None
+    #: whether the answer must name its sender
+    names_itself: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,7 +23,7 @@ class GitLab(OpenIdConnect):
         if provider.organisation:
             url = f"{api}/groups/{quote(provider.organisation, safe='')}/members/all?per_page=100"
         else:
-            url = f"{api}/users?active=true&exclude_external=false&per_page=100"
+            url = f"{api}/users?active=true&without_project_bots=true&per_page=100"
         found = await all_pages(url, headers={"PRIVATE-TOKEN": api_token})
         return [_person(item) for item in found if item.get("state") == "active" and not item.get("bot")]
 

@@ -38,7 +38,8 @@ class OpenIdConnect:
             authorization=metadata.authorization_endpoint,
             token=metadata.token_endpoint,
             auth_method=_auth_method(metadata, has_secret=bool(provider.client_secret)),
-            issuer=metadata.issuer if metadata.names_itself else None,
+            issuer=metadata.issuer,
+            names_itself=metadata.names_itself,
         )
 
     async def person(self, provider: ProviderRecord, grant: Grant) -> Person:
