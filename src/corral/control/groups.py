@@ -104,6 +104,13 @@ def delete(work: Work, caller: Caller, name: str) -> None:
     shared = sorted(queue.name for queue in work.state.snapshot.queues.values() if name in queue.groups)
     if shared:
         raise InUse(f"group {name} is named by queues: {', '.join(shared)}", field="name", queues=shared)
+    providers = [provider.id for provider in work.tx.providers.all() if provider.group == name]
+    if providers:
+        raise InUse(
+            f"newcomers by {', '.join(providers)} are put into group {name}: change that first",
+            field="name",
+            providers=providers,
+        )
     work.tx.people.delete_group(name)
     work.record(caller, "group.deleted", name)
 

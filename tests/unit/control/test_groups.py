@@ -12,6 +12,7 @@ from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Refusal, 
 from corral.control.groups import GroupChange
 from corral.control.people import create_user, delete_user
 from corral.control.ports import AttemptPhase, Store
+from corral.control.records import ProviderKind, ProviderRecord
 from corral.control.work import Caller
 from corral.core.model import EndReason, JobState, Membership, Queue
 from tests.unit.control.tenants import EVE, assert_state_is_stored, membership, reasons, tenants, two_teams
@@ -173,6 +174,13 @@ def test_a_group_that_a_queue_names_cannot_be_deleted(teams: Desk) -> None:
     with pytest.raises(Invalid) as refusal:
         teams.do(queues.create, ROOT, Queue(name="big-others", pool="big", groups=("others",)))
     assert refusal.value.field == "groups"
+
+
+def test_a_group_that_newcomers_are_put_into_cannot_be_deleted(teams: Desk) -> None:
+    teams.do(groups.create, ROOT, "guests")
+    with teams.store.write() as tx:
+        tx.providers.save(ProviderRecord(id="git", kind=ProviderKind.GITHUB, group="guests"))
+    assert refused(teams, InUse, groups.delete, ROOT, "guests").numbers == {"providers": ["git"]}
 
 
 # -------------------------------------------------------------------------------------------- jobs over changes

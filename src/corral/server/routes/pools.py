@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fastapi import Response
 
 from corral.control import pools, views
+from corral.control.ports import Transaction
 from corral.control.records import PoolRecord
 from corral.control.state import State
 from corral.control.work import Caller
@@ -74,10 +75,13 @@ async def delete_pool(name: str, caller: Operator, context: Context) -> Response
 
 
 async def _shown(context: ServerContext, name: str, caller: Caller) -> PoolDetailView:
-    record = await context.read(pools.existing, name)
-    group = await context.read(pools.group_of, name)
-    facts, gpus = await context.inspect(_with_gpus, [(record, group)])
+    owned = await context.read(_owned, name)
+    facts, gpus = await context.inspect(_with_gpus, [owned])
     return pool_detail_view(facts, gpus, measured_now(context), caller)
+
+
+def _owned(tables: Transaction, name: str) -> tuple[PoolRecord, str | None]:
+    return pools.existing(tables, name), pools.group_of(tables, name)
 
 
 def _with_gpus(
