@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from corral.control.errors import Forbidden, Invalid, NotFound, Taken, WrongState
+from corral.control import groups
+from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
 from corral.control.people import create_user, delete_user, edit_user
 from corral.control.providers import (
     create_provider,
@@ -153,6 +154,16 @@ def test_the_list_lets_people_in_as_scientists_of_its_group(staffed: Desk) -> No
     staffed.do(edit_provider, ROOT, "lab", {"allow": ()})
     again = staffed.do(sign_in, "", identity("Ann renamed", subject="sub-Ann"))
     assert (again.user, again.is_new) == (user, False), "by the subject, which never changes"
+
+
+def test_the_group_of_newcomers_stays_as_long_as_they_are_put_there(staffed: Desk) -> None:
+    staffed.do(groups.create, ROOT, "vision")
+    staffed.do(edit_provider, ROOT, "lab", {"allow": ("*",), "group": "vision"})
+    with pytest.raises(InUse, match="newcomers by lab"):
+        staffed.do(groups.delete, ROOT, "vision")
+    user = staffed.do(sign_in, "", identity()).user
+    assert user is not None
+    assert user.group == "vision"
 
 
 def test_the_first_user_of_an_installation_is_an_operator(desk: Desk) -> None:
