@@ -133,3 +133,65 @@ def test_a_quota_holds_for_the_next_start(server: CorralServer, operator: Person
     operator.ok("quota", "set", "olga", "--gpus", "none", "--cpus", "none", "--memory", "none")
     assert "olga has no quota" in operator.run("quota", "show", "olga", code=0).err
     olga.run("submit", "--gpus", "4", "--wait", "--", "true", code=0)
+
+
+def test_permission_groups_from_creating_to_deleting(server: CorralServer, operator: Person) -> None:
+    pia = scientist(server, operator, "pia")
+    said = operator.ok("permission-group", "create", "guests", "--function", "tasks", "--function", "train")
+    assert said == "Created permission group guests: train, tasks\n"
+    assert operator.ok("permission-group", "assign", "guests", "pia") == "pia: train, tasks\n"
+    assert pia.read("profile")["functions"] == ["train", "tasks"]
+    refused = pia.run("token", "create", "mine", code=3)
+    assert "lacks the function 'tokens'" in refused.err
+    operator.ok("permission-group", "edit", "guests", "--none", "--description", "Look only")
+    assert "train" in pia.run("submit", "--", "true", code=3).err
+    assert "guests" in operator.ok("permission-group", "ls")
+    assert "pia" in operator.run("permission-group", "rm", "-y", "guests", code=1).err
+    operator.ok("user", "edit", "pia", "--permission-group", "everyone", "--display-name", "Pia P.")
+    assert operator.read("user", "show", "pia")["display_name"] == "Pia P."
+    assert "Pia P." in operator.ok("user", "ls", "--search", "pia p")
+    operator.ok("permission-group", "rm", "-y", "guests")
+    assert operator.run("permission-group", "rm", "-y", "everyone", code=1).err.startswith("Error:")
+    assert operator.run("permission-group", "edit", "everyone", code=2).err.startswith("Error:")
+
+
+def test_keys_from_files_and_never_a_private_one(server: CorralServer, operator: Person) -> None:
+    rosa = scientist(server, operator, "rosa")
+    key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+    (rosa.home / "id.pub").write_text(f"{key} rosa@desk\n")
+    said = rosa.ok("key", "add", "id.pub")
+    assert said == "Added key rosa@desk (SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU)\n"
+    assert rosa.run("key", "add", "--name", "again", "-", stdin=key, code=1).err.startswith("Error:")
+    (rosa.home / "id").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n")
+    assert "never give it away" in rosa.run("key", "add", "id", code=2).err
+    assert "cannot be read" in rosa.run("key", "add", "nowhere.pub", code=2).err
+    (view,) = rosa.read("key", "ls")["items"]
+    assert "ssh-ed25519" in rosa.ok("key", "ls")
+    rosa.ok("key", "rm", view["id"])
+    assert rosa.run("key", "rm", view["id"], code=4).err.startswith("Error:")
+
+
+def test_a_token_with_a_scope_and_an_end(server: CorralServer, operator: Person) -> None:
+    secret = operator.run("token", "create", "board", "--scope", "read", "--expires", "12h", code=0).out.strip()
+    (view,) = [item for item in operator.read("token", "ls")["items"] if item["name"] == "board"]
+    assert view["scopes"] == ["read"]
+    board = person(server, "board")
+    board.env["CORRAL_TOKEN"] = secret
+    assert board.read("whoami")["name"] == "operator"
+    assert "scope jobs" in board.run("submit", "--", "true", code=3).err
+    assert operator.run("token", "create", "x", "--expires", "soon", code=2).err.startswith("Error:")
+
+
+def test_about_the_licence_and_the_audit_log_as_a_file(operator: Person) -> None:
+    said = operator.ok("about")
+    assert "Version" in said
+    assert "no licence" in said
+    assert operator.ok("licence", "show").startswith("none: no licence")
+    assert operator.run("licence", "set", "nonsense", code=1).err.startswith("Error: token:")
+    assert operator.run("licence", "rm", code=4).err.startswith("Error:")
+    exported = operator.ok("events", "--export", "csv", "--actor", "operator")
+    assert exported.splitlines()[0] == "id,at,actor,action,subject,source,detail"
+    lines = operator.ok("events", "--export", "jsonl").splitlines()
+    assert json.loads(lines[-1])["id"] == 1
+    assert operator.read("events", "--search", "user.created")["items"]
+    assert operator.run("events", "--export", "csv", "--follow", code=2).err.startswith("Error:")
