@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from email.utils import formatdate
 
 import pytest
 
+from corral.control.records import ProviderKind, ProviderRecord
 from corral.server.auth.discovery import WELL_KNOWN, Discovery
 from corral.server.auth.kinds.oidc import clock_check
 from corral.server.auth.outside import ProviderFailed, fetch_json
+from corral.server.auth.providers import _allow_checks
 from tests.servers.forge_server import ForgeServer
 
 
@@ -91,3 +94,13 @@ def test_clocks_that_differ_are_told(date: str, state: str, told: str) -> None:
     check = clock_check(date, 1_000_000.0)
     assert check.state == state
     assert told in check.detail
+
+
+def test_an_open_door_at_a_public_service_is_told() -> None:
+    record = ProviderRecord(
+        id="hub", kind=ProviderKind.GITHUB, issuer="https://github.com", client_id="x", allow=("*",)
+    )
+    (check,) = _allow_checks(record)
+    assert (check.state, "everybody" in check.detail) == ("warn", True)
+    assert _allow_checks(replace(record, allow=("ann",))) == []
+    assert _allow_checks(replace(record, issuer="https://github.example.org")) == []

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 
 from corral.control.ports import Clock
+from corral.control.providers import DEFAULT_ISSUERS, EVERYBODY
 from corral.control.records import IdentityRecord, ProviderKind, ProviderRecord
 from corral.server.auth.discovery import Discovery
 from corral.server.auth.kinds import Kind, kinds_with
@@ -102,7 +103,7 @@ class SignIn:
         """Everything that can be found out without anybody signing in."""
         kind = self._kinds[provider.kind]
         found = await kind.checks(provider)
-        found += [_client_id_check(provider), *self._secret_checks(provider)]
+        found += [_client_id_check(provider), *_allow_checks(provider), *self._secret_checks(provider)]
         if all(check.state != "fail" for check in found):
             found.append(await self._client_check(provider, kind, redirect_uri))
             found.append(clock_check(await kind.date(provider), self._clock.now()))
@@ -203,6 +204,15 @@ def _client_id_check(provider: ProviderRecord) -> Check:
         return Check(name="client-id", state="ok", detail=provider.client_id)
     hint = f"{provider.kind.value}'s look like {form[1]}. Copy it from the application's page."
     return Check(name="client-id", state="warn", detail=f"{provider.client_id} has an unusual form", hint=hint)
+
+
+def _allow_checks(provider: ProviderRecord) -> list[Check]:
+    """Not wrong, but seldom meant: at these anybody can make an account."""
+    if EVERYBODY not in provider.allow or provider.issuer not in DEFAULT_ISSUERS.values():
+        return []
+    detail = f"everybody with an account at {provider.issuer} may come in"
+    hint = f"corral provider edit {provider.id} --allow LOGIN"
+    return [Check(name="allow", state="warn", detail=detail, hint=hint)]
 
 
 def _identity(provider: ProviderRecord, person: Person) -> IdentityRecord:
