@@ -7,9 +7,9 @@ import pytest
 from corral.control import jobs, queues
 from corral.control.errors import Forbidden, InsufficientQuota, Invalid, NotFound, OverLimit, Refusal, Taken, WrongState
 from corral.control.people import create_user
-from corral.control.quotas import set_quota
 from corral.control.policies import Policies
 from corral.control.ports import AttemptPhase, Store
+from corral.control.quotas import set_quota
 from corral.control.records import JobFilter, JobSpec
 from corral.core.explain import line_order
 from corral.core.lifecycle import Launch, Stop
