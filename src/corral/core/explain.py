@@ -149,7 +149,8 @@ def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
         "most_free_on_a_node": fullest,
         "jobs_holding": len(holders),
     }
-    detail = f"needs {_words(request)}; {free} GPUs are free in pool {queue.pool}, at most {fullest} on one node"
+    are = "GPU is" if free == 1 else "GPUs are"
+    detail = f"needs {_words(request)}; {free} {are} free in pool {queue.pool}, at most {fullest} on one node"
     if request.cpu_milli or request.memory_bytes:
         cpu = max((slot.free_cpu_milli for slot in fleet.slots), default=0) / WHOLE
         memory = max((slot.free_memory_bytes for slot in fleet.slots), default=0)
