@@ -228,6 +228,6 @@ def test_values_that_nothing_uses_yet_are_named_and_defaults_are_not(tmp_path: P
     config.write_text("scaling: {enabled: true}\nscheduling: {algorithm: fcfs}\nallocation: {strategy: static}\n")
     named = without_effect(load_settings(config=config, environ={"CORRAL_HOME": str(tmp_path)}))
     assert {(line.key, line.source) for line in named} == {
-        ("scaling.enabled", "corral.yaml:1"),
-        ("allocation.strategy", "corral.yaml:3"),
+        ("scaling.enabled", f"{config}:1"),
+        ("allocation.strategy", f"{config}:3"),
     }
