@@ -113,7 +113,8 @@ def test_launching_twice_starts_once(cluster: LocalHarness) -> None:
     listener.ended()
     engine.launch(once)
     engine.forget(["j-1.1"])
-    engine.launch(once)
+    with pytest.raises(LaunchRefused, match="over here already"):
+        engine.launch(once)
     cluster.launch(order("true", attempt_id="j-3.1"))
     listener.ended("j-3.1")
     assert runs.read_text() == "run\n"

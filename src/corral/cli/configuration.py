@@ -58,12 +58,14 @@ def check(
 ) -> None:
     """Check a configuration file. Every mistake is named with its line and what is allowed."""
     from corral.server.configfile import ConfigError
-    from corral.server.settings import check_config
+    from corral.server.settings import check_config, load_settings, without_effect
 
     problems = check_config(file)
     if problems:
         raise config_failure(ConfigError(problems), hint="")
-    terminal.answer({"file": str(file), "problems": []}, f"{file}: good")
+    idle = [line.key for line in without_effect(load_settings(config=file, environ={}))]
+    words = f"\nWithout effect in this version: {', '.join(idle)}" if idle else ""
+    terminal.answer({"file": str(file), "problems": [], "without_effect": idle}, f"{file}: good{words}")
 
 
 @command(

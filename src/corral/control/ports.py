@@ -127,7 +127,8 @@ class Engine(Protocol):
 
     def launch(self, order: LaunchOrder) -> None:
         """Start the attempt, once: a second call for the same attempt id does nothing, also after a crash
-        of either side. Raises EngineUnavailable (again later) or LaunchRefused (never)."""
+        of either side. An attempt that is over and forgotten is refused. Raises EngineUnavailable (again later)
+        or LaunchRefused (never)."""
 
     def stop(self, attempt_id: str, grace_seconds: float) -> None:
         """SIGTERM to every process, SIGKILL after the grace time. Returns at once; the end comes as an event.

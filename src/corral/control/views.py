@@ -14,7 +14,7 @@ from corral.core.explain import Explanation, explain, line_order
 from corral.core.lifecycle import StartRequested, advance
 from corral.core.lines import LineKey
 from corral.core.model import Gpu, Job, JobState, Node, Queue
-from corral.core.plan import Plan, Start
+from corral.core.plan import Start
 from corral.core.scheduler import schedule
 
 
@@ -82,7 +82,8 @@ class TrialRun:
 def why(state: State, now: float, job: Job) -> Explanation:
     """Why a job waits. `job` is the stored one; the state has the better one while it is live."""
     live = state.snapshot.jobs.get(job.id, job)
-    plan = Plan(at=now, planned=state.plan.planned, wake_at=state.plan.wake_at)
+    # Its starts have been applied since; what it promises still stands.
+    plan = replace(state.plan, at=now, starts=())
     return explain(state.snapshot, plan, live, now)
 
 

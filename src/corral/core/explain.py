@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from corral.core.claims import Claim
 from corral.core.lines import LineKey, line_of
 from corral.core.model import WHOLE, Blocking, Job, JobState, Queue, Request
 from corral.core.placing import could_ever_fit, domains_for, find_place
 from corral.core.plan import Plan, PlannedStart
+from corral.core.reserving import end_if_started
 from corral.core.resources import NOTHING, gpus_text, held_by
 from corral.core.rules import Reason, all_reasons
 from corral.core.snapshot import ClusterSnapshot, Trial
@@ -48,6 +50,7 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
         if queue is not None:
             reasons += _resource_reasons(snapshot, trial, plan, queue, job)
             reasons += _order_reasons(plan, queue, job)
+    reasons += _claim_reasons(plan, job, now)
     ahead = _ahead(snapshot, plan, job, now)
     planned = plan.planned_start(job.id)
     return Explanation(
@@ -107,6 +110,25 @@ def _order_reasons(plan: Plan, queue: Queue, job: Job) -> list[Reason]:
     ]
 
 
+def _claim_reasons(plan: Plan, job: Job, now: float) -> list[Reason]:
+    """What is left of a shared limit is kept for the one whose turn it is."""
+    in_the_way = [
+        claim for claim in plan.claims if claim.concerns(job) and not claim.lets_pass(end_if_started(job, now))
+    ]
+    return [
+        Reason(
+            rule="limit-kept",
+            detail=f"what is left of {_limit_words(claim)} is kept for {claim.job_id}, which came first",
+            jobs=(claim.job_id,),
+        )
+        for claim in in_the_way
+    ]
+
+
+def _limit_words(claim: Claim) -> str:
+    return f"the limit of queue {claim.queue}" if claim.queue else "the limit on all GPUs together"
+
+
 def _impossible(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
     request = job.request
     indexes = domains_for(snapshot.fleet, request, queue.pool)
@@ -149,7 +171,8 @@ def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
         "most_free_on_a_node": fullest,
         "jobs_holding": len(holders),
     }
-    detail = f"needs {_words(request)}; {free} GPUs are free in pool {queue.pool}, at most {fullest} on one node"
+    are = "GPU is" if free == 1 else "GPUs are"
+    detail = f"needs {_words(request)}; {free} {are} free in pool {queue.pool}, at most {fullest} on one node"
     if request.cpu_milli or request.memory_bytes:
         cpu = max((slot.free_cpu_milli for slot in fleet.slots), default=0) / WHOLE
         memory = max((slot.free_memory_bytes for slot in fleet.slots), default=0)

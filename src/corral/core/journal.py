@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from corral.core.changes import (
     PutRules,
     PutScore,
 )
+from corral.core.claims import Claim
 from corral.core.codec import dumps, from_plain, to_plain
 from corral.core.lines import LineKey
 from corral.core.model import Allocation, Quota
@@ -88,6 +90,10 @@ def encode_plan(plan: Plan) -> bytes:
             }
             for planned in plan.planned
         ],
+        "claims": [
+            [claim.job_id, claim.rule, claim.queue, claim.at if math.isfinite(claim.at) else None]
+            for claim in plan.claims
+        ],
     }
     return zlib.compress(json.dumps(plain, separators=(",", ":")).encode(), 1)
 
@@ -115,6 +121,10 @@ def _plan_of(plain: dict[str, Any]) -> Plan:
                 held=from_plain(Allocation, item["held"]),
             )
             for item in plain["planned"]
+        ),
+        claims=tuple(
+            Claim(job_id=job_id, rule=rule, queue=queue, at=math.inf if at is None else at)
+            for job_id, rule, queue, at in plain.get("claims", ())
         ),
     )
 

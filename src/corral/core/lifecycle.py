@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from corral.core.model import Allocation, EndReason, Job, JobState
 
-#: Failures that are not the program's own: the job gets another attempt while retries are left.
-RETRIED = frozenset({EndReason.LAUNCH_ERROR, EndReason.NODE_LOST, EndReason.GPU_FAILED, EndReason.LOST})
+#: Failures that are not the program's own: the job gets another attempt while retries are left. A launch error is not
+#: among them: a mistyped command fails every time, and its owner should hear of it at once.
+RETRIED = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED, EndReason.LOST})
 #: Interruptions that corral itself caused: the job goes back to the queue and spends no retry.
 REQUEUED = frozenset({EndReason.PREEMPTED})
 #: A person's word: it ends the job for good.

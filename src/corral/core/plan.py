@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from corral.core.claims import Claim
 from corral.core.lines import LineKey
 from corral.core.model import Allocation
 
@@ -40,6 +41,8 @@ class Plan:
     at: float
     starts: tuple[Start, ...] = ()
     planned: tuple[PlannedStart, ...] = ()
+    #: whose turn it is under a limit that many share
+    claims: tuple[Claim, ...] = ()
     #: when time alone will change the answer (the end of a back-off); None if only an event can
     wake_at: float | None = None
 

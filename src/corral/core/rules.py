@@ -25,6 +25,9 @@ class Reason:
     jobs: tuple[str, ...] = ()
 
 
+TOTAL_LIMIT = "total-gpus"
+QUEUE_LIMIT = "queue-gpus"
+
 Rule = Callable[[ClusterSnapshot, Job, float], Reason | None]
 
 
@@ -68,13 +71,13 @@ def user_limit(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None
 
 
 def total_limit(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
-    return _over("total-gpus", "all jobs together", snapshot.held.total_gpu_milli, job, snapshot.limits.max_total_gpus)
+    return _over(TOTAL_LIMIT, "all jobs together", snapshot.held.total_gpu_milli, job, snapshot.limits.max_total_gpus)
 
 
 def queue_limit(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
     queue = snapshot.queues.get(job.queue)
     held = snapshot.held.by_queue.get(job.queue, 0)
-    return _over("queue-gpus", f"queue {job.queue}", held, job, queue.max_gpus if queue else None)
+    return _over(QUEUE_LIMIT, f"queue {job.queue}", held, job, queue.max_gpus if queue else None)
 
 
 def quota(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:

@@ -9,12 +9,13 @@ import heapq
 from bisect import insort
 from dataclasses import dataclass
 
+from corral.core.claims import SHARED, Claim, can_be_kept, claim_of
 from corral.core.lines import LineCursor, LineKey
 from corral.core.model import Allocation, Blocking, Job, Queue
 from corral.core.placing import could_ever_fit, find_place
 from corral.core.plan import Plan, PlannedStart, Start
 from corral.core.reserving import Reservation, Return, end_if_started, reserve, still_held
-from corral.core.rules import first_reason
+from corral.core.rules import all_reasons, first_reason
 from corral.core.snapshot import ClusterSnapshot, Trial
 
 
@@ -48,6 +49,7 @@ class _Cycle:
         #: ends of this cycle's starts, soonest first
         self._returns: list[Return] = []
         self._reservations: list[tuple[LineKey, Reservation]] = []
+        self._claims: list[Claim] = []
         self._wake_at: float | None = None
 
     def start_in_order(self) -> list[_Walk]:
@@ -97,6 +99,7 @@ class _Cycle:
                 )
                 for line, reservation in self._reservations
             ),
+            claims=tuple(self._claims),
             wake_at=self._wake_at,
         )
 
@@ -118,14 +121,30 @@ class _Cycle:
         return _Walk(key=key, queue=snapshot.queues[key.queue], cursor=cursor)
 
     def _is_held_back(self, walk: _Walk, job: Job) -> bool:
-        """Whether a limit, a quota or a back-off holds the job. Such a job blocks nobody behind it."""
+        """Whether a limit, a quota or a back-off holds the job, or another's claim on a limit that both share.
+
+        Such a job blocks nobody behind it, unless it has a claim itself.
+        """
         if job.not_before > self._now:
             self._wake_at = min(self._wake_at or job.not_before, job.not_before)
             return True
-        if first_reason(self._snapshot, job, self._now) is None:
+        if first_reason(self._snapshot, job, self._now) is not None:
+            self._claim(walk, job)
+        elif all(claim.lets_pass(end_if_started(job, self._now)) for claim in self._claims if claim.concerns(job)):
             return False
         walk.cursor.skip_own_like(job)
         return True
+
+    def _claim(self, walk: _Walk, job: Job) -> None:
+        """Give the job its turn under the shared limits that hold it, if nothing of its own holds it too."""
+        reasons = all_reasons(self._snapshot, job, self._now)
+        if any(reason.rule not in SHARED for reason in reasons):
+            return
+        free = [reason for reason in reasons if not any(claim.is_for(job, reason) for claim in self._claims)]
+        if free and can_be_kept(free) and could_ever_fit(self._fleet, job, walk.queue.pool):
+            starting = [self._snapshot.jobs[start.job_id] for start in self._starts]
+            started = sorted(((end_if_started(one, self._now), one) for one in starting), key=lambda item: item[0])
+            self._claims += [claim_of(self._snapshot, job, reason, self._now, started) for reason in free]
 
     def _start(self, walk: _Walk, job: Job) -> bool:
         allocation = find_place(self._fleet, job, walk.queue.pool, walk.queue.placement)

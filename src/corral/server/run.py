@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import signal
 import socket
 import sys
@@ -16,8 +17,10 @@ from corral.server.demo import Demo
 from corral.server.lock import HomeLock, HomeLocked
 from corral.server.logs import configure_logging
 from corral.server.sections import LocalSettings
-from corral.server.settings import Settings, without_password
+from corral.server.settings import Settings, without_effect, without_password
 from corral.stores import StoreError
+
+log = logging.getLogger("corral.server")
 
 EXIT_LOCKED = 3
 EXIT_PORT = 4
@@ -40,6 +43,8 @@ class CannotStart(Exception):
 def serve(settings: Settings, *, demo: bool = False) -> None:
     """Run until SIGTERM or Ctrl-C. Ends the process with a message and an exit code if it cannot start."""
     configure_logging(log_format=settings.server.log_format, level=settings.server.log_level)
+    for line in without_effect(settings):
+        log.warning("%s: %s has no effect in this version", line.source, line.key)
     if demo and not (settings.local.virtual_gpus or settings.local.virtual_nodes):
         local = LocalSettings(virtual_nodes=DEMO_NODES, log_limit_bytes=settings.local.log_limit_bytes)
         settings = settings.model_copy(update={"local": local})

@@ -138,6 +138,21 @@ class Settings(SettingsFile):
         )
 
 
+#: Settings that are checked already, but have no effect until the part that uses them is there.
+NOT_YET = (
+    "allocation.strategy",
+    "allocation.reserved_ratio",
+    "fault_tolerance.checkpoint_interval_minutes",
+    "fault_tolerance.enable_checkpointing",
+    "monitoring.alert_thresholds",
+    "monitoring.metrics_retention_days",
+    "notification.",
+    "policies.enable_preemption",
+    "scaling.",
+    "storage.metrics",
+)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SettingLine:
     """One line of `corral config show`."""
@@ -195,6 +210,11 @@ def show_settings(settings: Settings) -> list[SettingLine]:
         shown = without_password(value) if key[-1] in ("database", "metrics") or "channels" in key else value
         lines.append(SettingLine(key=dotted(key), value=shown, source=_source(settings.sources, key)))
     return lines
+
+
+def without_effect(settings: Settings) -> list[SettingLine]:
+    """Values that somebody has set and that nothing uses yet: better said than left to be found out."""
+    return [line for line in show_settings(settings) if line.source != "default" and line.key.startswith(NOT_YET)]
 
 
 def without_password(url: Any) -> Any:

@@ -162,11 +162,14 @@ def test_a_failing_read_belongs_to_whoever_asked(house: House) -> None:
     assert house.controller.is_alive
 
 
-def test_a_launch_that_is_refused_is_a_failed_attempt(house: House) -> None:
+def test_a_launch_that_is_refused_ends_the_job_with_the_reason(house: House) -> None:
     house.engine.refusal = "there is no such directory"
     (job,) = house.submit("training")
-    eventually(lambda: house.job(job.id).retries == 1)
-    assert (house.job(job.id).state, house.job(job.id).message) == (JobState.QUEUED, "there is no such directory")
+    eventually(lambda: house.job(job.id).state is JobState.FAILED)
+    assert (house.job(job.id).end_reason, house.job(job.id).message) == (
+        EndReason.LAUNCH_ERROR,
+        "there is no such directory",
+    )
 
 
 def test_a_launch_waits_for_an_engine_that_is_away(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_an_end_that_overtakes_the_start_is_an_end(desk: Desk) -> None:
     (job_id,) = planned(desk, "training")
     desk.hear(desk.job(job_id), ENDED, EndReason.LAUNCH_ERROR, message="no such program")
     job = desk.job(job_id)
-    assert (job.state, job.retries, job.message) == (JobState.QUEUED, 1, "no such program")
+    assert (job.state, job.retries, job.message) == (JobState.FAILED, 0, "no such program")
 
 
 # -------------------------------------------------------------------------------------------- after an absence

@@ -12,7 +12,7 @@ from corral.control.records import VolumeType
 from corral.core.model import JobKind, Quota
 from corral.server.configfile import ConfigError
 from corral.server.configimport import import_config
-from corral.server.settings import check_config, load_settings, show_settings
+from corral.server.settings import check_config, load_settings, show_settings, without_effect
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -250,3 +250,13 @@ def test_the_old_json_becomes_a_file_that_works(tmp_path: Path) -> None:
 def test_an_old_value_that_cannot_be_used_is_named_as_it_was_written(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         import_config(text, "old.json")
+
+
+def test_values_that_nothing_uses_yet_are_named_and_defaults_are_not(tmp_path: Path) -> None:
+    config = tmp_path / "corral.yaml"
+    config.write_text("scaling: {enabled: true}\nscheduling: {algorithm: fcfs}\nallocation: {strategy: static}\n")
+    named = without_effect(load_settings(config=config, environ={"CORRAL_HOME": str(tmp_path)}))
+    assert {(line.key, line.source) for line in named} == {
+        ("scaling.enabled", f"{config}:1"),
+        ("allocation.strategy", f"{config}:3"),
+    }

@@ -114,7 +114,10 @@ class LocalEngine:
             if tracked is None or len(tracked.instances) != len(order.instances):
                 tracked = self._files.create(order.attempt_id, _marker_for(order))
                 if tracked is None:
-                    return  # it is over and forgotten
+                    raise LaunchRefused(
+                        f"attempt {order.attempt_id} is over here already: its id was given a second time, as happens "
+                        "when an older store is put back. Start the job again: the next attempt has another id."
+                    )
                 self._tracked[order.attempt_id] = tracked
             elif order.attempt_id in self._pending:
                 return
@@ -326,7 +329,7 @@ class LocalEngine:
             tracked = self._tracked[attempt_id]
             if pending.sends >= MAX_SENDS:
                 del self._pending[attempt_id]
-                self._files.withdraw(tracked, EndReason.LAUNCH_ERROR, "the spawner did not start it")
+                self._files.withdraw(tracked, EndReason.LOST, "the spawner did not start it")
                 self._watcher.look_at(attempt_id)
                 continue
             pending.sends += 1
