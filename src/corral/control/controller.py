@@ -203,10 +203,10 @@ class Controller:
                 if requests or self._cycle_is_due():
                     self._turn(requests)
         except BaseException as failure:
+            # Nobody above this thread could hear it: whoever asks the controller does.
             self.failure = failure
             log.critical("the controller has failed: %s", failure, exc_info=not isinstance(failure, StoreSuperseded))
             self._give_up(requests)
-            raise
 
     def _give_up(self, taken: Sequence[_Request]) -> None:
         """Nobody shall wait for an answer that never comes."""

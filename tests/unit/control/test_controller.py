@@ -221,10 +221,7 @@ def test_the_end_of_a_back_off_wakes_the_controller(house: House) -> None:
     eventually(lambda: house.launched() == ["j-1.1", "j-1.2"])
 
 
-def test_a_server_that_was_replaced_stops_and_says_so(
-    house: House, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(threading, "excepthook", lambda args: None)
+def test_a_server_that_was_replaced_stops_and_says_so(house: House, store: Store) -> None:
     replacement = open_store(f"sqlite:///{store.describe()['place']}")
     replacement.take_over()
     with pytest.raises(RuntimeError, match="taken over"):
