@@ -36,10 +36,16 @@ def private_key(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(private_key: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CorralServer]:
+def config(private_key: Path) -> Path:
+    """Settings that believe in licences of that key."""
     public = make_licence("new-key", str(private_key))
-    config = tmp_path_factory.mktemp("config") / "corral.yaml"
+    config = private_key.with_name("corral.yaml")
     config.write_text(f"server:\n  licence_public_key: {public}\nlocal:\n  virtual_gpus: 4xA100-80G\n")
+    return config
+
+
+@pytest.fixture(scope="module")
+def server(config: Path) -> Iterator[CorralServer]:
     with api_server(users=("ann", "bob"), CORRAL_CONFIG=str(config)) as running:
         yield running
 
@@ -151,7 +157,7 @@ def test_the_audit_log_is_searched_and_exported(server: CorralServer) -> None:
         problem(operator.get("/events/export", params={"format": "xml"}), 422)
 
 
-def test_a_licence_is_verified_shown_and_not_needed(server: CorralServer, private_key: Path) -> None:
+def test_a_licence_is_verified_shown_and_not_needed(server: CorralServer, private_key: Path, config: Path) -> None:
     with server.http() as operator, server.http("ann") as ann:
         about = ann.get("/about").json()
         assert about["licence"]["state"] == "none"
@@ -170,6 +176,13 @@ def test_a_licence_is_verified_shown_and_not_needed(server: CorralServer, privat
         assert ann.get("/about").json()["licence"]["holder"] == "Institute for Tests"
         soon = make_licence("sign", str(private_key), "Institute for Tests", "--days", "10")
         assert operator.put("/about/licence", json={"token": soon}).json()["state"] == "expiring"
+        server.stop()
+        server.start(CORRAL_CONFIG=str(config))
+        warned = {"action": "licence.expiring"}
+        wait_until(
+            lambda: bool(operator.get("/events", params=warned).json()["items"]), "a warning is in the audit log"
+        )
+        assert "runs out on" in server.log()
         assert operator.delete("/about/licence").status_code == 204
         problem(operator.delete("/about/licence"), 404)
         assert ann.post("/jobs", json={"command": ["true"], "hold": True}).status_code == 201
