@@ -129,15 +129,23 @@ def edit(
 @command(
     app,
     "move-gpus",
-    examples=["corral pool move-gpus big --gpu node-1/0 --gpu node-1/1", "corral pool move-gpus default --node node-3"],
+    examples=["corral pool move-gpus big node-1-gpu0 node-1-gpu1", "corral pool move-gpus default --node node-3"],
 )
-def move_gpus(terminal: Terminal, name: PoolArgument, gpu: GpuOption = None, node: NodeOption = None) -> None:
+def move_gpus(
+    terminal: Terminal,
+    name: PoolArgument,
+    gpus: Annotated[
+        list[str] | None, typer.Argument(metavar="GPU...", help="Their ids, as `corral gpus` lists them.")
+    ] = None,
+    gpu: GpuOption = None,
+    node: NodeOption = None,
+) -> None:
     """Move GPUs into a pool from wherever they are: all of them or none (operators)."""
-    gpus = _gpus(terminal, gpu, node)
-    if not gpus:
-        raise WrongUsage("nothing to move", hint="Give --gpu or --node.")
+    wanted = _gpus(terminal, [*(gpus or ()), *(gpu or ())], node)
+    if not wanted:
+        raise WrongUsage("nothing to move", hint="Name GPUs, or give --node.")
     with terminal.client() as client:
-        view = client.pools.move_gpus(name, gpus)
+        view = client.pools.move_gpus(name, wanted)
     terminal.answer(view, f"Pool {view['name']} has {words.count(view['gpus_total'], 'GPU')} now")
 
 
