@@ -1,0 +1,112 @@
+"""What really runs attempts, as the control layer needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from corral.core.model import EndReason, Node
+
+
+class EngineUnavailable(Exception):
+    """The engine cannot be reached at this moment: try the same call again later."""
+
+
+class LaunchRefused(Exception):
+    """The engine will never start this attempt; the message says why, in words for the job's owner."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Instance:
+    """One process of an attempt: its rank, its node, and its GPUs by their index on that node."""
+
+    rank: int
+    node: str
+    gpu_ids: tuple[str, ...] = ()
+    gpu_indexes: tuple[int, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaunchOrder:
+    """Everything an engine needs to run one attempt."""
+
+    attempt_id: str
+    job_id: str
+    user: str
+    command: tuple[str, ...]
+    instances: tuple[Instance, ...]
+    #: for every instance; an instance's own env comes on top
+    env: Mapping[str, str] = field(default_factory=dict)
+    workdir: str | None = None
+    time_limit_seconds: float | None = None
+    grace_seconds: float = 30.0
+    #: per instance; 0 means no limit
+    memory_bytes: int = 0
+    cpu_milli: int = 0
+
+
+class AttemptPhase(StrEnum):
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttemptStatus:
+    """An attempt as its engine sees it; also the event that reports a change of it."""
+
+    attempt_id: str
+    phase: AttemptPhase
+    #: when the phase began
+    at: float
+    reason: EndReason | None = None
+    exit_code: int | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observation:
+    nodes: tuple[Node, ...]
+    #: every attempt that was launched and not yet forgotten, running or ended
+    attempts: tuple[AttemptStatus, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogChunk:
+    data: bytes
+    #: where the next read continues
+    next_offset: int
+    #: nothing more will ever come: the attempt is over and everything was read
+    at_end: bool
+
+
+class Engine(Protocol):
+    """What really runs attempts. Every method is idempotent by attempt id and returns within a second."""
+
+    def observe(self) -> Observation:
+        """Nodes, GPUs and attempts as they are now. Raises EngineUnavailable."""
+
+    def launch(self, order: LaunchOrder) -> None:
+        """Start the attempt, once: a second call for the same attempt id does nothing, also after a crash
+        of either side. An attempt that is over and forgotten is refused. Raises EngineUnavailable (again later)
+        or LaunchRefused (never)."""
+
+    def stop(self, attempt_id: str, grace_seconds: float) -> None:
+        """SIGTERM to every process, SIGKILL after the grace time. Returns at once; the end comes as an event.
+        An attempt that is unknown or over is left alone. Raises EngineUnavailable."""
+
+    def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
+        """Output of one instance from a byte offset on (negative: that many bytes before the end). What was
+        rotated away is skipped. An unknown attempt has an empty log that is at its end."""
+
+    def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
+        """These ends are recorded: don't report the attempts again. Logs stay unless asked otherwise."""
+
+    def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
+        """Call `sink`, from any thread, soon after an attempt is up and after it ended. A lost event is
+        found again by `observe`."""
+
+    def close(self) -> None:
+        """Let go of the engine. Attempts go on running."""
