@@ -44,7 +44,8 @@ class Person:
     env: dict[str, str] = field(default_factory=dict)
 
     def environment(self) -> dict[str, str]:
-        clean = {key: value for key, value in os.environ.items() if not key.startswith("CORRAL_")}
+        # The width of the terminal in which the tests run must not matter, nor what it is told of corral.
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(("CORRAL_", "COLUMNS"))}
         return {**clean, "CORRAL_HOME": str(self.home), "CORRAL_SERVER": self.server, **self.env}
 
     def start(self, *args: str) -> subprocess.Popen[str]:
