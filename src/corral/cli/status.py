@@ -1,4 +1,4 @@
-"""`corral status`: the whole installation on one page, in the shape of 003's status page."""
+"""`corral status`: the whole installation on one page, totals, nodes, and what runs where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""003's workflow: hold GPUs under a task's name, start a program on them later, give them back."""
+"""Tasks: hold GPUs under a task's name, start a program on them later, give them back."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class Jobs:
 
 
 class Tasks:
-    """003's workflow: GPUs are held under a task's name, and a program is started on them later."""
+    """GPUs are held under a task's name, and a program is started on them later."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

@@ -1,4 +1,4 @@
-"""003's `gpu_manager_config.json`, turned into the text of a `corral.yaml`.
+"""A GPU manager's `gpu_manager_config.json`, turned into the text of a `corral.yaml`.
 
 Decides which old key means which new one. Nothing is dropped silently: what has no counterpart is reported.
 """
@@ -50,7 +50,7 @@ class ImportedConfig:
 
 
 def import_config(text: str, name: str) -> ImportedConfig:
-    """Read 003's JSON, `//` comments included. Raises ConfigError when it is not JSON or a value cannot be used."""
+    """Read its JSON, `//` comments included. Raises ConfigError when it is not JSON or a value cannot be used."""
     old = _load(text, name)
     mapping = _Mapping()
     for key, value in old.items():
