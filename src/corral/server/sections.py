@@ -106,7 +106,7 @@ class ClusterSettings(Section):
         "local"
     )
     engine: Engine = "local"
-    #: 001's key: how many GPUs there should be; the server warns at the start when it finds another number
+    #: how many GPUs there should be; the server warns at the start when it finds another number
     total_gpus: GpuCount | None = None
 
 
