@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
-from corral.core.model import Allocation, EndReason, Job, JobKind, JobState, Quota
+from corral.core.alerts.model import AlertState, Severity
+from corral.core.measuring import NOTHING_MEASURED, Measured
+from corral.core.model import WHOLE, Allocation, EndReason, Job, JobKind, JobState, Quota
 
 #: A word of a spec that marks the job of a task, with the task's name.
 TASK_LABEL = "task"
@@ -300,6 +302,157 @@ class EventRecord:
     detail: Mapping[str, Any] = field(default_factory=dict)
     #: the address that the request came from
     source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UsageRecord:
+    """What one attempt held and used. Kept when its job is deleted: reports are made from it."""
+
+    attempt_id: str
+    job_id: str
+    job_name: str
+    user: str
+    #: of its user when it was planned
+    group: str | None
+    kind: JobKind
+    queue: str
+    pool: str
+    #: "" without GPUs
+    model: str
+    nodes: int
+    gpu_milli: int
+    gpu_ids: tuple[str, ...] = ()
+    #: since when the job waited for this attempt
+    queued_at: float
+    planned_at: float
+    started_at: float | None = None
+    ended_at: float | None = None
+    end_reason: EndReason | None = None
+    #: of the job after this attempt; None while it lasts
+    outcome: JobState | None = None
+    measured: Measured = NOTHING_MEASURED
+
+    @property
+    def wait_seconds(self) -> float:
+        return max(0.0, self.planned_at - self.queued_at)
+
+    def gpu_seconds(self, since: float, until: float) -> float:
+        """GPU time that it held within a span."""
+        begin, end = max(self.planned_at, since), min(until if self.ended_at is None else self.ended_at, until)
+        return max(0.0, end - begin) * self.gpu_milli / WHOLE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IdleWarning:
+    """A job that holds GPUs and does nothing has been told so."""
+
+    job_id: str
+    attempt: int
+    warned_at: float
+    #: when something is done about it
+    deadline: float
+    #: its owner has asked for more time, which can be done once
+    extended_at: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChannelRecord:
+    """Where news go."""
+
+    name: str
+    #: encrypted; never shown
+    url: str
+    #: the address without its secrets
+    shown: str
+    enabled: bool = True
+    #: alerts below this severity are not sent here
+    min_severity: Severity = Severity.INFO
+    description: str = ""
+    #: it came from the configuration file and follows it
+    from_config: bool = False
+    created_at: float = 0.0
+
+
+class DeliveryState(StrEnum):
+    WAITING = "waiting"
+    SENT = "sent"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeliveryRecord:
+    """One notice to one channel."""
+
+    id: int = 0
+    channel: str
+    #: fired, resolved, test, report, idle
+    kind: str
+    title: str
+    body: str
+    #: the alerts that it tells of
+    alert_ids: tuple[int, ...] = ()
+    #: files that go with it
+    attachments: tuple[str, ...] = ()
+    state: DeliveryState = DeliveryState.WAITING
+    created_at: float = 0.0
+    attempts: int = 0
+    next_try_at: float = 0.0
+    sent_at: float | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlertFilter:
+    states: tuple[AlertState, ...] = ()
+    severities: tuple[Severity, ...] = ()
+    rule: str | None = None
+    subject: str | None = None
+    owner: str | None = None
+    since: float | None = None
+
+
+class ReportPeriod(StrEnum):
+    DAILY = "daily"
+    WEEKLY = "weekly"
+    MONTHLY = "monthly"
+    #: a span that somebody asked for
+    CUSTOM = "custom"
+
+
+class ReportState(StrEnum):
+    WORKING = "working"
+    READY = "ready"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportRecord:
+    id: str
+    title: str
+    period: ReportPeriod
+    since: float
+    until: float
+    created_at: float
+    created_by: str
+    #: the schedule that asked for it; "" for a person
+    schedule: str = ""
+    state: ReportState = ReportState.WORKING
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportSchedule:
+    name: str
+    period: ReportPeriod
+    #: of the day, in UTC
+    hour: int = 6
+    #: of the week, Monday is 0; only of weekly ones
+    weekday: int = 0
+    channels: tuple[str, ...] = ()
+    enabled: bool = True
+    created_at: float = 0.0
+    #: the end of the last span that was reported
+    last_until: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

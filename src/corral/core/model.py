@@ -108,6 +108,8 @@ class Node:
     labels: tuple[tuple[str, str], ...] = ()
     #: measured load between 0 and 1, or None while nothing was measured
     load: float | None = None
+    #: what an operator has said about it: ready, cordoned or draining; it outlasts a time of being down
+    withheld: NodeState = NodeState.READY
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

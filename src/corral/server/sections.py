@@ -130,10 +130,47 @@ class AlertThresholds(Section):
     memory: Annotated[float, Field(ge=0, le=100)] = 90
 
 
+class HealthSettings(Section):
+    """When a GPU is not trusted any more. It is too hot above `alert_thresholds.temperature`."""
+
+    #: bad readings in a row that turn a suspicion into a failure
+    confirm_readings: Annotated[int, Field(ge=1, le=1000)] = 3
+    #: how long a GPU under a running job may do nothing before it is suspected, and twice that before it has failed;
+    #: null: idleness says nothing about health
+    idle_grace_minutes: Annotated[float, Field(gt=0, le=10_080)] | None = 30
+    #: how long a suspected GPU must be without fault to be trusted again; doubled with each relapse within a day
+    recover_minutes: Annotated[float, Field(gt=0, le=10_080)] = 5
+
+
+class IdleReclaimSettings(Section):
+    """What happens to a job that holds GPUs and does nothing. Off unless switched on."""
+
+    enabled: bool = False
+    #: how far back is looked
+    window_minutes: Annotated[float, Field(gt=0, le=10_080)] = 30
+    #: mean use of its GPUs below which a job is idle
+    utilization: Fraction = 0.02
+    #: from the warning to the stop
+    warning_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
+    #: what its owner gets by asking, once per attempt
+    extension_minutes: Annotated[float, Field(gt=0, le=10_080)] = 60
+    #: workbenches are idle while their owner thinks
+    include_workbenches: bool = False
+
+
 class MonitoringSettings(Section):
     interval_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 5
+    #: readings as they were taken
+    raw_retention_hours: Annotated[float, Field(gt=0, le=8760)] = 24
+    #: their means per minute
     metrics_retention_days: Annotated[float, Field(gt=0, le=3650)] = 30
+    #: their means per hour
+    hourly_retention_days: Annotated[float, Field(gt=0, le=36_500)] = 365
+    #: addresses of exporters on other nodes: corral's own or NVIDIA's DCGM exporter
+    scrape: Texts = ()
     alert_thresholds: AlertThresholds = AlertThresholds()
+    health: HealthSettings = HealthSettings()
+    idle_reclaim: IdleReclaimSettings = IdleReclaimSettings()
 
 
 class KindQuotaSettings(Section):
@@ -218,6 +255,8 @@ class ServerSettings(Section):
     port: Annotated[int, Field(ge=0, le=65_535)] = 8470
     #: let monitoring read /metrics without signing in
     metrics_open: bool = False
+    #: label some metrics with the user; it tells who works how much to whoever may read /metrics
+    metrics_per_user: bool = False
     session_hours: Annotated[float, Field(gt=0, le=8760)] = 12
     token_days: Annotated[float, Field(gt=0, le=3650)] = 90
     #: failed sign-ins per user and window; an address may fail four times as often

@@ -104,6 +104,7 @@ def _node_row(node: Node) -> tuple[Any, ...]:
         node.memory_bytes,
         codec.to_json(node.labels),
         node.load,
+        node.withheld.value,
     )
 
 
@@ -117,6 +118,7 @@ def _node_of(row: Any, gpus: tuple[Gpu, ...]) -> Node:
         gpus=gpus,
         labels=codec.load_pairs(codec.from_json(row.labels)),
         load=row.load,
+        withheld=NodeState(row.withheld),
     )
 
 

@@ -58,23 +58,23 @@ class PlainText(TypeDecorator[str]):
         return None if value is None else storable(value)
 
 
-def _number(name: str, *, nullable: bool = False) -> Column[int]:
-    return Column(name, BigInteger, nullable=nullable)
+def number(name: str, *, nullable: bool = False, default: str | None = None) -> Column[int]:
+    return Column(name, BigInteger, nullable=nullable, server_default=default)
 
 
-def _time(name: str, *, nullable: bool = False) -> Column[float]:
-    return Column(name, Double, nullable=nullable)
+def time_column(name: str, *, nullable: bool = False, default: str | None = None) -> Column[float]:
+    return Column(name, Double, nullable=nullable, server_default=default)
 
 
-def _text(name: str, *, nullable: bool = False, default: str | None = None) -> Column[str]:
+def text_column(name: str, *, nullable: bool = False, default: str | None = None) -> Column[str]:
     return Column(name, PlainText, nullable=nullable, server_default=default)
 
 
-def _name() -> Column[str]:
+def name_column() -> Column[str]:
     return Column("name", PlainText, primary_key=True)
 
 
-def _json(name: str, *, default: str | None = None) -> Column[str]:
+def json_column(name: str, *, default: str | None = None) -> Column[str]:
     return Column(name, Text, nullable=False, server_default=default)
 
 
@@ -83,7 +83,7 @@ def _of_user() -> Column[str]:
     return Column("user_name", PlainText, ForeignKey("users.name", ondelete="CASCADE"), nullable=False)
 
 
-def _row_id() -> Column[int]:
+def row_id() -> Column[int]:
     # SQLite's row id, which costs nothing, must be called INTEGER.
     return Column(
         "id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False, nullable=False
@@ -93,30 +93,30 @@ def _row_id() -> Column[int]:
 # ------------------------------------------------------------------------------------------------ the store itself
 
 #: `epoch` (which server may write), and the last id given to a job, an event and a cycle
-counter_rows = Table("counters", metadata, Column("name", PlainText, primary_key=True), _number("value"))
+counter_rows = Table("counters", metadata, Column("name", PlainText, primary_key=True), number("value"))
 
-meta_rows = Table("meta", metadata, Column("key", PlainText, primary_key=True), _text("value"))
+meta_rows = Table("meta", metadata, Column("key", PlainText, primary_key=True), text_column("value"))
 
 # ------------------------------------------------------------------------------------------------ jobs
 
 job_rows = Table(
     "jobs",
     metadata,
-    _row_id(),
-    _text("name"),
+    row_id(),
+    text_column("name"),
     # Not "user": an unquoted user is the database's own account in PostgreSQL.
-    _text("user_name"),
-    _text("kind"),
-    _text("state"),
-    _text("queue"),
-    _number("priority"),
-    _time("created_at"),
-    _time("queued_at", nullable=True),
-    _time("pinned_at", nullable=True),
-    _time("started_at", nullable=True),
-    _time("ended_at", nullable=True),
-    _number("attempt"),
-    _number("version"),
+    text_column("user_name"),
+    text_column("kind"),
+    text_column("state"),
+    text_column("queue"),
+    number("priority"),
+    time_column("created_at"),
+    time_column("queued_at", nullable=True),
+    time_column("pinned_at", nullable=True),
+    time_column("started_at", nullable=True),
+    time_column("ended_at", nullable=True),
+    number("attempt"),
+    number("version"),
     Column("body", Text, nullable=False),
     Column("spec", Text, nullable=False),
     UniqueConstraint("user_name", "name"),
@@ -134,12 +134,12 @@ attempt_rows = Table(
     "attempts",
     metadata,
     Column("job_id", BigInteger, ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
-    _number("number"),
-    _time("planned_at"),
-    _time("started_at", nullable=True),
-    _time("ended_at", nullable=True),
-    _text("end_reason", nullable=True),
-    _number("exit_code", nullable=True),
+    number("number"),
+    time_column("planned_at"),
+    time_column("started_at", nullable=True),
+    time_column("ended_at", nullable=True),
+    text_column("end_reason", nullable=True),
+    number("exit_code", nullable=True),
     Column("allocation", Text, nullable=False),
     # JSON, as an engine's message may hold any character
     Column("message", Text, nullable=False),
@@ -153,12 +153,14 @@ node_rows = Table(
     "nodes",
     metadata,
     Column("id", PlainText, primary_key=True),
-    _text("cluster"),
-    _text("state"),
-    _number("cpu_milli"),
-    _number("memory_bytes"),
+    text_column("cluster"),
+    text_column("state"),
+    number("cpu_milli"),
+    number("memory_bytes"),
     Column("labels", Text, nullable=False),
-    _time("load", nullable=True),
+    time_column("load", nullable=True),
+    # what an operator has said about it: it outlasts a time of being down
+    text_column("withheld", default="ready"),
 )
 
 gpu_rows = Table(
@@ -166,11 +168,11 @@ gpu_rows = Table(
     metadata,
     Column("id", PlainText, primary_key=True),
     Column("node_id", PlainText, ForeignKey("nodes.id", ondelete="CASCADE"), nullable=False),
-    _number("gpu_index"),
-    _text("model"),
-    _number("memory_bytes"),
-    _text("health"),
-    _text("pool"),
+    number("gpu_index"),
+    text_column("model"),
+    number("memory_bytes"),
+    text_column("health"),
+    text_column("pool"),
     Index(None, "node_id", "gpu_index"),
 )
 
@@ -178,43 +180,49 @@ queue_rows = Table(
     "queues",
     metadata,
     Column("name", PlainText, primary_key=True),
-    _text("pool"),
-    _text("policy"),
-    _text("blocking"),
-    _text("placement"),
+    text_column("pool"),
+    text_column("policy"),
+    text_column("blocking"),
+    text_column("placement"),
     Column("weight", Double, nullable=False),
-    _number("guaranteed_gpus"),
-    _number("max_gpus", nullable=True),
-    _number("max_length", nullable=True),
+    number("guaranteed_gpus"),
+    number("max_gpus", nullable=True),
+    number("max_length", nullable=True),
     Column("max_seconds", Double, nullable=True),
     Column("kinds", Text, nullable=False),
-    _number("min_job_gpus", nullable=True),
-    _number("max_job_gpus", nullable=True),
-    _json("groups", default="[]"),
+    number("min_job_gpus", nullable=True),
+    number("max_job_gpus", nullable=True),
+    json_column("groups", default="[]"),
 )
 
-pool_rows = Table("pools", metadata, _name(), _text("description"), _time("created_at"))
+pool_rows = Table("pools", metadata, name_column(), text_column("description"), time_column("created_at"))
 
 # ------------------------------------------------------------------------------------------------ catalog
 
 flavor_rows = Table(
-    "flavors", metadata, _name(), _json("models"), _json("labels"), _text("description"), _time("created_at")
+    "flavors",
+    metadata,
+    name_column(),
+    json_column("models"),
+    json_column("labels"),
+    text_column("description"),
+    time_column("created_at"),,
 )
 
 package_rows = Table(
     "packages",
     metadata,
-    _name(),
-    _number("gpus"),
-    _number("gpu_milli"),
-    _number("cpu_milli"),
-    _number("memory_bytes"),
+    name_column(),
+    number("gpus"),
+    number("gpu_milli"),
+    number("cpu_milli"),
+    number("memory_bytes"),
     # Without its flavor a package would fit everywhere: a flavor stays as long as a package names it.
     Column("flavor", PlainText, ForeignKey("flavors.name"), nullable=True),
     Column("rdma", Boolean, nullable=False),
-    _json("kinds"),
-    _text("description"),
-    _time("created_at"),
+    json_column("kinds"),
+    text_column("description"),
+    time_column("created_at"),
 )
 
 # ------------------------------------------------------------------------------------------------ people
@@ -223,17 +231,17 @@ user_rows = Table(
     "users",
     metadata,
     Column("name", PlainText, primary_key=True),
-    _text("role"),
-    _text("password_hash", nullable=True),
+    text_column("role"),
+    text_column("password_hash", nullable=True),
     Column("must_change_password", Boolean, nullable=False),
     Column("disabled", Boolean, nullable=False),
-    _time("created_at"),
-    _text("group_name", nullable=True),
-    _text("permission_group", default="everyone"),
-    _text("display_name", default=""),
-    _text("email", default=""),
-    _text("provider", default="local"),
-    _text("subject", default=""),
+    time_column("created_at"),
+    text_column("group_name", nullable=True),
+    text_column("permission_group", default="everyone"),
+    text_column("display_name", default=""),
+    text_column("email", default=""),
+    text_column("provider", default="local"),
+    text_column("subject", default=""),
     Index(
         "ix_users_provider_subject",
         "provider",
@@ -247,26 +255,31 @@ user_rows = Table(
 group_rows = Table(
     "groups",
     metadata,
-    _name(),
+    name_column(),
     Column("pool", PlainText, ForeignKey("pools.name", ondelete="SET NULL"), nullable=True),
-    _text("description"),
-    _time("created_at"),
+    text_column("description"),
+    time_column("created_at"),
     # A pool belongs to one group at most.
     UniqueConstraint("pool"),
 )
 
 permission_group_rows = Table(
-    "permission_groups", metadata, _name(), _json("functions"), _text("description"), _time("created_at")
+    "permission_groups",
+    metadata,
+    name_column(),
+    json_column("functions"),
+    text_column("description"),
+    time_column("created_at"),,
 )
 
 quota_rows = Table(
     "quotas",
     metadata,
     _of_user(),
-    _text("kind"),
-    _number("gpu_milli", nullable=True),
-    _number("cpu_milli", nullable=True),
-    _number("memory_bytes", nullable=True),
+    text_column("kind"),
+    number("gpu_milli", nullable=True),
+    number("cpu_milli", nullable=True),
+    number("memory_bytes", nullable=True),
     PrimaryKeyConstraint("user_name", "kind"),
 )
 
@@ -274,8 +287,8 @@ volume_quota_rows = Table(
     "volume_quotas",
     metadata,
     _of_user(),
-    _text("type"),
-    _number("max_bytes"),
+    text_column("type"),
+    number("max_bytes"),
     PrimaryKeyConstraint("user_name", "type"),
 )
 
@@ -283,15 +296,15 @@ credential_rows = Table(
     "credentials",
     metadata,
     Column("id", PlainText, primary_key=True),
-    _text("kind"),
+    text_column("kind"),
     _of_user(),
-    _text("name"),
-    _text("secret_hash"),
-    _text("csrf"),
-    _time("created_at"),
-    _time("expires_at", nullable=True),
-    _time("last_used_at", nullable=True),
-    _json("scopes", default='["full"]'),
+    text_column("name"),
+    text_column("secret_hash"),
+    text_column("csrf"),
+    time_column("created_at"),
+    time_column("expires_at", nullable=True),
+    time_column("last_used_at", nullable=True),
+    json_column("scopes", default='["full"]'),
     UniqueConstraint("secret_hash"),
     Index(None, "user_name", "kind"),
 )
@@ -301,10 +314,10 @@ ssh_key_rows = Table(
     metadata,
     Column("id", PlainText, primary_key=True),
     _of_user(),
-    _text("name"),
-    _text("public_key"),
-    _text("fingerprint"),
-    _time("created_at"),
+    text_column("name"),
+    text_column("public_key"),
+    text_column("fingerprint"),
+    time_column("created_at"),
     UniqueConstraint("user_name", "fingerprint"),
     Index(None, "fingerprint"),
 )
@@ -313,28 +326,28 @@ provider_rows = Table(
     "providers",
     metadata,
     Column("id", PlainText, primary_key=True),
-    _text("kind"),
-    _text("title"),
-    _text("issuer"),
-    _text("client_id"),
-    _text("client_secret"),
+    text_column("kind"),
+    text_column("title"),
+    text_column("issuer"),
+    text_column("client_id"),
+    text_column("client_secret"),
     Column("enabled", Boolean, nullable=False),
-    _json("allow"),
+    json_column("allow"),
     Column("group_name", PlainText, ForeignKey("groups.name", ondelete="SET NULL"), nullable=True),
-    _text("organisation"),
-    _text("api_token"),
-    _time("created_at"),
+    text_column("organisation"),
+    text_column("api_token"),
+    time_column("created_at"),
 )
 
 identity_rows = Table(
     "identities",
     metadata,
     Column("provider", PlainText, ForeignKey("providers.id", ondelete="CASCADE"), nullable=False),
-    _text("subject"),
-    _text("login"),
-    _text("name"),
-    _text("email"),
-    _time("seen_at"),
+    text_column("subject"),
+    text_column("login"),
+    text_column("name"),
+    text_column("email"),
+    time_column("seen_at"),
     # Somebody whose user was deleted is known as before, and can be on-boarded again.
     Column("user_name", PlainText, ForeignKey("users.name", ondelete="SET NULL"), nullable=True),
     PrimaryKeyConstraint("provider", "subject"),
@@ -344,11 +357,11 @@ identity_rows = Table(
 score_rows = Table(
     "scores",
     metadata,
-    _text("user_name"),
-    _text("model"),
+    text_column("user_name"),
+    text_column("model"),
     Column("value", Double, nullable=False),
     Column("usage", Double, nullable=False),
-    _time("at"),
+    time_column("at"),
     PrimaryKeyConstraint("user_name", "model"),
 )
 
@@ -356,9 +369,9 @@ score_rows = Table(
 score_point_rows = Table(
     "score_points",
     metadata,
-    _text("user_name"),
-    _text("model"),
-    _time("at"),
+    text_column("user_name"),
+    text_column("model"),
+    time_column("at"),
     Column("value", Double, nullable=False),
     Column("usage", Double, nullable=False),
     PrimaryKeyConstraint("user_name", "model", "at"),
@@ -369,14 +382,14 @@ score_point_rows = Table(
 event_rows = Table(
     "events",
     metadata,
-    _row_id(),
-    _time("at"),
-    _text("actor"),
-    _text("action"),
-    _text("subject"),
-    _text("owner"),
+    row_id(),
+    time_column("at"),
+    text_column("actor"),
+    text_column("action"),
+    text_column("subject"),
+    text_column("owner"),
     Column("detail", Text, nullable=False),
-    _text("source"),
+    text_column("source"),
     Index(None, "at", "id"),
     Index(None, "actor", "id"),
     Index(None, "subject", "id"),
@@ -386,10 +399,10 @@ event_rows = Table(
 cycle_rows = Table(
     "cycles",
     metadata,
-    _row_id(),
-    _time("at"),
+    row_id(),
+    time_column("at"),
     Column("is_base", Boolean, nullable=False),
-    _text("digest"),
+    text_column("digest"),
     Column("changes", LargeBinary, nullable=False),
     Column("plan", LargeBinary, nullable=False),
     Index(None, "at"),

@@ -5,28 +5,38 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from corral.control.ports import (
+    AlertTable,
     AttemptTable,
     CatalogTable,
+    ChannelTable,
     CredentialTable,
     CycleTable,
     EventTable,
     FleetTable,
+    HealthTable,
     JobTable,
     MetaTable,
     PeopleTable,
     ProviderTable,
+    ReportTable,
     ScoreTable,
     SshKeyTable,
+    UsageTable,
 )
+from corral.stores.alerts import SqlAlertTable
 from corral.stores.attempts import SqlAttemptTable
 from corral.stores.catalog import SqlCatalogTable
+from corral.stores.channels import SqlChannelTable
 from corral.stores.credentials import SqlCredentialTable, SqlSshKeyTable
 from corral.stores.fleet import SqlFleetTable
+from corral.stores.health import SqlHealthTable
 from corral.stores.history import SqlCycleTable, SqlEventTable
 from corral.stores.jobs import SqlJobTable
 from corral.stores.people import SqlPeopleTable
 from corral.stores.providers import SqlProviderTable
+from corral.stores.reports import SqlReportTable
 from corral.stores.scores import SqlMetaTable, SqlScoreTable
+from corral.stores.usage import SqlUsageTable
 
 
 class SqlTransaction:
@@ -43,6 +53,11 @@ class SqlTransaction:
     providers: ProviderTable
     events: EventTable
     cycles: CycleTable
+    usage: UsageTable
+    health: HealthTable
+    alerts: AlertTable
+    channels: ChannelTable
+    reports: ReportTable
     meta: MetaTable
 
     def __init__(self, connection: Connection) -> None:
@@ -57,4 +72,9 @@ class SqlTransaction:
         self.providers = SqlProviderTable(connection)
         self.events = SqlEventTable(connection)
         self.cycles = SqlCycleTable(connection)
+        self.usage = SqlUsageTable(connection)
+        self.health = SqlHealthTable(connection)
+        self.alerts = SqlAlertTable(connection)
+        self.channels = SqlChannelTable(connection)
+        self.reports = SqlReportTable(connection)
         self.meta = SqlMetaTable(connection)

@@ -7,15 +7,19 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from corral.control.records import (
+    AlertFilter,
     AttemptRecord,
+    ChannelRecord,
     CredentialKind,
     CredentialRecord,
     CycleRecord,
+    DeliveryRecord,
     EventFilter,
     EventRecord,
     FlavorRecord,
     GroupRecord,
     IdentityRecord,
+    IdleWarning,
     JobFilter,
     JobRecord,
     PackageRecord,
@@ -24,11 +28,17 @@ from corral.control.records import (
     PoolRecord,
     ProviderRecord,
     QuotaRecord,
+    ReportRecord,
+    ReportSchedule,
     ScorePoint,
     SshKeyRecord,
+    UsageRecord,
     UserRecord,
     VolumeQuotaRecord,
 )
+from corral.core.alerts.model import Alert, AlertRule, Silence
+from corral.core.health.model import Condition
+from corral.core.measuring import Measured
 from corral.core.model import Gpu, Job, Node, Queue, Score
 
 
@@ -274,6 +284,130 @@ class CycleTable(Protocol):
         """Drop whole runs (a base and its entries) that ended before that time; how many entries went."""
 
 
+class UsageTable(Protocol):
+    """What attempts held and used. Rows outlive their jobs."""
+
+    def save(self, records: Sequence[UsageRecord]) -> None:
+        """Insert or replace by attempt, without touching what was measured."""
+
+    def save_measured(self, measured: Mapping[str, Measured]) -> None:
+        """What was measured of these attempts so far; unknown attempts are left alone."""
+
+    def of_job(self, job_id: str) -> list[UsageRecord]:
+        """Oldest first."""
+
+    def open(self) -> list[UsageRecord]:
+        """Of the attempts that have not ended."""
+
+    def between(self, since: float, until: float) -> list[UsageRecord]:
+        """Every attempt that held something within the span, in the order of planning."""
+
+    def prune(self, before: float) -> int:
+        """Drop attempts that ended earlier."""
+
+
+class HealthTable(Protocol):
+    def conditions(self) -> dict[str, Condition]:
+        """Of every GPU that is not healthy or was suspected lately."""
+
+    def save_conditions(self, conditions: Sequence[Condition]) -> None:
+        """Insert or replace by GPU."""
+
+    def delete_conditions(self, gpu_ids: Sequence[str]) -> None: ...
+
+    def idle_warnings(self) -> dict[str, IdleWarning]:
+        """By job."""
+
+    def save_idle_warning(self, warning: IdleWarning) -> None:
+        """Insert or replace by job."""
+
+    def delete_idle_warnings(self, job_ids: Sequence[str]) -> None: ...
+
+
+class AlertTable(Protocol):
+    def rules(self) -> list[AlertRule]:
+        """Sorted by name."""
+
+    def save_rule(self, rule: AlertRule) -> None:
+        """Insert or replace by name."""
+
+    def delete_rule(self, name: str) -> None: ...
+
+    def add(self, alerts: Sequence[Alert]) -> list[Alert]:
+        """The same alerts with their ids, growing without repetition."""
+
+    def save(self, alerts: Sequence[Alert]) -> None: ...
+
+    def delete(self, alert_ids: Sequence[int]) -> None:
+        """Of those that ended before they fired."""
+
+    def get(self, alert_id: int) -> Alert | None: ...
+
+    def live(self) -> list[Alert]:
+        """Pending and firing."""
+
+    def page(self, where: AlertFilter, *, cursor: str | None, limit: int) -> Page[Alert]:
+        """Newest first. Raises ValueError for a bad cursor."""
+
+    def silences(self) -> list[Silence]:
+        """Those that have not been deleted, by their end."""
+
+    def save_silence(self, silence: Silence) -> None: ...
+
+    def delete_silence(self, silence_id: str) -> None: ...
+
+    def prune(self, before: float) -> int:
+        """Drop alerts that were resolved, and silences that ended, earlier."""
+
+
+class ChannelTable(Protocol):
+    def all(self) -> list[ChannelRecord]:
+        """Sorted by name."""
+
+    def save(self, channel: ChannelRecord) -> None:
+        """Insert or replace by name."""
+
+    def delete(self, name: str) -> None:
+        """Its deliveries stay."""
+
+    def add_deliveries(self, deliveries: Sequence[DeliveryRecord]) -> list[DeliveryRecord]:
+        """The same with their ids."""
+
+    def save_delivery(self, delivery: DeliveryRecord) -> None: ...
+
+    def waiting(self) -> list[DeliveryRecord]:
+        """Oldest first."""
+
+    def deliveries(self, channel: str | None, *, cursor: str | None, limit: int) -> Page[DeliveryRecord]:
+        """Newest first. Raises ValueError for a bad cursor."""
+
+    def prune(self, before: float) -> int:
+        """Drop deliveries that were made or given up, and created earlier."""
+
+
+class ReportTable(Protocol):
+    def get(self, report_id: str) -> ReportRecord | None: ...
+
+    def page(self, *, cursor: str | None, limit: int) -> Page[ReportRecord]:
+        """Newest first. Raises ValueError for a bad cursor."""
+
+    def save(self, report: ReportRecord) -> None:
+        """Insert or replace by id."""
+
+    def delete(self, report_id: str) -> None: ...
+
+    def working(self) -> list[ReportRecord]:
+        """Oldest first."""
+
+    def schedules(self) -> list[ReportSchedule]:
+        """Sorted by name."""
+
+    def save_schedule(self, schedule: ReportSchedule) -> None:
+        """Insert or replace by name."""
+
+    def delete_schedule(self, name: str) -> None: ...
+
+
 class MetaTable(Protocol):
     """A few named values, such as the server's own secrets."""
 
@@ -296,6 +430,11 @@ class Transaction(Protocol):
     providers: ProviderTable
     events: EventTable
     cycles: CycleTable
+    usage: UsageTable
+    health: HealthTable
+    alerts: AlertTable
+    channels: ChannelTable
+    reports: ReportTable
     meta: MetaTable
 
 

@@ -1,9 +1,9 @@
-"""Time, job directories and readings, as the control layer needs them."""
+"""Time, job directories, notices and tests of GPUs, as the control layer needs them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 
@@ -25,21 +25,27 @@ class Workspace(Protocol):
         """With everything in it. Unknown jobs are left alone."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GpuReading:
-    """One GPU at one moment; None where the device does not tell."""
-
-    gpu_id: str
-    at: float
-    utilization: float | None = None  # 0 … 1
-    memory_used_bytes: int | None = None
-    memory_total_bytes: int | None = None
-    temperature_celsius: float | None = None
-    power_watts: float | None = None
-    energy_joules: float | None = None
+class NoticeRefused(Exception):
+    """The channel will never take this notice: its address is wrong; the message says how."""
 
 
-class Collector(Protocol):
-    """Reads GPUs. Slow or failing devices must not raise: they are left out of the answer."""
+class NoticeFailed(Exception):
+    """The channel did not take the notice this time: try again later."""
 
-    def collect(self, at: float) -> Sequence[GpuReading]: ...
+
+class Notifier(Protocol):
+    """Brings news to people: by mail, by a chat, by a webhook."""
+
+    def check(self, url: str) -> None:
+        """Raises NoticeRefused if nothing could ever be sent to this address. Quick, and without the network."""
+
+    def shown(self, url: str) -> str:
+        """The address without its secrets."""
+
+    def send(self, url: str, title: str, body: str, attachments: Sequence[Path] = ()) -> None:
+        """Returns when the channel has taken it. Raises NoticeRefused or NoticeFailed. May take long."""
+
+
+class SelfTest(Protocol):
+    def run(self, gpu_id: str) -> str | None:
+        """Put a GPU to the test: what is wrong with it, or None. May take a minute; never hangs."""

@@ -1,0 +1,102 @@
+"""Alert rules and alerts, as immutable values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+class Comparison(StrEnum):
+    ABOVE = "above"
+    BELOW = "below"
+
+
+class AlertState(StrEnum):
+    #: the threshold is crossed, but not yet for as long as the rule wants
+    PENDING = "pending"
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+class AlertAction(StrEnum):
+    """What corral does by itself when an alert fires."""
+
+    CORDON_NODE = "cordon-node"
+    MARK_GPU = "mark-gpu"
+    STOP_JOB = "stop-job"
+    REQUEUE_JOB = "requeue-job"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlertRule:
+    """When to tell somebody: a signal over or under a threshold, for so long."""
+
+    name: str
+    #: a name of the registry: what is measured, and of what
+    signal: str
+    comparison: Comparison = Comparison.ABOVE
+    threshold: float = 0.0
+    for_seconds: float = 0.0
+    #: it is over only when it has been for so long: a value at the edge must not ring twice
+    clear_seconds: float = 60.0
+    severity: Severity = Severity.WARNING
+    enabled: bool = True
+    #: only these subjects: patterns with * and ?; empty means all
+    subjects: tuple[str, ...] = ()
+    #: only these channels; empty means all
+    channels: tuple[str, ...] = ()
+    actions: tuple[AlertAction, ...] = ()
+    notify_resolved: bool = True
+    description: str = ""
+    #: it came with corral: it can be changed and switched off, not deleted
+    builtin: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alert:
+    """One breach of one rule by one subject, from its beginning to its end."""
+
+    #: 0 until the store has given it one
+    id: int = 0
+    rule: str
+    subject: str
+    #: gpu, node, job, queue, pool or cluster
+    scope: str
+    severity: Severity
+    state: AlertState = AlertState.PENDING
+    #: the value when it began, and the worst one since
+    value: float = 0.0
+    worst: float = 0.0
+    text: str = ""
+    #: whose job it is about; "" means: only operators see it
+    owner: str = ""
+    pending_since: float = 0.0
+    fired_at: float | None = None
+    #: since when the threshold is no longer crossed
+    clear_since: float | None = None
+    resolved_at: float | None = None
+    acknowledged_at: float | None = None
+    acknowledged_by: str = ""
+    note: str = ""
+    #: it fired while a silence covered it: nobody was told, nor will be of its end
+    silenced: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Silence:
+    """Say nothing about these for a while; they are still recorded."""
+
+    id: str
+    #: a pattern of rule names and one of subjects
+    rule: str = "*"
+    subject: str = "*"
+    starts_at: float = 0.0
+    ends_at: float = 0.0
+    reason: str = ""
+    created_by: str = ""

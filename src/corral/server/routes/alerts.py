@@ -1,0 +1,7 @@
+"""Alerts, their rules, and silences."""
+
+from __future__ import annotations
+
+from corral.server.routing import resource_router
+
+router = resource_router("", "alerts")

@@ -1,0 +1,7 @@
+"""Reports: made, kept, downloaded, scheduled."""
+
+from __future__ import annotations
+
+from corral.server.routing import resource_router
+
+router = resource_router("", "reports")
