@@ -10,6 +10,8 @@ from corral.control.records import *  # noqa: F403
 from corral.core.alerts.model import *  # noqa: F403
 from corral.core.health.model import *  # noqa: F403
 
+from corral.stores.sight_tables import condition_rows, idle_warning_rows  # noqa: F401
+
 
 class SqlHealthTable:
     def __init__(self, connection: Connection) -> None:

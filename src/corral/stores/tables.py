@@ -206,7 +206,7 @@ flavor_rows = Table(
     json_column("models"),
     json_column("labels"),
     text_column("description"),
-    time_column("created_at"),,
+    time_column("created_at"),
 )
 
 package_rows = Table(
@@ -269,7 +269,7 @@ permission_group_rows = Table(
     name_column(),
     json_column("functions"),
     text_column("description"),
-    time_column("created_at"),,
+    time_column("created_at"),
 )
 
 quota_rows = Table(

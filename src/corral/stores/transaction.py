@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
+
 from corral.control.ports import (
     AlertTable,
     AttemptTable,

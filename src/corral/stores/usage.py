@@ -11,6 +11,8 @@ from corral.core.alerts.model import *  # noqa: F403
 from corral.core.health.model import *  # noqa: F403
 from corral.core.measuring import Measured
 
+from corral.stores.sight_tables import usage_rows  # noqa: F401
+
 
 class SqlUsageTable:
     def __init__(self, connection: Connection) -> None:
