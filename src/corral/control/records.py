@@ -27,6 +27,20 @@ class JobSpec:
     workdir: str | None = None
     #: words of the request as the user gave them, kept for showing and cloning
     labels: Mapping[str, str] = field(default_factory=dict)
+    #: the name of an image or its address; None means the environment of the node
+    image: str | None = None
+    #: a virtual environment or conda prefix on the node whose programs come first
+    venv: str | None = None
+    #: which services a workbench offers
+    jupyter: bool = False
+    ssh: bool = False
+    #: a workbench that nobody has used for so long is stopped; None means never
+    idle_stop_seconds: float | None = None
+    #: its place in an array of jobs
+    array_index: int | None = None
+    #: the preset that it was made from, and what was given for it
+    preset: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,6 +182,52 @@ class PackageRecord:
     kinds: tuple[JobKind, ...] = ()
     description: str = ""
     created_at: float = 0.0
+
+
+class Visibility(StrEnum):
+    PRIVATE = "private"
+    #: seen by the users and groups that it is shared with
+    SHARED = "shared"
+    PUBLIC = "public"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImageRecord:
+    """What jobs can run in, by name."""
+
+    name: str
+    address: str
+    #: whose it is; "" for a public one that operators keep
+    owner: str = ""
+    visibility: Visibility = Visibility.PRIVATE
+    shared_users: tuple[str, ...] = ()
+    shared_groups: tuple[str, ...] = ()
+    #: the login that it is pulled with
+    credential: str | None = None
+    description: str = ""
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegistryCredentialRecord:
+    name: str
+    owner: str
+    registry: str
+    username: str
+    #: encrypted; never shown
+    secret: str
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PresetRecord:
+    """A template that an operator has added; those that come with corral are files."""
+
+    name: str
+    #: as it was given, checked
+    yaml: str
+    created_at: float = 0.0
+    created_by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -67,6 +67,10 @@ class EndReason(StrEnum):
     STOPPED_BY_USER = "stopped_by_user"
     STOPPED_BY_OPERATOR = "stopped_by_operator"
     LOST = "lost"
+    #: it goes on with other GPUs, as the next attempt
+    RESIZED = "resized"
+    #: a job that it was to come after has not completed
+    DEPENDENCY_FAILED = "dependency_failed"
 
 
 class NodeState(StrEnum):
@@ -176,6 +180,14 @@ class Allocation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Elastic:
+    """How many GPUs an elastic job may have; its request says how many it has or wants now."""
+
+    min_gpus: int
+    max_gpus: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     id: str
     name: str
@@ -213,6 +225,15 @@ class Job:
     not_before: float = 0.0
     avoid_nodes: tuple[str, ...] = ()
     avoid_gpus: tuple[str, ...] = ()
+    #: jobs that must have completed before it may start; one that has is taken out
+    after: tuple[str, ...] = ()
+    #: None means: as many GPUs as it asks for, always
+    elastic: Elastic | None = None
+    #: while it is resized: what the next attempt will hold. It is part of the allocation already.
+    next_allocation: Allocation | None = None
+    resized_at: float | None = None
+    #: when its program last saved its work
+    checkpointed_at: float | None = None
     #: grows with every saved change; a writer that saw an older one loses
     version: int = 0
 

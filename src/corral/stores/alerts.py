@@ -9,7 +9,6 @@ from sqlalchemy import Connection
 from corral.control.records import *  # noqa: F403
 from corral.core.alerts.model import *  # noqa: F403
 from corral.core.health.model import *  # noqa: F403
-
 from corral.stores.sight_tables import alert_rows, alert_rule_rows, silence_rows  # noqa: F401
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 from corral.control.records import JobSpec
@@ -125,24 +126,22 @@ def _load_grant(document: Mapping[str, Any]) -> Grant:
 
 
 def encode_spec(spec: JobSpec) -> str:
-    document: dict[str, Any] = {"command": spec.command}
-    if spec.env:
-        document["env"] = dict(spec.env)
-    if spec.workdir is not None:
-        document["workdir"] = spec.workdir
-    if spec.labels:
-        document["labels"] = dict(spec.labels)
-    return to_json(document)
+    """What has its default is left out: there are many specs, and most are short."""
+    kept = {name: getattr(spec, name) for name, default in _SPEC_DEFAULTS.items() if getattr(spec, name) != default}
+    return to_json({name: dict(value) if isinstance(value, Mapping) else value for name, value in kept.items()})
 
 
 def decode_spec(text: str) -> JobSpec:
     document = from_json(text)
-    return JobSpec(
-        command=tuple(document["command"]),
-        env=document.get("env", {}),
-        workdir=document.get("workdir"),
-        labels=document.get("labels", {}),
-    )
+    document["command"] = tuple(document.get("command", ()))
+    return JobSpec(**{name: value for name, value in document.items() if name in _SPEC_DEFAULTS})
+
+
+#: What a field of a spec is when it is not kept; a command is always kept.
+_SPEC_DEFAULTS = {
+    field.name: field.default_factory() if field.default_factory is not MISSING else field.default
+    for field in fields(JobSpec)
+}
 
 
 def encode_names(names: Iterable[str]) -> str:

@@ -9,7 +9,6 @@ from sqlalchemy import Connection
 from corral.control.records import *  # noqa: F403
 from corral.core.alerts.model import *  # noqa: F403
 from corral.core.health.model import *  # noqa: F403
-
 from corral.stores.sight_tables import condition_rows, idle_warning_rows  # noqa: F401
 
 

@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from corral.control.ports import NameTaken, StoreConflict
 from corral.control.records import JobFilter, JobRecord, Page
-from corral.core.model import EndReason, Job, JobKind, JobState
+from corral.core.model import Elastic, EndReason, Job, JobKind, JobState
 from corral.stores import codec
 from corral.stores.cursors import Key, Position, Sort, check_limit, decode_cursor, encode_cursor, parse_sort
 from corral.stores.statements import CHUNK, BatchStatement, Row, count_up, insert_into
@@ -249,6 +249,16 @@ def _encode_body(job: Job) -> str:
         document["avoid_nodes"] = job.avoid_nodes
     if job.avoid_gpus:
         document["avoid_gpus"] = job.avoid_gpus
+    if job.after:
+        document["after"] = job.after
+    if job.elastic is not None:
+        document["elastic"] = [job.elastic.min_gpus, job.elastic.max_gpus]
+    if job.next_allocation is not None:
+        document["next_allocation"] = codec.dump_allocation(job.next_allocation)
+    if job.resized_at is not None:
+        document["resized_at"] = job.resized_at
+    if job.checkpointed_at is not None:
+        document["checkpointed_at"] = job.checkpointed_at
     return codec.to_json(document)
 
 
@@ -257,6 +267,8 @@ def decode_job(row: Any) -> Job:
     allocation = body.get("allocation")
     stopping_for = body.get("stopping_for")
     end_reason = body.get("end_reason")
+    elastic = body.get("elastic")
+    next_allocation = body.get("next_allocation")
     return Job(
         id=codec.job_id(row[0]),
         name=row[1],
@@ -286,6 +298,11 @@ def decode_job(row: Any) -> Job:
         not_before=body.get("not_before", 0.0),
         avoid_nodes=tuple(body.get("avoid_nodes", ())),
         avoid_gpus=tuple(body.get("avoid_gpus", ())),
+        after=tuple(body.get("after", ())),
+        elastic=None if elastic is None else Elastic(min_gpus=elastic[0], max_gpus=elastic[1]),
+        next_allocation=None if next_allocation is None else codec.load_allocation(next_allocation),
+        resized_at=body.get("resized_at"),
+        checkpointed_at=body.get("checkpointed_at"),
         version=row[13],
     )
 

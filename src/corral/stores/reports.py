@@ -7,7 +7,6 @@ from sqlalchemy import Connection
 from corral.control.records import *  # noqa: F403
 from corral.core.alerts.model import *  # noqa: F403
 from corral.core.health.model import *  # noqa: F403
-
 from corral.stores.sight_tables import report_rows, report_schedule_rows  # noqa: F401
 
 

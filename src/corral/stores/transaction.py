@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-
 from corral.control.ports import (
     AlertTable,
     AttemptTable,
@@ -15,6 +14,7 @@ from corral.control.ports import (
     EventTable,
     FleetTable,
     HealthTable,
+    ImageTable,
     JobTable,
     MetaTable,
     PeopleTable,
@@ -32,6 +32,7 @@ from corral.stores.credentials import SqlCredentialTable, SqlSshKeyTable
 from corral.stores.fleet import SqlFleetTable
 from corral.stores.health import SqlHealthTable
 from corral.stores.history import SqlCycleTable, SqlEventTable
+from corral.stores.images import SqlImageTable
 from corral.stores.jobs import SqlJobTable
 from corral.stores.people import SqlPeopleTable
 from corral.stores.providers import SqlProviderTable
@@ -51,6 +52,7 @@ class SqlTransaction:
     credentials: CredentialTable
     catalog: CatalogTable
     ssh_keys: SshKeyTable
+    images: ImageTable
     providers: ProviderTable
     events: EventTable
     cycles: CycleTable
@@ -70,6 +72,7 @@ class SqlTransaction:
         self.credentials = SqlCredentialTable(connection)
         self.catalog = SqlCatalogTable(connection)
         self.ssh_keys = SqlSshKeyTable(connection)
+        self.images = SqlImageTable(connection)
         self.providers = SqlProviderTable(connection)
         self.events = SqlEventTable(connection)
         self.cycles = SqlCycleTable(connection)

@@ -10,7 +10,6 @@ from corral.control.records import *  # noqa: F403
 from corral.core.alerts.model import *  # noqa: F403
 from corral.core.health.model import *  # noqa: F403
 from corral.core.measuring import Measured
-
 from corral.stores.sight_tables import usage_rows  # noqa: F401
 
 

@@ -30,6 +30,24 @@ class Instance:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RegistryLogin:
+    """Who pulls an image. The secret is in clear here: it must never be logged, nor written where others can read."""
+
+    registry: str
+    username: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mount:
+    """A directory of the node that a job sees."""
+
+    source: str
+    target: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LaunchOrder:
     """Everything an engine needs to run one attempt."""
 
@@ -46,6 +64,14 @@ class LaunchOrder:
     #: per instance; 0 means no limit
     memory_bytes: int = 0
     cpu_milli: int = 0
+    #: the address of the image that it runs in; None means the node's own environment
+    image: str | None = None
+    login: RegistryLogin | None = None
+    #: a virtual environment or conda prefix whose programs come first
+    venv: str | None = None
+    mounts: tuple[Mount, ...] = ()
+    #: the account of the operating system that the processes belong to; None means the server's own
+    os_user: str | None = None
 
 
 class AttemptPhase(StrEnum):

@@ -20,14 +20,17 @@ from corral.control.records import (
     GroupRecord,
     IdentityRecord,
     IdleWarning,
+    ImageRecord,
     JobFilter,
     JobRecord,
     PackageRecord,
     Page,
     PermissionGroupRecord,
     PoolRecord,
+    PresetRecord,
     ProviderRecord,
     QuotaRecord,
+    RegistryCredentialRecord,
     ReportRecord,
     ReportSchedule,
     ScorePoint,
@@ -207,6 +210,33 @@ class CatalogTable(Protocol):
     def save_package(self, package: PackageRecord) -> None: ...
 
     def delete_packages(self, names: Sequence[str]) -> None: ...
+
+
+class ImageTable(Protocol):
+    """Images, the logins to pull them with, and presets. Sorted by name."""
+
+    def images(self) -> list[ImageRecord]: ...
+
+    def save_image(self, image: ImageRecord) -> None:
+        """Insert or replace by owner and name."""
+
+    def delete_image(self, owner: str, name: str) -> None: ...
+
+    def credentials(self, owner: str) -> list[RegistryCredentialRecord]: ...
+
+    def all_credentials(self) -> list[RegistryCredentialRecord]: ...
+
+    def save_credential(self, credential: RegistryCredentialRecord) -> None:
+        """Insert or replace by owner and name."""
+
+    def delete_credential(self, owner: str, name: str) -> None: ...
+
+    def presets(self) -> list[PresetRecord]: ...
+
+    def save_preset(self, preset: PresetRecord) -> None:
+        """Insert or replace by name."""
+
+    def delete_preset(self, name: str) -> None: ...
 
 
 class SshKeyTable(Protocol):
@@ -427,6 +457,7 @@ class Transaction(Protocol):
     credentials: CredentialTable
     catalog: CatalogTable
     ssh_keys: SshKeyTable
+    images: ImageTable
     providers: ProviderTable
     events: EventTable
     cycles: CycleTable
