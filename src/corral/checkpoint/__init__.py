@@ -1,0 +1,150 @@
+"""Save and resume: what a training script needs to lose little when it is preempted, resized or moved.
+
+    from corral import checkpoint
+
+    state = checkpoint.restore() or {"weights": 0.0}
+    for step in checkpoint.steps(10_000, lambda: state):
+        state["weights"] += 1.0
+
+`steps` goes on where the last checkpoint ended, saves when it is time, and saves and ends the program when the platform
+warns it. In a loop of one's own the same is
+
+    stop = checkpoint.should_stop()
+    if stop or checkpoint.due():
+        checkpoint.save(state, step=step + 1)
+    if stop:
+        sys.exit(checkpoint.EXIT_STOPPED)
+
+Everything comes from the environment that the platform sets; without it, `restore` finds nothing and `save` does
+nothing, so a script runs anywhere. The package needs Python 3.9 and its standard library, and nothing else of corral.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from corral.checkpoint.catalog import Checkpoint, verify
+from corral.checkpoint.environment import read_environment
+from corral.checkpoint.keeper import EXIT_STOPPED, Keeper, RestoreError, load_part
+from corral.checkpoint.layout import Damaged
+from corral.checkpoint.warning import WARNING, ignore_in_worker
+from corral.checkpoint.writing import SaveError
+
+__all__ = [
+    "EXIT_STOPPED",
+    "Checkpoint",
+    "Damaged",
+    "RestoreError",
+    "SaveError",
+    "configure",
+    "due",
+    "ignore_in_worker",
+    "last",
+    "load",
+    "restore",
+    "save",
+    "save_files",
+    "should_stop",
+    "steps",
+    "steps_done",
+    "watch",
+]
+
+_keeper: Keeper | None = None
+
+
+def _own() -> Keeper:
+    global _keeper
+    if _keeper is None:
+        _keeper = Keeper(read_environment())
+    return _keeper
+
+
+def configure(**changes: Any) -> None:
+    """Use other values than the environment's: `directory`, `interval_seconds`, `keep`, `rank`, `world`, `resume_from`.
+
+    Call it before anything else. Starters that do not set `RANK` and `WORLD_SIZE` need `rank` and `world`.
+    """
+    global _keeper
+    for name in ("directory", "resume_from"):
+        if changes.get(name) is not None:
+            changes[name] = Path(changes[name])
+    _keeper = Keeper(replace(read_environment(), **changes))
+
+
+def restore(*, map_location: Any = "cpu") -> Any:
+    """What was last saved and is undamaged, or None. After `save_files` it is the directory with the files.
+
+    Tensors come to `map_location`. In a gang every rank gets what rank 0 saved, or with `shard` its own part.
+    """
+    return _own().restore(map_location=map_location)
+
+
+def save(state: Any, *, step: int, shard: bool = False) -> Path | None:
+    """Save anything that can be pickled, tensors included. `step` is the number of steps done: where to go on.
+
+    Of a gang only rank 0 writes, unless `shard` makes every rank write its part; then all must save the same steps.
+    Returns the directory of the checkpoint, or None if this process wrote nothing. Raises `SaveError`.
+    """
+    return _own().save(state, step=step, shard=shard)
+
+
+def save_files(write: Callable[[Path], None], *, step: int, shard: bool = False) -> Path | None:
+    """Save what `write(directory)` puts into the empty directory that it is given: for formats of one's own."""
+    return _own().save_files(write, step=step, shard=shard)
+
+
+def due() -> bool:
+    """Whether to save now: the interval has passed, the platform asks, or a warning was not answered by a save yet."""
+    return _own().due()
+
+
+def should_stop() -> bool:
+    """Whether the platform warned that this attempt ends soon: save, then exit with `EXIT_STOPPED`.
+
+    The first call begins to listen, see `watch`.
+    """
+    return _own().should_stop()
+
+
+def watch() -> bool:
+    """Listen for the warning, SIGTERM, from now on; a handler that was there is still called. Main thread only."""
+    return WARNING.watch()
+
+
+def steps(
+    total: int,
+    capture: Callable[[], Any],
+    *,
+    shard: bool = False,
+    agree: Callable[[int], int] | None = None,
+) -> Iterator[int]:
+    """The steps that are still to do, `steps_done()` to `total` - 1; call `restore` first.
+
+    After each, what `capture()` returns is saved if it is due, and at the end. On a warning it is saved and the program
+    exits. In a gang, `agree` makes the ranks decide alike: it gets a number and returns the largest over all ranks.
+    """
+    return _own().steps(total, capture, shard=shard, agree=agree)
+
+
+def steps_done() -> int:
+    """The `step` of what was restored or saved last; 0 at the beginning."""
+    return _own().steps_done()
+
+
+def last() -> Checkpoint | None:
+    """The checkpoint that this process restored or saved last: its path, step and time."""
+    return _own().last()
+
+
+def load(path: str | os.PathLike[str], *, map_location: Any = "cpu") -> Any:
+    """Verify and load one checkpoint, or one part of one, by its directory. Raises `Damaged`.
+
+    Only for directories that you trust: loading a pickle can run code.
+    """
+    checkpoint = verify(path)
+    return load_part(Path(path), checkpoint.kind, map_location)

@@ -1,0 +1,240 @@
+"""What a checkpoint is on disk, and what makes one good.
+
+A checkpoint is a directory `save-SEQUENCE-step-STEP`, in a gang that saves in parts `…-rank-R-of-W`, with
+
+    manifest.json   what was saved, when, by whom, and the size and digest of every file
+    state           what `save` was given, or
+    files/…         what `save_files` was given
+
+It is written under a hidden name and gets its own by one rename, so it is there as a whole or not at all. The sequence
+number says which save came later: neither clocks of different nodes nor steps can, since a program may go back.
+
+The platform reads these directories too, and whoever runs a job can put anything there. So reading opens plain files
+only, follows no links, and believes nothing in a manifest before it has looked.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import stat
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+STATE = "state"
+FILES = "files"
+#: A newer one of these than the last save asks the program to save.
+REQUEST = ".request"
+
+#: How the payload is read back: `pickle`, `torch`, or `files` for a directory that is not read at all.
+KINDS = ("pickle", "torch", "files")
+
+_NAME = re.compile(r"save-([0-9]{6,18})-step-([0-9]{1,18})(?:-rank-([0-9]{1,6})-of-([0-9]{1,6}))?")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_CHUNK_BYTES = 1 << 20
+_MANIFEST_LIMIT_BYTES = 64 << 20
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+Json = dict[str, Any]
+
+
+class Damaged(Exception):
+    """A checkpoint cannot be trusted: it is incomplete, was changed, or is not one at all."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+# The dataclasses of this package are not `kw_only`: that came with Python 3.10. They are built by keyword all the same.
+
+
+@dataclass(frozen=True)
+class Name:
+    """What the name of a checkpoint's directory says."""
+
+    sequence: int
+    step: int
+    rank: int = 0
+    world: int = 1
+
+    def __str__(self) -> str:
+        part = f"-rank-{self.rank}-of-{self.world}" if self.world > 1 else ""
+        return f"save-{self.sequence:06d}-step-{self.step}{part}"
+
+
+@dataclass(frozen=True)
+class SealedFile:
+    """A file of a checkpoint as it was when it was saved."""
+
+    #: Relative to the checkpoint, with `/`.
+    path: str
+    bytes: int
+    blake2b: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    kind: str
+    step: int
+    #: Seconds since the epoch when the save began: the state is of that moment, work after it is not in it.
+    at: float
+    #: Which attempt of the job saved it; 0 outside of a job.
+    attempt: int
+    rank: int
+    world: int
+    files: tuple[SealedFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+
+def parse_name(name: str) -> Name | None:
+    """None for everything that is not a checkpoint: hidden files, and what a program keeps beside."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    sequence, step, rank, world = match.groups()
+    return Name(sequence=int(sequence), step=int(step), rank=int(rank or 0), world=int(world or 1))
+
+
+def new_digest() -> hashlib.blake2b:
+    # Faster than SHA-256 on processors without instructions for it, and in every Python.
+    return hashlib.blake2b(digest_size=32)
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    body = {"format": FORMAT, **asdict(manifest)}
+    return _dump({**body, "checksum": _checksum(body)})
+
+
+def _checksum(body: Json) -> str:
+    digest = new_digest()
+    digest.update(_dump(body))
+    return digest.hexdigest()
+
+
+def _dump(body: Json) -> bytes:
+    return (json.dumps(body, indent=1, sort_keys=True) + "\n").encode()
+
+
+def check(folder: Path, *, thorough: bool) -> Manifest:
+    """The manifest of a checkpoint whose files are there at full length; `thorough` reads them and compares digests."""
+    manifest = read_manifest(folder)
+    root = os.path.realpath(folder)
+    for file in manifest.files:
+        path = folder / file.path
+        # A linked directory on the way would lead out of the checkpoint.
+        if not (os.path.realpath(path.parent) + os.sep).startswith(root + os.sep):
+            raise Damaged(folder, f"{file.path} is outside of it")
+        with open_plain(path, folder) as stream:
+            found = os.fstat(stream.fileno()).st_size
+            if found != file.bytes:
+                raise Damaged(folder, f"{file.path} has {found} bytes instead of {file.bytes}")
+            if thorough and digest_of(stream, folder, file.path) != file.blake2b:
+                raise Damaged(folder, f"{file.path} was changed: its digest is another one")
+    return manifest
+
+
+def read_manifest(folder: Path) -> Manifest:
+    with open_plain(folder / MANIFEST, folder) as stream:
+        raw = stream.read(_MANIFEST_LIMIT_BYTES + 1)
+    if len(raw) > _MANIFEST_LIMIT_BYTES:
+        raise Damaged(folder, f"{MANIFEST} is too large")
+    try:
+        body = json.loads(raw)
+        # Comparing the bytes also finds what parsing forgives: spaces, doubled keys, other spellings of a number.
+        if not isinstance(body, dict) or _dump(body) != raw:
+            raise ValueError
+        if body.pop("checksum") != _checksum(body):
+            raise ValueError
+    except (ValueError, KeyError, RecursionError) as error:
+        raise Damaged(folder, f"{MANIFEST} is damaged") from error
+    if body.get("format") != FORMAT:
+        raise Damaged(folder, f"{MANIFEST} has format {body.get('format')!r}, and this helper reads {FORMAT}")
+    try:
+        return _decode(body)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Damaged(folder, f"{MANIFEST} makes no sense: {error}") from error
+
+
+def _decode(body: Json) -> Manifest:
+    """Whoever writes a manifest can also compute its checksum: types and ranges are checked on their own."""
+    rank, world = _number(body, "rank"), _number(body, "world")
+    if not 0 <= rank < world:
+        raise ValueError(f"rank {rank} of {world}")
+    if body["kind"] not in KINDS:
+        raise ValueError(f"kind {body['kind']!r}")
+    at = body["at"]
+    if not isinstance(at, float) or not 0 <= at < 1e12:
+        raise ValueError(f"at {at!r}")
+    if not isinstance(body["files"], list):
+        raise TypeError("files is no list")
+    return Manifest(
+        kind=body["kind"],
+        step=_number(body, "step"),
+        at=at,
+        attempt=_number(body, "attempt"),
+        rank=rank,
+        world=world,
+        files=tuple(_decode_file(file) for file in body["files"]),
+    )
+
+
+def _decode_file(body: Json) -> SealedFile:
+    path, digest = body["path"], body["blake2b"]
+    if (
+        not isinstance(path, str)
+        or not path
+        or "\0" in path
+        or any(part in ("", ".", "..") for part in path.split("/"))
+    ):
+        raise ValueError(f"path {path!r}")
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise ValueError(f"digest {digest!r}")
+    return SealedFile(path=path, bytes=_number(body, "bytes"), blake2b=digest)
+
+
+def _number(body: Json, key: str) -> int:
+    value = body[key]
+    if type(value) is not int or not 0 <= value < 1 << 62:
+        raise ValueError(f"{key} {value!r}")
+    return value
+
+
+def open_plain(path: Path, folder: Path) -> BinaryIO:
+    """Open a regular file for reading; a link, a pipe or a device instead would lead away or block the reader."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | _NO_LINKS)
+    except (OSError, ValueError) as error:
+        raise Damaged(folder, f"{path.name} cannot be opened: {_why(error)}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Damaged(folder, f"{path.name} is not a plain file")
+    return cast(BinaryIO, os.fdopen(descriptor, "rb"))
+
+
+def digest_of(stream: BinaryIO, folder: Path, name: str) -> str:
+    digest = new_digest()
+    try:
+        while True:
+            chunk = stream.read(_CHUNK_BYTES)
+            if not chunk:
+                return digest.hexdigest()
+            digest.update(chunk)
+    except OSError as error:
+        raise Damaged(folder, f"{name} cannot be read: {_why(error)}") from error
+
+
+def _why(error: Exception) -> str:
+    if not isinstance(error, OSError):
+        return str(error)
+    return "it is a link" if error.errno == errno.ELOOP else (error.strerror or str(error))

@@ -1,0 +1,42 @@
+"""The checkpoint helper for programs whose environment has no corral.
+
+The platform puts the directory into `PYTHONPATH`, where it comes before everything installed. So its `corral` package
+must not hide a full one: it takes what it does not have itself from there.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_PACKAGE = '''"""The part of corral that jobs use; a corral installed elsewhere is found beside it."""
+
+from pkgutil import extend_path
+
+__path__ = extend_path(__path__, __name__)
+'''
+
+
+def install_slim(directory: str | os.PathLike[str]) -> Path:
+    """Put the helper into `directory`, to be named in `PYTHONPATH`; safe to repeat while programs import from it."""
+    root = Path(directory)
+    source = Path(__file__).parent
+    target = root / "corral" / source.name
+    target.mkdir(parents=True, exist_ok=True)
+    _put(root / "corral" / "__init__.py", _PACKAGE)
+    modules = {path.name: path.read_text(encoding="utf-8") for path in source.glob("*.py")}
+    # The entrance last: what it imports is there by then.
+    for name in sorted(modules, key=lambda name: name == "__init__.py"):
+        _put(target / name, modules[name])
+    for path in target.glob("*.py"):
+        if path.name not in modules:
+            path.unlink()
+    return root
+
+
+def _put(path: Path, text: str) -> None:
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    os.replace(draft, path)

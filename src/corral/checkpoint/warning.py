@@ -1,0 +1,76 @@
+"""Hearing the warning: SIGTERM, which the platform sends before it ends an attempt, a grace time ahead.
+
+The handler is installed by the first question whether to stop, and not before: a program that never asks must end at
+once as ever. It only notes the signal, and then calls whoever handled it before. Children made by fork get the earlier
+handling back, or `Process.terminate` could not end them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import Any
+
+
+class Listener:
+    """Listens for the warning of one process. There is one signal, so there is one of these (`WARNING`)."""
+
+    def __init__(self) -> None:
+        self._pid = 0
+        self._heard = False
+        self._before: Any = None
+        self._told = False
+
+    @property
+    def heard(self) -> bool:
+        return self._heard and self._pid == os.getpid()
+
+    def watch(self) -> bool:
+        """Listen from now on; False if this is not the main thread, where alone Python can do that."""
+        if self._pid == os.getpid():
+            return True
+        if threading.current_thread() is not threading.main_thread():
+            if not self._told:
+                self._told = True
+                sys.stderr.write(
+                    "corral: warnings cannot be heard: call corral.checkpoint.watch() once in the main thread\n"
+                )
+            return False
+        self._heard = False
+        self._before = signal.getsignal(signal.SIGTERM)
+        if self._before == self._note:
+            self._before = signal.SIG_DFL
+        signal.signal(signal.SIGTERM, self._note)
+        self._pid = os.getpid()
+        return True
+
+    def forget(self) -> None:
+        """Handle the signal as before, as if nobody had asked."""
+        if self._pid and signal.getsignal(signal.SIGTERM) == self._note:
+            # None stands for a handler that is not Python's; it cannot be put back.
+            signal.signal(signal.SIGTERM, signal.SIG_DFL if self._before is None else self._before)
+        self._pid = 0
+        self._heard = False
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        # No lock, no output: this runs between any two instructions of the program.
+        self._heard = True
+        if callable(self._before):
+            self._before(number, frame)
+
+
+WARNING = Listener()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=WARNING.forget)
+
+
+def ignore_in_worker(*_: object) -> None:
+    """For processes that load data: a warning goes to all processes of a job, and the training needs its data to go on.
+
+    `DataLoader(…, worker_init_fn=checkpoint.ignore_in_worker)`
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
