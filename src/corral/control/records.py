@@ -343,6 +343,17 @@ class UsageRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class UsageCourse:
+    """How one attempt goes on: the part of its usage that changes after it was planned."""
+
+    attempt_id: str
+    started_at: float | None = None
+    ended_at: float | None = None
+    end_reason: EndReason | None = None
+    outcome: JobState | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class IdleWarning:
     """A job that holds GPUs and does nothing has been told so."""
 

@@ -21,6 +21,8 @@ class Measured:
     energy_joules: float = 0.0
     #: the most that one of its GPUs had in use
     memory_peak_bytes: int = 0
+    #: those of its GPUs that were in use at any time, sorted
+    used_gpu_ids: tuple[str, ...] = ()
 
     @property
     def utilization(self) -> float | None:

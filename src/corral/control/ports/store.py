@@ -32,6 +32,7 @@ from corral.control.records import (
     ReportSchedule,
     ScorePoint,
     SshKeyRecord,
+    UsageCourse,
     UsageRecord,
     UserRecord,
     VolumeQuotaRecord,
@@ -290,6 +291,9 @@ class UsageTable(Protocol):
     def save(self, records: Sequence[UsageRecord]) -> None:
         """Insert or replace by attempt, without touching what was measured."""
 
+    def save_course(self, courses: Sequence[UsageCourse]) -> None:
+        """How these attempts went on; unknown attempts are left alone."""
+
     def save_measured(self, measured: Mapping[str, Measured]) -> None:
         """What was measured of these attempts so far; unknown attempts are left alone."""
 
@@ -300,7 +304,7 @@ class UsageTable(Protocol):
         """Of the attempts that have not ended."""
 
     def between(self, since: float, until: float) -> list[UsageRecord]:
-        """Every attempt that held something within the span, in the order of planning."""
+        """Every attempt that held something within the span, or was planned in it, in the order of planning."""
 
     def prune(self, before: float) -> int:
         """Drop attempts that ended earlier."""
