@@ -20,7 +20,7 @@ from corral.control import fleet as fleet_use_cases
 from corral.control import people, providers
 from corral.control.controller import Controller
 from corral.control.ports import Clock, Collector, GpuReading, Store
-from corral.control.records import UserRecord
+from corral.control.records import EventRecord, UserRecord
 from corral.control.state import State
 from corral.control.work import SYSTEM, Work
 from corral.core.model import WHOLE
@@ -80,13 +80,18 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
         workspace = DirectoryWorkspace(settings.home / "jobs")
         metrics = ServerMetrics(VERSION)
+
+        def announce(events: Sequence[EventRecord]) -> None:
+            feed.publish(events)
+            metrics.observe_events(events)
+
         controller = Controller(
             store=store,
             engines={settings.cluster[0].name: engine},
             clock=clock,
             policies=settings.control_policies,
             workspace=workspace,
-            announce=feed.publish,
+            announce=announce,
         )
         controller.cycle_seconds = metrics.observe_cycle
         controller.start()

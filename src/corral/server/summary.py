@@ -1,14 +1,12 @@
-"""The whole installation in a few numbers: for the overview, and for Prometheus."""
+"""The whole installation in a few numbers, for the overview."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from corral.control import views
 from corral.control.state import State
 from corral.core.model import WHOLE, JobState
-from corral.server.metrics import Family, Labels, gauge
 from corral.server.schemas.base import number
 from corral.server.schemas.fleet import Measured, OverviewView
 
@@ -35,34 +33,3 @@ def overview_of(state: State, counts: Mapping[str, int], measured: Measured) -> 
         jobs={job_state.value: counts.get(job_state.value, 0) for job_state in JobState},
         queued=counts.get(JobState.QUEUED.value, 0),
     )
-
-
-def families_of(state: State, counts: Mapping[str, int]) -> list[Family]:
-    """The installation as Prometheus sees it."""
-    jobs: dict[Labels, float] = {(("state", item.value),): counts.get(item.value, 0) for item in JobState}
-    queues = views.queue_views(state)
-    total: Counter[Labels] = Counter()
-    allocated: Counter[Labels] = Counter()
-    for node in views.node_views(state):
-        for gpu in node.gpus:
-            labels = (("model", gpu.gpu.model),)
-            total[labels] += 1
-            allocated[labels] += gpu.held_milli
-    return [
-        gauge("corral_jobs", "Jobs by state.", jobs),
-        gauge(
-            "corral_queue_length", "Jobs that wait.", {(("queue", view.queue.name),): view.queued for view in queues}
-        ),
-        gauge(
-            "corral_queue_running",
-            "Jobs that hold resources.",
-            {(("queue", view.queue.name),): view.running for view in queues},
-        ),
-        gauge("corral_nodes", "Nodes.", {(): len(state.snapshot.nodes)}),
-        gauge("corral_gpus", "GPUs by model.", dict(total)),
-        gauge(
-            "corral_gpus_allocated",
-            "GPUs that jobs hold.",
-            {labels: milli / WHOLE for labels, milli in allocated.items()},
-        ),
-    ]
