@@ -402,6 +402,8 @@ class DeliveryRecord:
     body: str
     #: the alerts that it tells of
     alert_ids: tuple[int, ...] = ()
+    #: the rules of those alerts
+    rules: tuple[str, ...] = ()
     #: files that go with it
     attachments: tuple[str, ...] = ()
     state: DeliveryState = DeliveryState.WAITING

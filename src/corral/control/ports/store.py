@@ -379,6 +379,8 @@ class ChannelTable(Protocol):
 
     def save_delivery(self, delivery: DeliveryRecord) -> None: ...
 
+    def delivery(self, delivery_id: int) -> DeliveryRecord | None: ...
+
     def waiting(self) -> list[DeliveryRecord]:
         """Oldest first."""
 
