@@ -40,14 +40,17 @@ def counter(name: str, text: str, rows: Iterable[Row]) -> Family:
 
 
 class Counter:
-    """Counts, one row per set of label values. Safe for use by several threads."""
+    """Counts, one row per set of label values. Safe for use by several threads.
 
-    def __init__(self, name: str, text: str, *, labels: Sequence[str]) -> None:
+    Rows that are `known` begin at zero: Prometheus sees no increase in a row that appears with its first count.
+    """
+
+    def __init__(self, name: str, text: str, *, labels: Sequence[str], known: Iterable[tuple[str, ...]] = ()) -> None:
         self._name = name
         self._text = text
         self._labels = tuple(labels)
         self._lock = threading.Lock()
-        self._rows: dict[tuple[str, ...], int] = {}
+        self._rows: dict[tuple[str, ...], int] = dict.fromkeys(known, 0)
 
     def count(self, *label_values: str) -> None:
         with self._lock:

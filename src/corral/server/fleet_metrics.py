@@ -18,6 +18,7 @@ from corral.core.alerts.model import Severity
 from corral.core.model import WHOLE, GpuHealth, JobState, NodeState
 from corral.server.exposition import Family, Row, counter, gauge, labels
 from corral.server.schemas.fleet import Measured
+from corral.telemetry.readings import LatestHost
 
 _HERTZ_PER_MHZ = 1e6
 
@@ -49,7 +50,7 @@ class Seen:
     fleet: FleetFacts
     job_counts: Mapping[str, int]
     measured: Measured
-    hosts: Mapping[str, HostReading]
+    hosts: Mapping[str, LatestHost]
     #: of every alert that fires
     alerts: Iterable[Severity] = ()
     per_user: bool = False
@@ -240,8 +241,9 @@ def _node_families(seen: Seen) -> list[Family]:
             ages.append((own, round(max(0.0, seen.now - min(taken_at)), 3)))
         if view.gpus:
             stale.append((own, sum(item is None or item.stale for item in latest)))
-        if node.id in seen.hosts:
-            read.append((own, seen.hosts[node.id]))
+        host = seen.hosts.get(node.id)
+        if host is not None and not host.stale:
+            read.append((own, host.reading))
     return [
         gauge("corral_node_state", "Always 1; the label says how it is.", states),
         gauge("corral_node_reading_age_seconds", "Age of the oldest of the latest readings of its GPUs.", ages),

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import psutil
 
 from corral.control.records import EventRecord
-from corral.core.model import JobState
+from corral.core.lifecycle import BY_PERSONS, REQUEUED, RETRIED
+from corral.core.model import EndReason, JobState
 from corral.server.exposition import Counter, Family, Histogram, counter, gauge, labels
 
 SECONDS_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -38,9 +39,14 @@ class ServerMetrics:
             labels=("queue",),
             buckets=WAIT_BUCKETS,
         )
-        self.ended = Counter("corral_jobs_ended_total", "Jobs that ended.", labels=("state", "reason"))
+        self.ended = Counter(
+            "corral_jobs_ended_total", "Jobs that ended.", labels=("state", "reason"), known=_known_ends()
+        )
         self.requeued = Counter(
-            "corral_jobs_requeued_total", "Attempts that ended while their job goes on.", labels=("reason",)
+            "corral_jobs_requeued_total",
+            "Attempts that ended while their job goes on.",
+            labels=("reason",),
+            known=[(reason.value,) for reason in sorted(RETRIED | REQUEUED)],
         )
         self._build = gauge("corral_build_info", "The version that runs.", [(labels(version=version), 1)])
         self._process = psutil.Process()
@@ -95,3 +101,11 @@ class ServerMetrics:
                 ),
                 gauge("process_open_fds", "Open files of the server's process.", [("", self._process.num_fds())]),
             ]
+
+
+def _known_ends() -> list[tuple[str, str]]:
+    """How jobs usually end."""
+    ends = [(JobState.COMPLETED, EndReason.EXIT_CODE)]
+    ends += [(JobState.STOPPED, reason) for reason in sorted(BY_PERSONS)]
+    ends += [(JobState.FAILED, reason) for reason in EndReason if reason not in BY_PERSONS | REQUEUED]
+    return [(state.value, reason.value) for state, reason in ends]

@@ -20,7 +20,7 @@ from corral.core.model import GpuHealth, NodeState, Queue
 from corral.server.exposition import Histogram, gauge, labels, render
 from corral.server.fleet_metrics import Seen, families_of, read_fleet
 from corral.server.metrics import ServerMetrics
-from corral.telemetry.readings import LatestReading
+from corral.telemetry.readings import LatestHost, LatestReading
 from tests.unit.core.builders import node, running, waiting
 
 NOW = 10_000.0
@@ -71,8 +71,8 @@ def reading(gpu_id: str, **values: object) -> GpuReading:
     return GpuReading(gpu_id=gpu_id, **{**usual, **values})  # type: ignore[arg-type]
 
 
-def host(name: str) -> HostReading:
-    return HostReading(
+def host(name: str, *, stale: bool = False) -> LatestHost:
+    reading = HostReading(
         node=name,
         at=NOW,
         cpu=0.25,
@@ -83,6 +83,7 @@ def host(name: str) -> HostReading:
         network_receive_bytes=1000.5,
         network_send_bytes=0.0,
     )
+    return LatestHost(reading=reading, stale=stale)
 
 
 def a_fleet() -> State:
@@ -112,7 +113,7 @@ def exposed(**changes: object) -> dict[tuple[str, frozenset[tuple[str, str]]], f
         "fleet": read_fleet(state),
         "job_counts": {"running": 1, "queued": 1, "completed": 7},
         "measured": {gpu: LatestReading(reading=reading(gpu), stale=gpu == gpus[-1]) for gpu in gpus},
-        "hosts": {"n1": host("n1")},
+        "hosts": {"n1": host("n1"), "n2": host("n2", stale=True)},
         "alerts": [Severity.CRITICAL, Severity.CRITICAL, Severity.INFO],
     }
     text = render(families_of(Seen(**{**usual, **changes})))  # type: ignore[arg-type]
@@ -182,6 +183,9 @@ def test_waits_and_ends_are_counted_from_what_was_committed() -> None:
     assert 'corral_jobs_ended_total{state="completed",reason="exit_code"} 1' in text
     assert 'corral_jobs_ended_total{state="stopped",reason="stopped_by_user"} 1' in text
     assert 'corral_jobs_requeued_total{reason="gpu_failed"} 1' in text
+    # Known from the start, or the first failure of a kind would be no increase.
+    assert 'corral_jobs_ended_total{state="failed",reason="oom_killed"} 0' in text
+    assert 'corral_jobs_requeued_total{reason="node_lost"} 0' in text
 
 
 def test_the_fleet_in_numbers() -> None:
@@ -220,6 +224,7 @@ def test_what_is_stale_is_left_out_and_told() -> None:
     read = {dict(own)["gpu"] for name, own in seen if name == "corral_gpu_temperature_celsius"}
     assert read == {"n1/0", "n1/1", "n2/0"}
     assert seen["corral_node_gpus_stale", of(node="n2")] == 1
+    assert [own for name, own in seen if name == "corral_node_cpu_ratio"] == [of(node="n1")]
     nothing = exposed(measured={}, hosts={})
     assert not [name for name, _ in nothing if name.startswith(("corral_gpu_t", "corral_gpu_u", "corral_node_cpu"))]
     # A GPU is held and nothing is measured: what it does is not known, and not zero.

@@ -9,6 +9,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
 from corral.control import licence
+from corral.control.ports import Transaction
+from corral.core.alerts.model import AlertState, Severity
 from corral.server.auth.callers import AnyCaller, Context, Operator, identity_of
 from corral.server.context import ServerContext
 from corral.server.exposition import MEDIA_TYPE, render
@@ -75,19 +77,26 @@ async def get_metrics(request: Request, context: Context) -> Response:
     """Prometheus text. Needs signing in unless `server.metrics_open` is set."""
     if not context.settings.server.metrics_open:
         await identity_of(request, context)
-    counts = await context.read(lambda tables: tables.jobs.counts())
+    counts, alerts = await context.read(_counted)
     now = context.clock.now()
     seen = Seen(
         now=now,
         fleet=await context.inspect(read_fleet),
         job_counts=counts,
+        alerts=alerts,
         measured=context.readings.all(now),
-        hosts={},
+        hosts=context.readings.hosts(now),
         per_user=context.settings.server.metrics_per_user,
     )
     # On a thread: with many GPUs it takes long enough for other requests to notice.
     text = await asyncio.to_thread(lambda: render([*families_of(seen), *context.metrics.families()]))
     return Response(text, media_type=MEDIA_TYPE)
+
+
+def _counted(tables: Transaction) -> tuple[dict[str, int], list[Severity]]:
+    """Jobs by state, and how severe the alerts are that fire."""
+    firing = [alert.severity for alert in tables.alerts.live() if alert.state is AlertState.FIRING]
+    return tables.jobs.counts(), firing
 
 
 async def parts_of(context: ServerContext) -> list[PartView]:
