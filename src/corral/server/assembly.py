@@ -19,7 +19,8 @@ from fastapi import FastAPI
 from corral.control import fleet as fleet_use_cases
 from corral.control import people, providers
 from corral.control.controller import Controller
-from corral.control.ports import Clock, Collector, GpuReading, Store
+from corral.control.holders import holders
+from corral.control.ports import Clock, Collector, Store
 from corral.control.records import EventRecord, UserRecord
 from corral.control.state import State
 from corral.control.work import SYSTEM, Work
@@ -35,14 +36,16 @@ from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.context import ServerContext
 from corral.server.metrics import ServerMetrics
-from corral.server.sampling import STALE_INTERVALS, Sampler, loads_of
+from corral.server.sampling import STALE_INTERVALS, NodeLoads, Sampling
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.stream import EventFeed
 from corral.stores import open_store
 from corral.stores.workspace import DirectoryWorkspace
+from corral.telemetry.host import HostCollector
 from corral.telemetry.nvml import NvmlCollector
 from corral.telemetry.readings import LatestReadings
+from corral.telemetry.scraping import ScrapingCollector
 from corral.telemetry.virtual import VirtualCollector
 
 log = logging.getLogger("corral.server")
@@ -51,6 +54,8 @@ FIRST_USER = "operator"
 #: What a machine without GPUs gets, so that everything can be tried on it.
 DEFAULT_VIRTUAL_GPUS = "8xA100-80G"
 _START_SECONDS = 30.0
+#: for questions of background threads to the controller
+_ANSWER_SECONDS = 30.0
 
 
 class SystemClock:
@@ -97,9 +102,9 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         controller.start()
         parts.callback(controller.stop)
         readings = LatestReadings(stale_after_seconds=STALE_INTERVALS * settings.monitoring.interval_seconds)
-        sampler = _sampler(settings, controller, fleet, readings, clock)
-        sampler.start()
-        parts.callback(sampler.stop)
+        sampling = _sampling(settings, controller, fleet, readings, clock)
+        sampling.start()
+        parts.callback(sampling.stop)
         box = SecretBox(settings.home)
         context = ServerContext(
             settings=settings,
@@ -132,9 +137,14 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
 
 def local_fleet(settings: Settings) -> HostFleet | VirtualFleet:
     """The GPUs that were asked for, or the real ones, or a few virtual ones."""
-    fleet = fleet_for(virtual_gpus=settings.local.virtual_gpus, virtual_nodes_text=settings.local.virtual_nodes)
+    drills = settings.home / "local"
+    fleet = fleet_for(
+        virtual_gpus=settings.local.virtual_gpus,
+        virtual_nodes_text=settings.local.virtual_nodes,
+        drill_directory=drills,
+    )
     if isinstance(fleet, HostFleet) and not any(node.gpus for node in fleet.nodes()):
-        return fleet_for(virtual_gpus=DEFAULT_VIRTUAL_GPUS)
+        return fleet_for(virtual_gpus=DEFAULT_VIRTUAL_GPUS, drill_directory=drills)
     return fleet
 
 
@@ -143,31 +153,50 @@ def _events_after(store: Store, after: int, limit: int) -> Sequence[Any]:
         return tables.events.after(after, limit)
 
 
-def _sampler(
+def _sampling(
     settings: Settings,
     controller: Controller,
     fleet: HostFleet | VirtualFleet,
     readings: LatestReadings,
     clock: Clock,
-) -> Sampler:
+) -> Sampling:
     node_of = {gpu.id: node.id for node in fleet.nodes() for gpu in node.gpus}
 
-    def busy() -> Mapping[str, float]:
-        return controller.inspect(_held_parts).result() if controller.is_alive else {}
-
-    def tell_loads(taken: Sequence[GpuReading]) -> None:
-        loads = loads_of(taken, node_of)
-        if loads and controller.is_alive:
+    def tell_loads(loads: Mapping[str, float]) -> None:
+        if controller.is_alive:
             controller.execute(fleet_use_cases.set_loads, loads).add_done_callback(_log_failure)
 
-    collector: Collector = VirtualCollector(fleet, busy) if isinstance(fleet, VirtualFleet) else NvmlCollector()
-    return Sampler(
-        collector,
-        readings,
+    return Sampling(
+        _collectors(settings, controller, fleet),
+        [readings, NodeLoads(lambda: node_of, tell_loads)],
+        holders=lambda: controller.inspect(holders).result(_ANSWER_SECONDS),
         clock=clock,
         interval_seconds=settings.monitoring.interval_seconds,
-        on_sample=tell_loads,
     )
+
+
+def _collectors(settings: Settings, controller: Controller, fleet: HostFleet | VirtualFleet) -> list[Collector]:
+    def busy() -> Mapping[str, float]:
+        return controller.inspect(_held_parts).result(_ANSWER_SECONDS) if controller.is_alive else {}
+
+    def known() -> Mapping[tuple[str, int], str]:
+        return controller.inspect(_gpu_places).result(_ANSWER_SECONDS) if controller.is_alive else {}
+
+    own: list[Collector]
+    if isinstance(fleet, VirtualFleet):
+        own = [VirtualCollector(fleet, busy)]
+    else:
+        own = [NvmlCollector(), HostCollector(fleet.nodes()[0].id, settings.home)]
+    scraping = [
+        ScrapingCollector(target, known, timeout_seconds=settings.monitoring.interval_seconds)
+        for target in settings.monitoring.scrape
+    ]
+    return [*own, *scraping]
+
+
+def _gpu_places(state: State) -> dict[tuple[str, int], str]:
+    """The GPUs by node and index, for exporters that do not tell their ids."""
+    return {(node.id, gpu.index): gpu.id for node in state.snapshot.nodes.values() for gpu in node.gpus}
 
 
 def _held_parts(state: State) -> dict[str, float]:

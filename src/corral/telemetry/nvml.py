@@ -13,7 +13,7 @@ from typing import Any
 
 import pynvml  # type: ignore[import-untyped]
 
-from corral.control.ports import GpuReading
+from corral.control.ports import Collected, GpuReading
 
 logger = logging.getLogger(__name__)
 
@@ -23,11 +23,13 @@ _VOID = (pynvml.NVML_ERROR_UNINITIALIZED, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
 class NvmlCollector:
     """Use from one thread. `gpu_ids`, if given, are the only ones read."""
 
+    name = "nvml"
+
     def __init__(self, gpu_ids: Sequence[str] | None = None) -> None:
         self._wanted = None if gpu_ids is None else frozenset(gpu_ids)
         self._handles: dict[str, Any] | None = None
 
-    def collect(self, at: float) -> Sequence[GpuReading]:
+    def collect(self, at: float) -> Collected:
         try:
             if self._handles is None:
                 self._handles = self._open()
@@ -35,8 +37,8 @@ class NvmlCollector:
         except _DriverGone as error:
             logger.debug("no NVIDIA driver, trying again with the next round: %s", error)
             self.close()
-            return []
-        return [reading for reading in readings if reading is not None]
+            return Collected()
+        return Collected(gpus=[reading for reading in readings if reading is not None])
 
     def close(self) -> None:
         if self._handles is None:

@@ -69,7 +69,7 @@ class FakeDriver:
 
 def test_what_a_device_does_not_tell_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeDriver(monkeypatch)
-    full, poor = NvmlCollector().collect(at=5.0)
+    full, poor = NvmlCollector().collect(at=5.0).gpus
     assert full == GpuReading(
         gpu_id="GPU-0",
         at=5.0,
@@ -86,19 +86,19 @@ def test_what_a_device_does_not_tell_is_none(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_silent_device_is_left_out_and_only_wanted_ones_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = FakeDriver(monkeypatch)
     everything, one = NvmlCollector(), NvmlCollector(gpu_ids=["GPU-1"])
-    assert [found.gpu_id for found in one.collect(at=1.0)] == ["GPU-1"]
-    assert len(everything.collect(at=1.0)) == 2
+    assert [found.gpu_id for found in one.collect(at=1.0).gpus] == ["GPU-1"]
+    assert len(everything.collect(at=1.0).gpus) == 2
     driver.silent.add("GPU-0")
-    assert [found.gpu_id for found in everything.collect(at=2.0)] == ["GPU-1"]
+    assert [found.gpu_id for found in everything.collect(at=2.0).gpus] == ["GPU-1"]
 
 
 def test_a_driver_that_goes_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = FakeDriver(monkeypatch)
     collector = NvmlCollector()
-    assert len(collector.collect(at=1.0)) == 2
+    assert len(collector.collect(at=1.0).gpus) == 2
     driver.loaded = False
-    assert collector.collect(at=2.0) == []
-    assert collector.collect(at=3.0) == []
+    assert collector.collect(at=2.0).gpus == ()
+    assert collector.collect(at=3.0).gpus == ()
     driver.loaded = True
-    assert len(collector.collect(at=4.0)) == 2
+    assert len(collector.collect(at=4.0).gpus) == 2
     collector.close()
