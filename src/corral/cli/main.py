@@ -17,6 +17,7 @@ from corral.cli import (
     catalog,
     configuration,
     doctor,
+    drill,
     events,
     fleet,
     groups,
@@ -137,6 +138,7 @@ app.add_typer(up.app)
 app.add_typer(configuration.app, name="config", rich_help_panel=Section.SETUP)
 app.add_typer(about.licence_app, name="licence", rich_help_panel=Section.SETUP)
 app.add_typer(doctor.app)
+app.add_typer(drill.app, name="drill", rich_help_panel=Section.SETUP)
 app.add_typer(shell.completion_app, name="completion", rich_help_panel=Section.SETUP)
 app.add_typer(shell.app)
 
