@@ -82,7 +82,7 @@ def test_the_evidence_says_what_was_seen_and_what_to_do() -> None:
     assert "91 °C, more than 85 °C" in hot.text
     assert "fans" in hot.advice
     watcher.see(temperature_celsius=92.0)
-    assert watcher.condition.evidence == (hot,), "one hot GPU is one piece of evidence, not one per reading"
+    assert list(watcher.condition.evidence) == [hot], "one hot GPU is one piece of evidence, not one per reading"
     watcher.see(temperature_celsius=92.0, xids=(79,))
     assert [item.sign for item in watcher.condition.evidence] == [Sign.HOT, Sign.HOT, Sign.XID]
     assert watcher.condition.since == watcher.now
