@@ -176,6 +176,10 @@ def _hushed(
     explained_by = _causes(present, rules, facts)
     marked = dict(after)
     told = set()
+    for alert in after.values():
+        # A silence that came after the news still keeps its end quiet.
+        if alert is not None and alert.state is AlertState.RESOLVED and is_silenced(*alert.key, silences, now):
+            marked[alert.key] = replace(alert, silenced=True)
     for alert in present:
         if alert.state is not AlertState.FIRING:
             continue
