@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -18,8 +18,6 @@ from corral.control.records import EventRecord, UsageRecord
 from corral.control.report_data import (
     DAY,
     HOUR,
-    JOULES_PER_KWH,
-    NO_SUMS,
     AlertCount,
     Bin,
     Health,
@@ -30,18 +28,16 @@ from corral.control.report_data import (
     Share,
     Span,
     Step,
-    Sums,
     Totals,
     Waiting,
 )
 from corral.control.report_findings import findings
+from corral.control.usage_summary import KEYS, Dimension, GpuHours, gpu_hours_by, gpu_hours_of
 from corral.core.alerts.model import Alert, Severity
 from corral.core.model import JobState
 
 #: Names in a list of the largest; the rest is one line.
 TOP = 10
-NO_GROUP = "no group"
-NO_MODEL = "without GPUs"
 #: Borders of the histogram of waiting times, in seconds.
 WAIT_BORDERS = (0.0, 10.0, 60.0, 600.0, HOUR, 6 * HOUR, DAY)
 #: The span before is compared only if it was seen nearly whole.
@@ -84,10 +80,10 @@ def build(material: Material) -> ReportData:
         steps=_steps(material, rows, parts_of(span, step_seconds)),
         queues=_waiting_by_queue(rows, span),
         wait_bins=_wait_bins(rows, span),
-        models=shares(rows, span, now, lambda row: row.model or NO_MODEL),
+        models=_shares(Dimension.MODEL, rows, span, now),
         utilization_bins=_utilization_bins(rows),
-        top_users=_shortened(shares(rows, span, now, lambda row: row.user)),
-        groups=_shortened(shares(rows, span, now, lambda row: row.group or NO_GROUP)),
+        top_users=_shares(Dimension.USER, rows, span, now),
+        groups=_shares(Dimension.GROUP, rows, span, now),
         health=_health(material, span),
     )
     return replace(data, findings=findings(data))
@@ -96,62 +92,39 @@ def build(material: Material) -> ReportData:
 # ---------------------------------------------------------------- sums
 
 
-def sums_of(row: UsageRecord, span: Span, now: float) -> Sums:
-    """What one attempt held within the span, and its part of what was measured."""
-    held = row.gpu_seconds(span.since, span.until)
-    whole = row.gpu_seconds(-math.inf, now)
-    if not held or not whole:
-        return NO_SUMS
-    # A span that ends in the future has no more of an attempt than there was until now.
-    part = min(1.0, held / whole)
-    measured = row.measured
-    return Sums(
-        gpu_hours=min(held, whole) / HOUR,
-        measured_gpu_hours=measured.gpu_seconds * part / HOUR,
-        busy_gpu_hours=measured.busy_gpu_seconds * part / HOUR,
-        idle_gpu_hours=measured.idle_gpu_seconds * part / HOUR,
-        energy_kwh=measured.energy_joules * part / JOULES_PER_KWH,
+def total_of(rows: Sequence[UsageRecord], span: Span, now: float) -> GpuHours:
+    parts = [gpu_hours_of(row, span.since, span.until, now) for row in rows]
+    return GpuHours(
+        key="",
+        gpu_hours=math.fsum(part.gpu_hours for part in parts),
+        measured_gpu_hours=math.fsum(part.measured_gpu_hours for part in parts),
+        busy_gpu_hours=math.fsum(part.busy_gpu_hours for part in parts),
+        idle_gpu_hours=math.fsum(part.idle_gpu_hours for part in parts),
+        energy_kwh=math.fsum(part.energy_kwh for part in parts),
+        jobs=len({row.job_id for row in rows}),
     )
 
 
-def total_of(rows: Iterable[UsageRecord], span: Span, now: float) -> Sums:
-    return sum((sums_of(row, span, now) for row in rows), NO_SUMS)
-
-
-def shares(
-    rows: Iterable[UsageRecord], span: Span, now: float, name_of: Callable[[UsageRecord], str]
+def _shares(
+    dimension: Dimension, rows: Sequence[UsageRecord], span: Span, now: float, most: int = TOP
 ) -> tuple[Share, ...]:
-    """The largest first."""
-    sums: defaultdict[str, Sums] = defaultdict(Sums)
-    jobs: defaultdict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        name = name_of(row)
-        sums[name] += sums_of(row, span, now)
-        jobs[name].add(row.job_id)
-    found = [Share(name=name, jobs=len(jobs[name]), sums=sums[name]) for name in sums]
-    return tuple(sorted(found, key=lambda share: (-share.sums.gpu_hours, -share.jobs, share.name)))
-
-
-def _shortened(found: tuple[Share, ...]) -> tuple[Share, ...]:
-    if len(found) <= TOP + 1:
-        return found
-    rest = found[TOP:]
-    return (
-        *found[:TOP],
-        Share(
-            name="",
-            jobs=sum(share.jobs for share in rest),
-            sums=sum((share.sums for share in rest), NO_SUMS),
-            stands_for=len(rest),
-        ),
-    )
+    """The largest first; what is beyond `most` becomes one line."""
+    found = gpu_hours_by(dimension, rows, span.since, span.until, now)
+    # A line that stands for one name would hide the name and save nothing.
+    kept = found if len(found) <= most + 1 else found[:most]
+    shares = tuple(Share(name=hours.key, hours=hours) for hours in kept)
+    rest = {hours.key for hours in found[len(kept) :]}
+    if not rest:
+        return shares
+    others = total_of([row for row in rows if KEYS[dimension](row) in rest], span, now)
+    return (*shares, Share(name="", hours=others, stands_for=len(rest)))
 
 
 def _totals(material: Material, span: Span, submitted: int) -> Totals:
     rows = [row for row in material.usage if _touches(row, span)]
     return Totals(
         available_gpu_hours=_available(material, span),
-        sums=total_of(rows, span, material.now),
+        hours=total_of(rows, span, material.now),
         users=len({row.user for row in rows}),
         outcomes=_outcomes(rows, span, material.now, submitted),
         waiting=_waiting("", [row.wait_seconds for row in rows if _planned_in(row, span)]),
@@ -178,13 +151,11 @@ def step_of(span: Span) -> float:
 
 
 def parts_of(span: Span, step_seconds: float) -> list[Span]:
-    """The span cut at whole multiples of the step; weeks begin on Mondays."""
-    # The epoch was a Thursday.
-    offset = 4 * DAY if step_seconds == 7 * DAY else 0.0
-    first = math.floor((span.since - offset) / step_seconds) + 1
-    last = math.ceil((span.until - offset) / step_seconds)
-    borders = [span.since, *(number * step_seconds + offset for number in range(first, last)), span.until]
-    return [Span(since=since, until=until) for since, until in pairwise(borders) if until > since]
+    """The span cut into steps from its end backwards: whole days for whole days, and only the first step can be short
+    where the span is no multiple of the step."""
+    count = max(1, math.ceil(span.seconds / step_seconds))
+    borders = [span.since, *(span.until - number * step_seconds for number in range(count - 1, -1, -1))]
+    return [Span(since=since, until=until) for since, until in pairwise(borders)]
 
 
 def _steps(material: Material, rows: Iterable[UsageRecord], parts: Sequence[Span]) -> tuple[Step, ...]:
@@ -204,7 +175,7 @@ def _step(material: Material, rows: Sequence[UsageRecord], part: Span) -> Step:
     return Step(
         span=part,
         available_gpu_hours=_available(material, part),
-        sums=total_of(rows, part, material.now),
+        hours=total_of(rows, part, material.now),
         completed=ended.count(JobState.COMPLETED),
         failed=ended.count(JobState.FAILED),
         stopped=ended.count(JobState.STOPPED),

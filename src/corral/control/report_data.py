@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from corral.control.usage_summary import GpuHours
+
 HOUR = 3600.0
 DAY = 24 * HOUR
-JOULES_PER_KWH = 3.6e6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,35 +30,7 @@ class Span:
         return Span(since=self.since - self.seconds, until=self.since)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sums:
-    """GPU time of some attempts within a span, and what was measured of it."""
-
-    #: that they held
-    gpu_hours: float = 0.0
-    #: of that, the time that was measured; what follows is part of it
-    measured_gpu_hours: float = 0.0
-    #: utilisation times GPU time
-    busy_gpu_hours: float = 0.0
-    idle_gpu_hours: float = 0.0
-    energy_kwh: float = 0.0
-
-    @property
-    def utilization(self) -> float | None:
-        """Mean over the time that was measured; None if nothing was."""
-        return self.busy_gpu_hours / self.measured_gpu_hours if self.measured_gpu_hours else None
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            gpu_hours=self.gpu_hours + other.gpu_hours,
-            measured_gpu_hours=self.measured_gpu_hours + other.measured_gpu_hours,
-            busy_gpu_hours=self.busy_gpu_hours + other.busy_gpu_hours,
-            idle_gpu_hours=self.idle_gpu_hours + other.idle_gpu_hours,
-            energy_kwh=self.energy_kwh + other.energy_kwh,
-        )
-
-
-NO_SUMS = Sums()
+NO_HOURS = GpuHours(key="")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,8 +38,7 @@ class Share:
     """What one user, group or GPU model has of the whole."""
 
     name: str
-    jobs: int
-    sums: Sums
+    hours: GpuHours
     #: how many names this line stands for, when it is the rest of a long list
     stands_for: int = 1
 
@@ -78,7 +50,7 @@ class Step:
     span: Span
     #: GPU-hours that the cluster had; None where nobody knows
     available_gpu_hours: float | None
-    sums: Sums
+    hours: GpuHours
     completed: int = 0
     failed: int = 0
     stopped: int = 0
@@ -87,7 +59,7 @@ class Step:
     def allocation(self) -> float | None:
         if not self.available_gpu_hours:
             return None
-        return self.sums.gpu_hours / self.available_gpu_hours
+        return self.hours.gpu_hours / self.available_gpu_hours
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,7 +170,7 @@ class Totals:
     """The numbers of a span that are compared with those of the span before."""
 
     available_gpu_hours: float | None = None
-    sums: Sums = NO_SUMS
+    hours: GpuHours = NO_HOURS
     users: int = 0
     outcomes: Outcomes = Outcomes()
     waiting: Waiting | None = None
@@ -206,12 +178,12 @@ class Totals:
 
     @property
     def allocation(self) -> float | None:
-        return self.sums.gpu_hours / self.available_gpu_hours if self.available_gpu_hours else None
+        return self.hours.gpu_hours / self.available_gpu_hours if self.available_gpu_hours else None
 
     @property
     def is_empty(self) -> bool:
         """Nothing was submitted, and nothing held GPUs, started or ended."""
-        return not (self.sums.gpu_hours or self.outcomes.submitted or self.outcomes.started or self.outcomes.ended)
+        return not (self.hours.gpu_hours or self.outcomes.submitted or self.outcomes.started or self.outcomes.ended)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -65,7 +65,7 @@ def _allocation(data: ReportData) -> _Noticed | None:
     before = data.before.allocation if data.before else None
     text = (
         f"{words.percent(now)} of the GPU time was held by jobs "
-        f"({words.hours(data.totals.sums.gpu_hours)} of {words.hours(data.totals.available_gpu_hours or 0)} GPU-hours)"
+        f"({words.hours(data.totals.hours.gpu_hours)} of {words.hours(data.totals.available_gpu_hours or 0)} GPU-hours)"
         f"{_points(now, before)}."
     )
     if now >= FULL:
@@ -76,25 +76,25 @@ def _allocation(data: ReportData) -> _Noticed | None:
 
 
 def _utilization(data: ReportData) -> _Noticed | None:
-    sums = data.totals.sums
-    now = sums.utilization
+    hours = data.totals.hours
+    now = hours.utilization
     if now is None:
         return None
-    before = data.before.sums.utilization if data.before else None
+    before = data.before.hours.utilization if data.before else None
     tone = Tone.GOOD if now >= WELL_USED else Tone.BAD if now < POORLY_USED else Tone.PLAIN
     text = f"Held GPUs were used {words.percent(now)} on average{_points(now, before)}."
     return _Noticed(weight=8, tone=tone, text=text)
 
 
 def _idle(data: ReportData) -> _Noticed | None:
-    sums = data.totals.sums
-    if not sums.measured_gpu_hours or sums.idle_gpu_hours < MUCH_IDLE * sums.measured_gpu_hours:
+    hours = data.totals.hours
+    if not hours.measured_gpu_hours or hours.idle_gpu_hours < MUCH_IDLE * hours.measured_gpu_hours:
         return None
-    part = sums.idle_gpu_hours / sums.measured_gpu_hours
-    text = f"{words.hours(sums.idle_gpu_hours)} GPU-hours ({words.percent(part)}) were held without any use"
-    worst = max(_named(data.top_users), key=lambda share: share.sums.idle_gpu_hours, default=None)
+    part = hours.idle_gpu_hours / hours.measured_gpu_hours
+    text = f"{words.hours(hours.idle_gpu_hours)} GPU-hours ({words.percent(part)}) were held without any use"
+    worst = max(_named(data.top_users), key=lambda share: share.hours.idle_gpu_hours, default=None)
     if worst is not None and len(_named(data.top_users)) > 1:
-        text += f"; the largest part, {words.hours(worst.sums.idle_gpu_hours)}, by {worst.name}"
+        text += f"; the largest part, {words.hours(worst.hours.idle_gpu_hours)}, by {worst.name}"
     return _Noticed(weight=7 + part, tone=Tone.BAD, text=f"{text}.")
 
 
@@ -137,13 +137,13 @@ def _waits(data: ReportData) -> _Noticed | None:
 
 
 def _largest_users(data: ReportData) -> _Noticed | None:
-    total, users = data.totals.sums.gpu_hours, _named(data.top_users)
+    total, users = data.totals.hours.gpu_hours, _named(data.top_users)
     if not total or len(users) < 2:
         return None
-    first = users[0].sums.gpu_hours / total
+    first = users[0].hours.gpu_hours / total
     text = f"{users[0].name} held {words.percent(first)} of all used GPU-hours"
     if len(users) > 3:
-        three = sum(share.sums.gpu_hours for share in users[:3]) / total
+        three = sum(share.hours.gpu_hours for share in users[:3]) / total
         text += f", the three largest of {data.totals.users} users together {words.percent(three)}"
     return _Noticed(weight=6 if first >= MUCH_FOR_ONE else 3.5, tone=Tone.PLAIN, text=f"{text}.")
 

@@ -15,15 +15,11 @@ def whole(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def hours(value: float) -> str:
-    """GPU-hours: 12,345 or 12.3 or 0.04, but never more digits than anybody reads."""
-    if value and abs(value) < 0.1:
-        return f"{value:.3f}"
-    return f"{value:,.1f}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def energy(kwh: float) -> str:
-    return hours(kwh)
+def hours(value: float, *, of: float | None = None) -> str:
+    """GPU-hours or kWh with as many digits as anybody reads; parts of a whole have as many decimals as the whole."""
+    size = abs(value if of is None else of)
+    decimals = next((count for count, least in enumerate((1000, 10, 1, 0.1)) if size >= least), 4)
+    return f"{value:,.{decimals if size else 0}f}"
 
 
 def percent(part: float | None) -> str:

@@ -56,7 +56,7 @@ class UsageSummary:
     by_model: tuple[GpuHours, ...]
 
 
-_KEYS: dict[Dimension, Callable[[UsageRecord], str]] = {
+KEYS: dict[Dimension, Callable[[UsageRecord], str]] = {
     Dimension.USER: lambda record: record.user,
     Dimension.GROUP: lambda record: record.group or "",
     Dimension.QUEUE: lambda record: record.queue,
@@ -83,7 +83,7 @@ def gpu_hours_by(
     dimension: Dimension, records: Iterable[UsageRecord], since: float, until: float, now: float
 ) -> tuple[GpuHours, ...]:
     """The most GPU-hours first. Models leave out what has no GPUs."""
-    key = _KEYS[dimension]
+    key = KEYS[dimension]
     if dimension is Dimension.MODEL:
         records = [record for record in records if record.model]
     return tuple(_added_up(records, since, until, now, key))
