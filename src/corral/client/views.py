@@ -28,6 +28,18 @@ class AllocationView(TypedDict):
     grants: list[GrantView]
 
 
+class UsageView(TypedDict):
+    """What was held and used, so far."""
+
+    gpu_hours: float
+    measured_gpu_hours: float
+    #: null when it was never measured
+    utilization: float | None
+    idle_gpu_hours: float
+    energy_kwh: float
+    memory_peak_bytes: int
+
+
 class JobView(TypedDict):
     id: str
     name: str
@@ -64,6 +76,8 @@ class JobView(TypedDict):
     retries: int
     not_before: str | None
     stopping_for: str | None
+    #: only of a single job
+    usage: NotRequired[UsageView | None]
 
 
 class AttemptView(TypedDict):
@@ -76,6 +90,7 @@ class AttemptView(TypedDict):
     end_reason: str | None
     exit_code: int | None
     message: str
+    usage: NotRequired[UsageView | None]
 
 
 class ReasonView(TypedDict):
@@ -319,10 +334,16 @@ class OverviewView(TypedDict):
     gpus: int
     gpus_free: float
     gpus_allocated: float
+    gpus_suspect: int
+    gpus_failed: int
+    gpus_stale: int
     allocation: float
     utilization: float | None
+    power_watts: float | None
+    temperature_celsius: float | None
     jobs: dict[str, int]
     queued: int
+    alerts: dict[str, int]
 
 
 class EventView(TypedDict):

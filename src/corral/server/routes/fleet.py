@@ -19,7 +19,7 @@ from corral.server.schemas.fleet import (
     gpu_view,
     node_view,
 )
-from corral.server.summary import overview_of
+from corral.server.summary import counted, overview_of
 
 router = resource_router("", "fleet")
 
@@ -102,8 +102,8 @@ async def reset_gpu_health(gpu: str, caller: Operator, context: Context) -> GpuV
 
 @router.get("/overview", operation_id="get_overview", responses=problems())
 async def get_overview(caller: AnyCaller, context: Context) -> OverviewView:
-    counts = await context.read(lambda tables: tables.jobs.counts())
-    return await context.inspect(overview_of, counts, measured_now(context))
+    counts, alerts = await context.read(counted)
+    return await context.inspect(overview_of, counts, alerts, measured_now(context))
 
 
 def measured_now(context: ServerContext) -> Measured:

@@ -9,8 +9,6 @@ from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
 from corral.control import licence
-from corral.control.ports import Transaction
-from corral.core.alerts.model import AlertState, Severity
 from corral.server.auth.callers import AnyCaller, Context, Operator, identity_of
 from corral.server.context import ServerContext
 from corral.server.exposition import MEDIA_TYPE, render
@@ -20,6 +18,7 @@ from corral.server.problems import Problem
 from corral.server.routing import PREFIX, StrictRoute, problems
 from corral.server.schemas.base import rfc3339
 from corral.server.schemas.system import AboutView, HealthView, LicencePut, LicenceView, PartView, licence_view
+from corral.server.summary import counted
 
 router = APIRouter(tags=["system"], route_class=StrictRoute)
 
@@ -77,7 +76,7 @@ async def get_metrics(request: Request, context: Context) -> Response:
     """Prometheus text. Needs signing in unless `server.metrics_open` is set."""
     if not context.settings.server.metrics_open:
         await identity_of(request, context)
-    counts, alerts = await context.read(_counted)
+    counts, alerts = await context.read(counted)
     now = context.clock.now()
     seen = Seen(
         now=now,
@@ -91,12 +90,6 @@ async def get_metrics(request: Request, context: Context) -> Response:
     # On a thread: with many GPUs it takes long enough for other requests to notice.
     text = await asyncio.to_thread(lambda: render([*families_of(seen), *context.metrics.families()]))
     return Response(text, media_type=MEDIA_TYPE)
-
-
-def _counted(tables: Transaction) -> tuple[dict[str, int], list[Severity]]:
-    """Jobs by state, and how severe the alerts are that fire."""
-    firing = [alert.severity for alert in tables.alerts.live() if alert.state is AlertState.FIRING]
-    return tables.jobs.counts(), firing
 
 
 async def parts_of(context: ServerContext) -> list[PartView]:

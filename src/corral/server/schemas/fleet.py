@@ -77,10 +77,19 @@ class OverviewView(View):
     gpus: int
     gpus_free: Number
     gpus_allocated: Number
+    gpus_suspect: int
+    gpus_failed: int
+    #: whose reading is too old, or that were never read
+    gpus_stale: int
     allocation: float
     utilization: float | None
+    power_watts: float | None
+    #: of the hottest GPU
+    temperature_celsius: float | None
     jobs: dict[str, int]
     queued: int
+    #: that fire, by severity
+    alerts: dict[str, int]
 
 
 class EventView(View):
