@@ -10,9 +10,10 @@ from fastapi import Query, Response
 
 from corral.control import jobs, views
 from corral.control.errors import NotFound
+from corral.control.measuring import usage_totals
 from corral.control.permissions import may_see_job
 from corral.control.ports import Transaction
-from corral.control.records import Function, JobFilter, JobRecord
+from corral.control.records import Function, JobFilter, JobRecord, UsageRecord
 from corral.control.state import State
 from corral.control.work import Caller, Work
 from corral.core.model import Job, JobKind, JobState
@@ -34,6 +35,7 @@ from corral.server.schemas.jobs import (
     change_of,
     job_view,
 )
+from corral.server.schemas.measurements import usage_view
 from corral.server.visibility import Veil
 
 router = resource_router("", "jobs")
@@ -92,7 +94,13 @@ async def list_jobs(
 @router.get("/jobs/{job}", operation_id="get_job", responses=problems(404))
 async def get_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     """By id, or by the name of one of the caller's own jobs."""
-    return job_view(await context.read(find_job, caller, job), caller)
+
+    def read(tables: Transaction) -> tuple[JobRecord, list[UsageRecord]]:
+        record = find_job(tables, caller, job)
+        return record, tables.usage.of_job(record.job.id)
+
+    record, used = await context.read(read)
+    return job_view(record, caller, usage_view(usage_totals(used, context.clock.now())))
 
 
 @router.patch("/jobs/{job}", operation_id="edit_job", responses=problems(404, 409))
@@ -145,9 +153,12 @@ async def why_job(job: str, caller: AnyCaller, context: Context) -> WhyView:
 
 @router.get("/jobs/{job}/attempts", operation_id="list_attempts", responses=problems(404))
 async def list_attempts(job: str, caller: AnyCaller, context: Context) -> ListView[AttemptView]:
+    now = context.clock.now()
+
     def read(tables: Transaction) -> list[AttemptView]:
-        record = find_job(tables, caller, job)
-        return [attempt_view(attempt) for attempt in tables.attempts.of_job(record.job.id)]
+        job_id = find_job(tables, caller, job).job.id
+        used = {line.attempt_id: usage_view(usage_totals([line], now)) for line in tables.usage.of_job(job_id)}
+        return [attempt_view(attempt, used.get(attempt.id)) for attempt in tables.attempts.of_job(job_id)]
 
     return ListView(items=await context.read(read))
 

@@ -14,6 +14,7 @@ from corral.control.work import Caller
 from corral.core.model import DEFAULT_PRIORITY, WHOLE, Allocation, JobKind, JobState
 from corral.core.quantities import parse_cpus, parse_gpus
 from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number, rfc3339, rfc3339_or_none
+from corral.server.schemas.measurements import UsageView
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -167,6 +168,9 @@ class JobView(View):
     retries: int
     not_before: str | None
     stopping_for: str | None
+    usage: UsageView | None = Field(
+        default=None, description="What it has held and used in all its attempts; only told of a single job."
+    )
 
 
 class AttemptView(View):
@@ -179,6 +183,7 @@ class AttemptView(View):
     end_reason: str | None
     exit_code: int | None
     message: str
+    usage: UsageView | None = Field(default=None, description="What it has held and used.")
 
 
 def change_of(body: JobEdit) -> JobChange:
@@ -206,7 +211,7 @@ def allocation_view(allocation: Allocation) -> AllocationView:
     )
 
 
-def job_view(record: JobRecord, caller: Caller) -> JobView:
+def job_view(record: JobRecord, caller: Caller, usage: UsageView | None = None) -> JobView:
     """The job as this caller may see it: commands and environments often hold keys, so only its owner sees them."""
     job, spec, request = record.job, record.spec, record.job.request
     may_see_all = caller.is_operator or caller.name == job.user
@@ -246,10 +251,11 @@ def job_view(record: JobRecord, caller: Caller) -> JobView:
         retries=job.retries,
         not_before=rfc3339(job.not_before) if job.not_before else None,
         stopping_for=job.stopping_for,
+        usage=usage,
     )
 
 
-def attempt_view(attempt: AttemptRecord) -> AttemptView:
+def attempt_view(attempt: AttemptRecord, usage: UsageView | None = None) -> AttemptView:
     return AttemptView(
         id=attempt.id,
         number=attempt.number,
@@ -260,4 +266,5 @@ def attempt_view(attempt: AttemptRecord) -> AttemptView:
         end_reason=attempt.end_reason,
         exit_code=attempt.exit_code,
         message=attempt.message,
+        usage=usage,
     )
