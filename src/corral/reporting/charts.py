@@ -245,17 +245,13 @@ def _trend(chart: Trend, theme: Theme, width: float, height: float) -> list[str]
     ticks = nice_ticks(max((value or 0.0 for one in chart.series for value in one.values), default=0.0))
     labels = [amount_label(tick) for tick in ticks]
     plane = _plane(theme, width, height, ticks, labels)
-    parts = []
+    parts = _frame(plane, theme, chart.unit, ticks, labels, chart.series)
     for one in chart.series:
         style = f"fill:{theme.paints[one.paint]}"
         if one.paint is Paint.AVAILABLE:
             style += f";stroke:{theme.ink};stroke-width:0.8;stroke-dasharray:3 2"
         parts += [f'<path d="{path}" style="{style}"/>' for path in _stairs(plane, chart.borders, one.values)]
-    return [
-        *parts,
-        *_frame(plane, theme, chart.unit, ticks, labels, chart.series),
-        *_time_labels(plane, theme, chart.borders, height),
-    ]
+    return [*parts, *_time_labels(plane, theme, chart.borders, height)]
 
 
 def _stairs(plane: _Plane, borders: Sequence[float], values: Sequence[float | None]) -> list[str]:

@@ -64,6 +64,7 @@ from corral.control.ports.world import (
     NoticeFailed,
     NoticeRefused,
     Notifier,
+    ReportFiles,
     SelfTest,
     Workspace,
 )
@@ -112,6 +113,7 @@ __all__ = [
     "Point",
     "ProviderTable",
     "ReadingSink",
+    "ReportFiles",
     "ReportTable",
     "Round",
     "ScoreTable",

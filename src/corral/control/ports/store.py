@@ -271,6 +271,8 @@ class EventTable(Protocol):
     def page(self, where: EventFilter, *, cursor: str | None, limit: int) -> Page[EventRecord]:
         """Newest first. Raises ValueError for a bad cursor."""
 
+    def count(self, where: EventFilter) -> int: ...
+
 
 class CycleTable(Protocol):
     """The scheduler's journal."""
@@ -396,6 +398,11 @@ class ReportTable(Protocol):
 
     def page(self, *, cursor: str | None, limit: int) -> Page[ReportRecord]:
         """Newest first. Raises ValueError for a bad cursor."""
+
+    def of_schedule(self, name: str) -> list[ReportRecord]:
+        """Those that this schedule has asked for, newest first."""
+
+    def ids(self) -> set[str]: ...
 
     def save(self, report: ReportRecord) -> None:
         """Insert or replace by id."""
