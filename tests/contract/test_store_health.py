@@ -52,11 +52,3 @@ def test_warnings_come_back_as_they_were_one_per_job(store: Store) -> None:
         assert transaction.health.idle_warnings() == {"j-12": later}
     with pytest.raises(ValueError, match="nonsense"), store.write() as transaction:
         transaction.health.save_idle_warning(replace(first, job_id="nonsense"))
-
-
-def test_nothing_of_a_turn_that_failed_is_kept(store: Store) -> None:
-    with pytest.raises(RuntimeError), store.write() as transaction:
-        transaction.health.save_conditions([BAD])
-        raise RuntimeError
-    with store.read() as transaction:
-        assert transaction.health.conditions() == {}

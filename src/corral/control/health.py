@@ -50,11 +50,11 @@ class XidNote:
 def apply(work: Work, changes: Sequence[HealthChange]) -> None:
     """Make judgements fact. One that was made from a condition that is not the present one any more is dropped: the
     next reading will be judged anew."""
+    state = work.state
     fitting = [
         change
         for change in changes
-        if condition_of(work.state, change.before.gpu_id) == change.before
-        and find_gpu(work.state, change.before.gpu_id)
+        if condition_of(state, change.before.gpu_id) == change.before and find_gpu(state, change.before.gpu_id)
     ]
     if fitting:
         _settle(work, SYSTEM, [change.after for change in fitting])
@@ -120,10 +120,8 @@ def begin_self_test(work: Work, caller: Caller, gpu_id: str) -> Gpu:
 
 def end_self_test(work: Work, caller: Caller, gpu_id: str, problem: str | None) -> Gpu:
     """A passed test brings the GPU back; a failed one is evidence."""
-    if gpu_id not in work.state.testing:
-        raise WrongState(f"the test of GPU {gpu_id} was given up", state="not testing")
     gpu = _known(work.state, gpu_id)
-    del work.state.testing[gpu_id]
+    work.state.testing.pop(gpu_id, None)
     if problem is None:
         _clear(work, gpu_id)
         work.record(caller, "gpu.self-test-passed", gpu_id, detail={"was": gpu.health})

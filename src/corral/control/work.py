@@ -226,7 +226,8 @@ class Work:
                     ended_at=at,
                     end_reason=before.stopping_for or reason,
                     exit_code=exit_code,
-                    message=message,
+                    # why corral stopped it says more than how it died of that
+                    message=before.message if before.stopping_for and before.message else message,
                 )
                 self._follow_usage(ended, outcome=after.state)
                 self.recorded_ends.append(before.attempt_id)
