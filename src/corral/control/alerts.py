@@ -44,7 +44,7 @@ def apply(work: Work, evaluation: Evaluation) -> None:
     work.tx.alerts.delete([alert.id for alert in evaluation.dropped])
     for alert in (*added, *changed):
         value = evaluation.fired.get(alert.key)
-        if value is None:
+        if value is None or (alert.id in stored and stored[alert.id].fired_at is not None):
             continue
         work.record(SYSTEM, "alert.fired", str(alert.id), owner=alert.owner, detail=_told(alert))
         rule = rules.get(alert.rule)
@@ -53,8 +53,15 @@ def apply(work: Work, evaluation: Evaluation) -> None:
             act(work, alert, action, value)
     for alert in resolved:
         work.record(SYSTEM, "alert.resolved", str(alert.id), owner=alert.owner, detail=_told(alert))
-    news = [alert for alert in (*added, *changed) if alert.key in evaluation.told]
+    news = [
+        alert for alert in (*added, *changed) if alert.key in evaluation.told and not _is_told(stored.get(alert.id))
+    ]
     tell(work, [*news, *(alert for alert in resolved if not alert.is_hushed)], rules)
+
+
+def _is_told(stored: Alert | None) -> bool:
+    """The same news came twice: an answer got lost, and the facts were judged again from an older reading."""
+    return stored is not None and stored.state is AlertState.FIRING and not stored.is_hushed
 
 
 def _with_words_of_people(alerts: Sequence[Alert], stored: Mapping[int, Alert]) -> list[Alert]:

@@ -15,7 +15,7 @@ from typing import Any
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
 from corral.control.ports import Transaction
 from corral.control.records import ChannelRecord, DeliveryRecord, DeliveryState
-from corral.control.work import SYSTEM, Caller, Work
+from corral.control.work import PLATFORM, SYSTEM, Caller, Work
 
 CHANNEL_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 #: Channels of the configuration file are config-1, config-2, …
@@ -100,6 +100,16 @@ def follow_settings(work: Work, wanted: Sequence[ChannelRecord]) -> None:
         work.record(SYSTEM, "channel.edited" if before else "channel.created", after.name, detail=_told(after))
     for channel in known.values():
         _remove(work, SYSTEM, channel)
+
+
+def renew_secrets(work: Work, renewed: Mapping[str, tuple[str, str]]) -> None:
+    """The same addresses under a newer key: by channel, as they were and as they are now."""
+    for channel in work.tx.channels.all():
+        before, after = renewed.get(channel.name, ("", ""))
+        # Somebody may have given a new one in the meantime.
+        if after and channel.url == before:
+            work.tx.channels.save(replace(channel, url=after))
+    work.record(SYSTEM, "channel.secrets-renewed", PLATFORM, detail={"secrets": len(renewed)})
 
 
 def existing(tx: Transaction, name: str) -> ChannelRecord:
