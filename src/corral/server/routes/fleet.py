@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corral.control import fleet, views
+from corral.control import fleet, health, views
 from corral.control.errors import NotFound
 from corral.control.work import Caller
 from corral.server.auth.callers import AnyCaller, Context, Operator
@@ -31,14 +31,14 @@ async def list_clusters(
     nodes = await context.inspect(views.node_views)
     items = []
     for cluster in context.settings.cluster:
-        health = context.controller.health.get(cluster.name)
+        seen = context.controller.health.get(cluster.name)
         mine = [view for view in nodes if view.node.cluster == cluster.name]
         items.append(
             ClusterView(
                 name=cluster.name,
                 engine=cluster.engine,
-                healthy=health is not None and health.healthy,
-                detail=health.detail if health is not None else "not observed yet",
+                healthy=seen is not None and seen.healthy,
+                detail=seen.detail if seen is not None else "not observed yet",
                 nodes=len(mine),
                 gpus=sum(len(view.gpus) for view in mine),
             )
@@ -92,7 +92,7 @@ async def list_gpus(caller: AnyCaller, context: Context, limit: Limit = 50, curs
 @router.post("/gpus/{gpu:path}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404))
 async def reset_gpu_health(gpu: str, caller: Operator, context: Context) -> GpuView:
     """An operator's word that it may be used again."""
-    await context.execute(fleet.reset_health, caller, gpu)
+    await context.execute(health.reset, caller, gpu)
     for view in await context.inspect(views.node_views):
         for device in view.gpus:
             if device.gpu.id == gpu:
