@@ -19,6 +19,7 @@ from corral.cli import (
     doctor,
     drill,
     events,
+    exporter,
     fleet,
     groups,
     jobs,
@@ -33,6 +34,7 @@ from corral.cli import (
     status,
     submit,
     tasks,
+    top,
     up,
 )
 from corral.cli.failures import WrongUsage, problem
@@ -118,6 +120,7 @@ app.add_typer(queues.top)
 app.add_typer(quotas.top)
 app.add_typer(queues.app, name="queue", rich_help_panel=Section.QUEUE)
 app.add_typer(status.app)
+app.add_typer(top.app)
 app.add_typer(fleet.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
 app.add_typer(fleet.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
 app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
@@ -138,6 +141,7 @@ app.add_typer(up.app)
 app.add_typer(configuration.app, name="config", rich_help_panel=Section.SETUP)
 app.add_typer(about.licence_app, name="licence", rich_help_panel=Section.SETUP)
 app.add_typer(doctor.app)
+app.add_typer(exporter.app)
 app.add_typer(drill.app, name="drill", rich_help_panel=Section.SETUP)
 app.add_typer(shell.completion_app, name="completion", rich_help_panel=Section.SETUP)
 app.add_typer(shell.app)
