@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corral.cli import words
+from corral.cli.failures import WrongUsage
 from corral.cli.terminal import Terminal, command, default_command
+from corral.client.errors import ClientError
 
 if TYPE_CHECKING:
+    from corral.client.client import Client
     from corral.client.views import GpuView, HolderView, NodeView
 
 nodes_app = typer.Typer(help="See the nodes; take them out of use and back.")
@@ -93,27 +96,57 @@ def _change(terminal: Terminal, nodes: Sequence[str], action: str) -> None:
         terminal.json({"items": changed})
 
 
-@default_command(gpus_app, examples=["corral gpus", "corral gpus -o json", "corral gpus reset-health GPU-1b2c"])
-def gpus(terminal: Terminal) -> None:
+Watch = Annotated[bool, typer.Option("-w", "--watch", help="Keep the list on the screen up to date; Ctrl-C ends it.")]
+Interval = Annotated[float, typer.Option(min=0.2, metavar="SECONDS", help="Between updates of --watch.")]
+GPU_TITLES = ("GPU~", "NODE?", "#>", "MODEL?", "HEALTH!", "USED>", "UTIL>", "MEMORY>", "TEMP>?", "POWER>?", "JOBS~")
+
+
+@default_command(
+    gpus_app, examples=["corral gpus", "corral gpus -w", "corral gpus -o json", "corral gpus reset-health GPU-1b2c"]
+)
+def gpus(terminal: Terminal, watch: Watch = False, interval: Interval = 2.0) -> None:
     """List the GPUs with their latest readings; with a command, clear their health."""
-    _list_gpus(terminal)
+    _list_gpus(terminal, watch, interval)
 
 
-@command(gpus_app, "ls", examples=["corral gpus ls"])
-def list_gpus(terminal: Terminal) -> None:
+@command(gpus_app, "ls", examples=["corral gpus ls", "corral gpus ls -w --interval 5"])
+def list_gpus(terminal: Terminal, watch: Watch = False, interval: Interval = 2.0) -> None:
     """List the GPUs."""
-    _list_gpus(terminal)
+    _list_gpus(terminal, watch, interval)
 
 
-def _list_gpus(terminal: Terminal) -> None:
+def _list_gpus(terminal: Terminal, watch: bool, interval: float) -> None:
     with terminal.client() as client:
+        if watch:
+            _watch_gpus(terminal, client, interval)
+            return
         found = list(client.fleet.gpus())
-    terminal.table(
-        ("GPU~", "NODE?", "#>", "MODEL?", "HEALTH!", "USED>", "UTIL>", "MEMORY>", "TEMP>?", "POWER>?", "JOBS~"),
-        found,
-        _gpu_row,
-        empty=NO_GPUS,
-    )
+    terminal.table(GPU_TITLES, found, _gpu_row, empty=NO_GPUS)
+
+
+def _watch_gpus(terminal: Terminal, client: Client, interval: float) -> None:
+    if terminal.as_json:
+        raise WrongUsage(
+            "--watch draws on the screen and has no JSON form", hint="`corral top -o json` gives one frame."
+        )
+    from rich.console import Group, RenderableType
+
+    from corral.cli import tables
+
+    # Read once before: a server that was never there is an error, one that goes away later is only news.
+    found, read_at = list(client.fleet.gpus()), terminal.now()
+
+    def draw() -> RenderableType:
+        nonlocal found, read_at
+        trouble = ""
+        try:
+            found, read_at = list(client.fleet.gpus()), terminal.now()
+        except ClientError as error:
+            trouble = f"AWAY, {words.duration(terminal.now() - read_at)} old: {error.message}"
+        drawn = tables.table(tables.columns(*GPU_TITLES), [_gpu_row(gpu) for gpu in found]) if found else NO_GPUS
+        return Group(drawn, trouble) if trouble else drawn
+
+    tables.watch(draw, interval)
 
 
 def _gpu_row(gpu: GpuView) -> Sequence[str]:
