@@ -52,11 +52,13 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def render(rows: Iterable[UsageRecord], span: Span, now: float) -> bytes:
+    """Those of the rows that held something in the span, or began or ended in it."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
     for row in rows:
-        writer.writerow(_cells(row, span, now))
+        if row.planned_at < span.until and (row.ended_at is None or row.ended_at >= span.since):
+            writer.writerow(_cells(row, span, now))
     return text.getvalue().encode("utf-8", "replace")
 
 

@@ -34,13 +34,15 @@ from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords, one_time_password
 from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
-from corral.server.context import ServerContext
+from corral.server.context import NO_HISTORY, ServerContext
 from corral.server.metrics import ServerMetrics
+from corral.server.reporting import Reporting
 from corral.server.sampling import STALE_INTERVALS, NodeLoads, Sampling
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.stream import EventFeed
 from corral.stores import open_store
+from corral.stores.report_files import DirectoryReportFiles
 from corral.stores.workspace import DirectoryWorkspace
 from corral.telemetry.host import HostCollector
 from corral.telemetry.nvml import NvmlCollector
@@ -105,6 +107,16 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         sampling = _sampling(settings, controller, fleet, readings, clock)
         sampling.start()
         parts.callback(sampling.stop)
+        reporting = Reporting(
+            controller=controller,
+            store=store,
+            history=NO_HISTORY,
+            files=DirectoryReportFiles(settings.home / "reports"),
+            clock=clock,
+            cluster=settings.cluster[0].name,
+        )
+        reporting.start()
+        parts.callback(reporting.stop)
         box = SecretBox(settings.home)
         context = ServerContext(
             settings=settings,
@@ -125,6 +137,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             box=box,
             sign_in=SignIn(box=box, clock=clock),
             feed=feed,
+            reporting=reporting,
             metrics=metrics,
             version=VERSION,
             started_at=clock.now(),

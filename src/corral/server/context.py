@@ -30,6 +30,7 @@ from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import Problem
+from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.stream import EventFeed
@@ -82,6 +83,8 @@ class ServerContext:
     #: signing in with providers
     sign_in: SignIn
     feed: EventFeed
+    #: makes reports and has their files
+    reporting: Reporting
     metrics: ServerMetrics
     version: str
     started_at: float
