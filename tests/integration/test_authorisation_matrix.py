@@ -129,6 +129,16 @@ POST   /queues:delete                401      403   403   in       401      401 
 GET    /quotas                       401      403   403   ok       401      401     403
 POST   /quotas:batch                 401      403   403   in       401      401     403
 GET    /readyz                       ok       ok    ok    ok       ok       ok      ok
+GET    /report-schedules             401      403   403   ok       401      401     403
+POST   /report-schedules             401      403   403   in       401      401     403
+GET    /report-schedules/{name}      401      403   403   in       401      401     403
+PATCH  /report-schedules/{name}      401      403   403   in       401      401     403
+DELETE /report-schedules/{name}      401      403   403   in       401      401     403
+GET    /reports                      401      403   403   ok       401      401     403
+POST   /reports                      401      403   403   in       401      401     403
+GET    /reports/{id}                 401      403   403   in       401      401     403
+DELETE /reports/{id}                 401      403   403   in       401      401     403
+GET    /reports/{id}/file            401      403   403   in       401      401     403
 GET    /scores                       401      ok    ok    ok       401      401     ok
 GET    /scores/{user}                401      ok    ok    ok       401      401     ok
 GET    /stream                       401      ok    ok    ok       401      401     ok

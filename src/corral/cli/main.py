@@ -30,6 +30,7 @@ from corral.cli import (
     providers,
     queues,
     quotas,
+    reports,
     shell,
     status,
     submit,
@@ -125,6 +126,7 @@ app.add_typer(fleet.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
 app.add_typer(fleet.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
 app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
 app.add_typer(events.app)
+app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
 app.add_typer(about.app)
 app.add_typer(tasks.app)
 app.add_typer(account.app)

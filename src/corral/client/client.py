@@ -13,6 +13,7 @@ from corral.client.jobs import Jobs, Tasks
 from corral.client.people import Events, People
 from corral.client.pools import Groups, Pools
 from corral.client.providers import Providers
+from corral.client.reports import Reports
 from corral.client.transport import Transport
 
 
@@ -39,6 +40,7 @@ class Client:
         self.people = People(transport)
         self.providers = Providers(transport)
         self.events = Events(transport)
+        self.reports = Reports(transport)
 
     @property
     def server(self) -> str:

@@ -74,6 +74,9 @@ class Transport:
     def get_text(self, path: str, params: Params | None = None) -> str:
         return self._send("GET", path, params=params, accept="text/plain").text
 
+    def get_bytes(self, path: str, params: Params | None = None) -> bytes:
+        return self._send("GET", path, params=params, accept="*/*").content
+
     def stream_text(self, path: str, params: Params | None = None) -> Iterator[str]:
         """A long text, piece by piece as it comes."""
         try:

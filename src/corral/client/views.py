@@ -455,3 +455,29 @@ class AboutView(TypedDict):
     engines: list[Any]
     parts: list[PartView]
     licence: LicenceView
+
+
+class ReportView(TypedDict):
+    id: str
+    title: str
+    period: str
+    since: str
+    until: str
+    created_at: str
+    created_by: str
+    schedule: str | None
+    state: str
+    error: str
+    formats: list[str]
+
+
+class ReportScheduleView(TypedDict):
+    name: str
+    period: str
+    hour: int
+    weekday: int
+    channels: list[str]
+    enabled: bool
+    created_at: str
+    last_until: str | None
+    next_run: str | None
