@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from corral.control import health
 from corral.control.work import Work
 
 DAY = 86400.0
@@ -15,6 +16,7 @@ EVERY_SECONDS = 3600.0
 
 def tidy(work: Work) -> int:
     """Drop what is too old; how many rows went."""
+    health.forget_old(work)
     return (
         work.tx.cycles.prune(work.now - JOURNAL_SECONDS)
         + work.tx.scores.prune(work.now - SCORE_HISTORY_SECONDS)

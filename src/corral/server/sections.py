@@ -152,7 +152,7 @@ class IdleReclaimSettings(Section):
     utilization: Fraction = 0.02
     #: from the warning to the stop
     warning_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
-    #: what its owner gets by asking, once per attempt
+    #: what its owner gets by asking, once per warning
     extension_minutes: Annotated[float, Field(gt=0, le=10_080)] = 60
     #: workbenches are idle while their owner thinks
     include_workbenches: bool = False

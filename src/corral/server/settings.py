@@ -19,6 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from corral.control.policies import Policies, TaskPolicy
 from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
+from corral.core.health.model import HealthRules
+from corral.core.idling import IdleRules
 from corral.core.model import WHOLE, JobKind, Limits, Quota
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
 from corral.server.sections import (
@@ -85,6 +87,30 @@ class Settings(SettingsFile):
         if self.storage.database == "sqlite":
             return f"sqlite:///{self.home / 'corral.db'}"
         return self.storage.database
+
+    @property
+    def health_rules(self) -> HealthRules:
+        health, grace = self.monitoring.health, self.monitoring.health.idle_grace_minutes
+        return HealthRules(
+            hot_celsius=self.monitoring.alert_thresholds.temperature,
+            confirm_readings=health.confirm_readings,
+            idle_grace_seconds=None if grace is None else grace * 60,
+            recover_seconds=health.recover_minutes * 60,
+            gap_seconds=max(60.0, 4 * self.monitoring.interval_seconds),
+        )
+
+    @property
+    def idle_rules(self) -> IdleRules:
+        idle = self.monitoring.idle_reclaim
+        return IdleRules(
+            enabled=idle.enabled,
+            window_seconds=idle.window_minutes * 60,
+            utilization=idle.utilization,
+            warning_seconds=idle.warning_minutes * 60,
+            extension_seconds=idle.extension_minutes * 60,
+            include_workbenches=idle.include_workbenches,
+            interval_seconds=self.monitoring.interval_seconds,
+        )
 
     @property
     def control_policies(self) -> Policies:
