@@ -9,12 +9,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from corral.control import fleet, jobs
+from corral.control import fleet, health, jobs
 from corral.control.errors import Refusal, WrongState
 from corral.control.work import SYSTEM, Work
 from corral.core.alerts.facts import Scope
 from corral.core.alerts.model import Alert, AlertAction
 from corral.core.alerts.signal import Value
+from corral.core.health.model import Sign
 from corral.core.lifecycle import StopRequested
 from corral.core.model import EndReason, GpuHealth, JobState, NodeState
 
@@ -59,9 +60,7 @@ def _cordon(work: Work, node_id: str) -> None:
 
 
 def _mark(work: Work, alert: Alert) -> None:
-    from corral.control import health
-
-    health.mark(work, SYSTEM, alert.subject, GpuHealth.SUSPECT, alert.text)
+    health.mark(work, SYSTEM, alert.subject, GpuHealth.SUSPECT, alert.text[: health.MAX_REASON], sign=Sign.ALERT)
 
 
 def _stop(work: Work, job_id: str) -> None:

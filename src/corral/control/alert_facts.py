@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from corral.control.holders import holders
 from corral.control.ports import GpuReading, Holder, Transaction
@@ -31,10 +31,21 @@ class Look:
     nodes: Sequence[Node]
     holders: Mapping[str, Sequence[Holder]]
     queues: Sequence[QueueFact]
+    #: what speaks against each GPU that is not healthy: the newest of it
+    evidence: Mapping[str, str] = field(default_factory=dict)
 
 
 def look(state: State, now: float) -> Look:
-    return Look(nodes=tuple(state.snapshot.nodes.values()), holders=holders(state), queues=_queues(state, now))
+    return Look(
+        nodes=tuple(state.snapshot.nodes.values()),
+        holders=holders(state),
+        queues=_queues(state, now),
+        evidence={
+            gpu_id: condition.evidence[-1].text
+            for gpu_id, condition in state.conditions.items()
+            if condition.evidence and condition.health is not GpuHealth.HEALTHY
+        },
+    )
 
 
 def facts_of(
@@ -42,17 +53,16 @@ def facts_of(
     readings: Mapping[str, GpuReading],
     recent: Recent,
     failures: Sequence[FailureFact],
-    evidence: Mapping[str, str],
     now: float,
 ) -> Facts:
-    """`readings` are those that can be believed; `evidence` says what speaks against a GPU."""
+    """`readings` are those that can be believed."""
     jobs_on: defaultdict[str, dict[str, None]] = defaultdict(dict)
     gpus, pools = [], defaultdict[str, list[bool]](list)
     for node in seen.nodes:
         for gpu in node.gpus:
             held_by = seen.holders.get(gpu.id, ())
             jobs_on[node.id].update(dict.fromkeys(holder.job_id for holder in held_by))
-            gpus.append(_gpu(gpu, node, held_by, readings.get(gpu.id), recent, evidence.get(gpu.id, ""), now))
+            gpus.append(_gpu(gpu, node, held_by, readings.get(gpu.id), recent, seen.evidence.get(gpu.id, ""), now))
             is_usable = node.state is NodeState.READY and gpu.health is GpuHealth.HEALTHY
             pools[gpu.pool].append(is_usable and not held_by)
     return Facts(
@@ -89,15 +99,6 @@ def failures(tx: Transaction, now: float) -> list[FailureFact]:
             message=str(event.detail.get("message") or "")[:200],
         )
     return list(found.values())
-
-
-def evidence(tx: Transaction) -> dict[str, str]:
-    """What speaks against each GPU that is not healthy: the newest of it."""
-    return {
-        gpu_id: condition.evidence[-1].text
-        for gpu_id, condition in tx.health.conditions().items()
-        if condition.evidence and condition.health is not GpuHealth.HEALTHY
-    }
 
 
 def _gpu(

@@ -18,7 +18,6 @@ from corral.control.records import ChannelRecord
 from corral.core.alerts.evaluating import evaluate
 from corral.core.alerts.facts import Facts, FailureFact
 from corral.core.alerts.recent import Recent
-from corral.core.model import GpuHealth
 from corral.server.delivering import POLL_SECONDS, Delivering
 from corral.server.secrets import SecretBox, SecretUnreadable
 from corral.telemetry.readings import LatestReadings
@@ -115,13 +114,7 @@ class Alerting:
         readings = {gpu: latest.reading for gpu, latest in self._readings.all(now).items() if not latest.stale}
         with self._recent_lock:
             self._recent.retain({gpu.id for node in seen.nodes for gpu in node.gpus})
-            return alert_facts.facts_of(seen, readings, self._recent, failures, self._evidence(seen), now)
-
-    def _evidence(self, seen: alert_facts.Look) -> dict[str, str]:
-        if all(gpu.health is GpuHealth.HEALTHY for node in seen.nodes for gpu in node.gpus):
-            return {}
-        with self._store.read() as tx:
-            return alert_facts.evidence(tx)
+            return alert_facts.facts_of(seen, readings, self._recent, failures, now)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
