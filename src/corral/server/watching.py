@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any
 
 from corral.control import health, idling
@@ -46,8 +46,13 @@ class HealthWatch:
         #: attempts that have been seen working on some GPU
         self._working: set[str] = set()
         self._told_xids: dict[tuple[str, int], float] = {}
+        #: the last judgement that was handed over
+        self._pending: Future[Any] | None = None
 
     def take(self, taken: Round) -> None:
+        # The next judgement stands on the one before: unless that is written, it would look like somebody's reset.
+        if self._pending is not None and wait([self._pending], ASK_SECONDS).not_done:
+            return
         known = _asked(self._controller, _known)
         if known is None:
             return
@@ -61,7 +66,7 @@ class HealthWatch:
             if change is not None:
                 changes.append(change)
         if changes:
-            _hand_over(self._controller, health.apply, changes)
+            self._pending = _hand_over(self._controller, health.apply, changes)
         notes = list(self._new_xids(taken))
         if notes:
             _hand_over(self._controller, health.note_xids, notes)
@@ -172,8 +177,10 @@ def _asked(controller: Controller, question: Callable[..., Any], *args: Any) -> 
         return None
 
 
-def _hand_over(controller: Controller, use_case: Callable[..., None], *args: Any) -> None:
-    controller.execute(use_case, *args).add_done_callback(_log_failure)
+def _hand_over(controller: Controller, use_case: Callable[..., None], *args: Any) -> Future[None]:
+    answer = controller.execute(use_case, *args)
+    answer.add_done_callback(_log_failure)
+    return answer
 
 
 def _log_failure(answer: Future[Any]) -> None:
