@@ -84,10 +84,16 @@ class NvmlCollector:
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:
             raise _DriverGone(str(error)) from error
+        try:
+            return self._begin(at)
+        except (_DriverGone, _GpuLost) as error:
+            _does(pynvml.nvmlShutdown)
+            raise _DriverGone(str(error)) from error
+
+    def _begin(self, at: float) -> _Session:
         session = _Session(opened_at=at)
         count = _ask(pynvml.nvmlDeviceGetCount)
         if count is None:
-            _does(pynvml.nvmlShutdown)
             raise _DriverGone("it does not say how many GPUs there are")
         for index in range(count):
             with contextlib.suppress(_GpuLost):
