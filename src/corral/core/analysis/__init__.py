@@ -9,27 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from corral.core.alerts.model import SEVERITY_ORDER
-from corral.core.analysis import (
-    fragmentation,
-    hot_gpus,
-    idle_allocations,
-    low_utilization,
-    oversized_requests,
-    pool_balance,
-    starving_queues,
-)
+from corral.core.analysis.fragmentation import find as find_fragmentation
+from corral.core.analysis.hot_gpus import find as find_hot_gpus
+from corral.core.analysis.idle_allocations import find as find_idle_allocations
+from corral.core.analysis.low_utilization import find as find_low_utilization
 from corral.core.analysis.model import AnalysisInput, Finding, FindingKind
+from corral.core.analysis.oversized_requests import find as find_oversized_requests
+from corral.core.analysis.pool_balance import find as find_pool_balance
+from corral.core.analysis.starving_queues import find as find_starving_queues
 
 Finder = Callable[[AnalysisInput], list[Finding]]
 
 FINDERS: dict[FindingKind, Finder] = {
-    FindingKind.IDLE_ALLOCATION: idle_allocations.find,
-    FindingKind.LOW_UTILIZATION: low_utilization.find,
-    FindingKind.OVERSIZED_REQUEST: oversized_requests.find,
-    FindingKind.FRAGMENTATION: fragmentation.find,
-    FindingKind.HOT_GPU: hot_gpus.find,
-    FindingKind.POOL_BALANCE: pool_balance.find,
-    FindingKind.STARVING_QUEUE: starving_queues.find,
+    FindingKind.IDLE_ALLOCATION: find_idle_allocations,
+    FindingKind.LOW_UTILIZATION: find_low_utilization,
+    FindingKind.OVERSIZED_REQUEST: find_oversized_requests,
+    FindingKind.FRAGMENTATION: find_fragmentation,
+    FindingKind.HOT_GPU: find_hot_gpus,
+    FindingKind.POOL_BALANCE: find_pool_balance,
+    FindingKind.STARVING_QUEUE: find_starving_queues,
 }
 
 

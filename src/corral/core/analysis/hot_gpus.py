@@ -44,6 +44,7 @@ def _finding(
         "node": node.id,
         "model": gpu.model,
     }
+    window = format_duration(seen.recent_seconds)
     compared = ""
     if beside is not None:
         evidence["neighbours_celsius"] = beside
@@ -56,7 +57,7 @@ def _finding(
         subject=gpu.id,
         title=f"GPU {gpu.id} is {temperature:.0f} °C hot",
         evidence=evidence,
-        text=f"Its mean over the last {format_duration(seen.recent_seconds)} was {temperature:.0f} °C{limit}{compared}.",
+        text=f"Its mean over the last {window} was {temperature:.0f} °C{limit}{compared}.",
         proposal=(
             f"Look at this GPU's own fan, heat sink and place in {node.id}; until then: corral nodes drain {node.id}."
             if alone

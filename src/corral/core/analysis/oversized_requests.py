@@ -82,8 +82,8 @@ def _small_use(seen: AnalysisInput, job: MeasuredJob, line: UsageLine, memory_pa
                 "user": line.user,
             },
             text=(
-                f"The job of {line.user} had at most {memory_part:.0%} of its {line.model}'s memory in use, and used it by"
-                f" {job.utilization:.0%}."
+                f"The job of {line.user} had at most {memory_part:.0%} of its {line.model}'s memory in use, and used"
+                f" the GPU by {job.utilization:.0%}."
             ),
             proposal=_ask_for(seen, line, gpu_milli=share),
             weight=wasted,

@@ -1,7 +1,7 @@
 """Pools of the same GPU model, one whose queue waits while another's GPUs stand idle: which GPUs to move where.
 
-Only GPUs that nobody holds are proposed, and never more than the giving pool can spare by what it held on average in the
-period, what waits there, and what its queues are guaranteed.
+Only GPUs that nobody holds are proposed, and never more than the giving pool can spare by what it held on average in
+the period, what waits there, and what its queues are guaranteed.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def _finding(seen: AnalysisInput, giver: _Side, taker: _Side, gpus: list[str]) -
         },
         text=(
             f"Jobs in pool {taking} wait for {taker.waiting_gpus} {model}, the oldest for {wait}, and {taker.free} are"
-            f" free there. Pool {giving} has {giver.free} of {giver.gpus} free, held {giver.mean_held_gpus:.1f} on average"
-            " in the period, and nothing waits there."
+            f" free there. Pool {giving} has {giver.free} of {giver.gpus} free, held {giver.mean_held_gpus:.1f} on"
+            " average in the period, and nothing waits there."
         ),
         proposal=f"Move {len(gpus)} idle GPUs: corral pool move-gpus {taking} {' '.join(gpus)}",
         weight=len(gpus),
