@@ -82,7 +82,7 @@ def _least_differences(table: Ints) -> tuple[int, Ints, Ints]:
         (_FROM_BEFORE, table[:, :1], from_before),
         (_OF_DIFFERENCES, np.column_stack((table[:, 0], from_before[:, 0])), np.diff(from_before, axis=1)),
     ]
-    return min(kinds, key=lambda found: float(np.abs(found[2]).mean()))
+    return min(kinds, key=lambda found: float(np.abs(found[2]).sum(dtype=np.float64)))
 
 
 def _bytes_of(values: Ints) -> tuple[int, bytes]:
