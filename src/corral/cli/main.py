@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from corral.cli import (
     about,
     account,
+    analyse,
     catalog,
     configuration,
     doctor,
@@ -125,6 +126,7 @@ app.add_typer(top.app)
 app.add_typer(fleet.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
 app.add_typer(fleet.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
 app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
+app.add_typer(analyse.app, name="analyse", rich_help_panel=Section.CLUSTER)
 app.add_typer(events.app)
 app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
 app.add_typer(about.app)

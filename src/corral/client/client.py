@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from corral.client.analysis import Analysis
 from corral.client.catalog import Catalog, Quotas
 from corral.client.fleet import Fleet, Queues
 from corral.client.jobs import Jobs, Tasks
@@ -40,6 +41,7 @@ class Client:
         self.people = People(transport)
         self.providers = Providers(transport)
         self.events = Events(transport)
+        self.analysis = Analysis(transport)
         self.reports = Reports(transport)
 
     @property
