@@ -18,6 +18,7 @@ from corral.control.ports import (
     HistoryUnavailable,
     Metric,
     Point,
+    SelfTest,
     Store,
     Transaction,
     Workspace,
@@ -90,6 +91,8 @@ class ServerContext:
     started_at: float
     #: what was measured, over time
     history: History = NO_HISTORY
+    #: puts GPUs to the test; None where that cannot be done from here
+    self_test: SelfTest | None = None
 
     async def execute(
         self, use_case: Callable[Concatenate[Work, Params], Result], *args: Params.args, **kwargs: Params.kwargs

@@ -108,7 +108,7 @@ def test_idle_under_a_job_is_suspect_after_the_grace_and_failed_after_twice_of_i
     assert watcher.see(by=by, utilization=0.0) is SUSPECT
     assert watcher.see_for(590, by=by, utilization=0.0) is SUSPECT, "many readings alone confirm nothing"
     assert watcher.see(by=by, utilization=0.0) is FAILED
-    assert "20 minutes under the running j-1.1" in watcher.condition.evidence[-1].text
+    assert "20 minutes under a running job" in watcher.condition.evidence[-1].text
 
 
 INNOCENT: dict[str, dict[str, Any]] = {

@@ -31,7 +31,7 @@ def look(sight: Sight) -> Finding:
         return FINE
     return Finding(
         weight=Weight.FATAL if seconds >= 2 * grace else Weight.BAD,
-        text=f"nothing done for {seconds / 60:.0f} minutes under the running {holder.attempt_id}",
+        text=f"nothing done for {seconds / 60:.0f} minutes under a running job",
         advice=ADVICE,
         value=seconds,
     )
