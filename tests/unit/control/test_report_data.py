@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -238,6 +239,6 @@ def test_steps_cover_the_span_without_gap_or_overlap(since: float, seconds: floa
     step = step_of(span)
     parts = parts_of(span, step)
     assert (parts[0].since, parts[-1].until) == (span.since, span.until)
-    assert all(one.until == other.since for one, other in zip(parts, parts[1:], strict=False))
+    assert all(one.until == other.since for one, other in pairwise(parts))
     assert all(0 < part.seconds <= step + 1e-3 for part in parts)
     assert len(parts) <= 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -89,7 +90,7 @@ def test_every_span_exactly_once(
             spans.append(span)
             kept = replace(kept, last_until=span.until)
             assert due(kept, now) is None
-    assert all(one.until == other.since for one, other in zip(spans, spans[1:], strict=False))
+    assert all(one.until == other.since for one, other in pairwise(spans))
     if period is ReportPeriod.DAILY and now - created > 2 * DAY:
         # the first may be the day of the creation, or the day before it
         assert len(spans) >= (now - created) // DAY - 1
