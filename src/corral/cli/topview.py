@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 NARROWEST = 60
 FEWEST_LINES = 8
+#: degrees Celsius
+WARM, TOO_HOT = 75, 85
 _NOTHING_RUNS = "Nothing runs and nothing waits."
 
 
@@ -232,7 +234,7 @@ def _gpu_line(gpu: GpuView, name: str, width: int, now: float) -> Text:
         line.append_text(_bar(used / total if used is not None and total else None, bar_width))
         line.append(f" {_gib(used):>4}/{_gib(total):<4}")
         celsius, watts = reading["temperature_celsius"], reading["power_watts"]
-        heat = words.NOTHING if celsius is None else f"{celsius:.0f}°C"
+        heat = words.NOTHING if celsius is None else f"{celsius:.0f}°C" + ("!" if celsius > TOO_HOT else "")
         line.append(f" {heat:>5}", style=_heat_style(celsius))
         line.append(f" {words.NOTHING if watts is None else f'{watts:.0f}W':>5} ")
     line.append(f"{gpu['health']:<8}", style=STYLES.get(gpu["health"], ""))
@@ -289,7 +291,7 @@ def _bar(part: float | None, width: int) -> Text:
 
 
 def _heat_style(celsius: float | None) -> str:
-    return "" if celsius is None or celsius < 75 else "yellow" if celsius <= 85 else "bold red"
+    return "" if celsius is None or celsius < WARM else "yellow" if celsius <= TOO_HOT else "bold red"
 
 
 def _watts(watts: float) -> str:

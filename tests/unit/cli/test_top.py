@@ -52,7 +52,7 @@ def test_a_frame_tells_totals_gpus_by_node_and_jobs() -> None:
     busy = line_of(shown, "   0")
     assert " 97% " in busy
     assert "12G/24G" in busy
-    assert "91°C" in busy
+    assert "91°C!" in busy
     assert busy.endswith("healthy  ann train-j-1")
     assert line_of(shown, "j-1").endswith("running      1       3s  n1")
     assert line_of(shown, "j-2").endswith("queued       4       3s  queue default")
