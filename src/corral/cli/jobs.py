@@ -15,7 +15,16 @@ from corral.client.errors import ClientError
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.views import AllocationView, AttemptView, JobRefView, JobView, ReasonView, UsageView, WhyView
+    from corral.client.views import (
+        AllocationView,
+        AttemptView,
+        IdleWarningView,
+        JobRefView,
+        JobView,
+        ReasonView,
+        UsageView,
+        WhyView,
+    )
 
 app = typer.Typer()
 
@@ -164,8 +173,16 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Started", words.at_and_ago(job["started_at"], now) if job["started_at"] else ""),
         ("Ended", words.at_and_ago(job["ended_at"], now) if job["ended_at"] else ""),
         ("Ran", words.between(job["started_at"], job["ended_at"], now) if job["started_at"] else ""),
+        ("Does nothing", _warning_text(job.get("idle_warning"), now)),
         ("Used", _usage_text(job.get("usage"))),
     ]
+
+
+def _warning_text(warning: IdleWarningView | None, now: float) -> str:
+    if warning is None:
+        return ""
+    text = f"it is stopped {words.ago(warning['deadline'], now)} unless it uses its GPUs"
+    return f"{text}; it was given more time" if warning["extended_at"] else f"{text}; more time: corral extend JOB"
 
 
 def _usage_text(usage: UsageView | None) -> str:
@@ -280,6 +297,14 @@ def stop(terminal: Terminal, jobs: JobsArgument) -> None:
 def start(terminal: Terminal, jobs: JobsArgument) -> None:
     """Queue jobs that were held back or have ended, with the same settings."""
     _each(terminal, jobs, lambda client, job: client.jobs.start(job), lambda view: f"{view['id']} is {view['state']}")
+
+
+@command(app, "extend", section=Section.DAILY, examples=["corral extend j-12"])
+def extend(terminal: Terminal, job: JobArgument) -> None:
+    """Ask for more time for a job that was warned because it does nothing; once."""
+    with terminal.client() as client:
+        view = client.jobs.extend(job)
+    terminal.answer(view, f"{view['id']}: {_warning_text(view.get('idle_warning'), terminal.now())}")
 
 
 @command(

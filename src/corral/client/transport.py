@@ -88,8 +88,8 @@ class Transport:
         except httpx.TransportError as error:
             raise self._unreachable(error) from error
 
-    def post(self, path: str, body: Any = None) -> Any:
-        return self._decoded(self._send("POST", path, body=body))
+    def post(self, path: str, body: Any = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Any:
+        return self._decoded(self._send("POST", path, body=body, timeout_seconds=timeout_seconds))
 
     def patch(self, path: str, body: Any) -> Any:
         return self._decoded(self._send("PATCH", path, body=body))
@@ -145,6 +145,7 @@ class Transport:
         params: Params | None = None,
         body: Any = None,
         accept: str = "application/json",
+        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> httpx.Response:
         """The answer, if it is a good one. Only reading is repeated: a change may have happened though its
         answer got lost. A refused connection is not repeated either; nobody is there to answer the second one."""
@@ -155,7 +156,14 @@ class Transport:
         while True:
             delay = next(delays, None)
             try:
-                answer = self._http.request(method, path, params=_present(params), content=content, headers=headers)
+                answer = self._http.request(
+                    method,
+                    path,
+                    params=_present(params),
+                    content=content,
+                    headers=headers,
+                    timeout=timeout_seconds,
+                )
             except (httpx.ConnectError, httpx.TimeoutException, httpx.UnsupportedProtocol) as error:
                 raise self._unreachable(error) from error
             except httpx.TransportError as error:

@@ -40,6 +40,12 @@ class UsageView(TypedDict):
     memory_peak_bytes: int
 
 
+class IdleWarningView(TypedDict):
+    warned_at: str
+    deadline: str
+    extended_at: str | None
+
+
 class JobView(TypedDict):
     id: str
     name: str
@@ -78,6 +84,7 @@ class JobView(TypedDict):
     stopping_for: str | None
     #: only of a single job
     usage: NotRequired[UsageView | None]
+    idle_warning: NotRequired[IdleWarningView | None]
 
 
 class AttemptView(TypedDict):
@@ -191,7 +198,36 @@ class ReadingView(TypedDict):
     memory_total_bytes: int | None
     temperature_celsius: float | None
     power_watts: float | None
+    power_limit_watts: NotRequired[float | None]
     energy_joules: float | None
+    sm_clock_mhz: NotRequired[float | None]
+    memory_clock_mhz: NotRequired[float | None]
+    throttle_reasons: NotRequired[list[str]]
+    ecc_corrected: NotRequired[int | None]
+    ecc_uncorrected: NotRequired[int | None]
+    remapped_rows: NotRequired[int | None]
+    remap_failed: NotRequired[bool | None]
+    processes: NotRequired[int]
+    lost: NotRequired[bool]
+
+
+class HostView(TypedDict):
+    at: str
+    stale: bool
+    cpu: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    disk_used_bytes: int | None
+    disk_total_bytes: int | None
+    network_receive_bytes: float | None
+    network_send_bytes: float | None
+
+
+class EvidenceView(TypedDict):
+    sign: str
+    at: str
+    text: str
+    advice: str
 
 
 class GpuView(TypedDict):
@@ -201,6 +237,8 @@ class GpuView(TypedDict):
     model: str
     memory_bytes: int
     health: str
+    health_since: NotRequired[str | None]
+    evidence: NotRequired[list[EvidenceView]]
     pool: str
     allocated: float
     jobs: list[HolderView]
@@ -238,6 +276,8 @@ class NodeView(TypedDict):
     id: str
     cluster: str
     state: str
+    #: what an operator has said about it
+    withheld: NotRequired[str]
     cpus: float
     memory_bytes: int
     labels: dict[str, str]
@@ -247,6 +287,7 @@ class NodeView(TypedDict):
     gpus_allocated: float
     gpus: list[GpuView]
     jobs: list[HolderView]
+    host: NotRequired[HostView | None]
 
 
 class ClusterView(TypedDict):

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, Wit
 
 from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD
 from corral.control.jobs import JobChange
-from corral.control.records import AttemptRecord, JobRecord
+from corral.control.records import AttemptRecord, IdleWarning, JobRecord
 from corral.control.work import Caller
 from corral.core.model import DEFAULT_PRIORITY, WHOLE, Allocation, JobKind, JobState
 from corral.core.quantities import parse_cpus, parse_gpus
@@ -132,6 +132,14 @@ class AllocationView(View):
     grants: list[GrantView]
 
 
+class IdleWarningView(View):
+    warned_at: str
+    #: when it is stopped unless it uses its GPUs
+    deadline: str
+    #: when it was given more time, which can be done once
+    extended_at: str | None
+
+
 class JobView(View):
     id: str
     name: str
@@ -170,6 +178,9 @@ class JobView(View):
     stopping_for: str | None
     usage: UsageView | None = Field(
         default=None, description="What it has held and used in all its attempts; only told of a single job."
+    )
+    idle_warning: IdleWarningView | None = Field(
+        default=None, description="It holds GPUs, does nothing, and was told so; only told of a single job."
     )
 
 
@@ -211,7 +222,17 @@ def allocation_view(allocation: Allocation) -> AllocationView:
     )
 
 
-def job_view(record: JobRecord, caller: Caller, usage: UsageView | None = None) -> JobView:
+def idle_warning_view(warning: IdleWarning) -> IdleWarningView:
+    return IdleWarningView(
+        warned_at=rfc3339(warning.warned_at),
+        deadline=rfc3339(warning.deadline),
+        extended_at=rfc3339_or_none(warning.extended_at),
+    )
+
+
+def job_view(
+    record: JobRecord, caller: Caller, usage: UsageView | None = None, warning: IdleWarning | None = None
+) -> JobView:
     """The job as this caller may see it: commands and environments often hold keys, so only its owner sees them."""
     job, spec, request = record.job, record.spec, record.job.request
     may_see_all = caller.is_operator or caller.name == job.user
@@ -252,6 +273,7 @@ def job_view(record: JobRecord, caller: Caller, usage: UsageView | None = None) 
         not_before=rfc3339(job.not_before) if job.not_before else None,
         stopping_for=job.stopping_for,
         usage=usage,
+        idle_warning=idle_warning_view(warning) if warning is not None and warning.attempt == job.attempt else None,
     )
 
 
