@@ -128,10 +128,15 @@ class _Fleet:
 
 
 def metrics_url(target: str) -> str:
-    """The whole URL: the port is 9400 and the path /metrics unless they are given."""
-    given = urlsplit(target if "://" in target else f"//{target}")
-    scheme = given.scheme or "http"
-    place = given.netloc
-    if given.port is None and scheme == "http" and "://" not in target:
-        place = f"{place}:{DEFAULT_PORT}"
-    return f"{scheme}://{place}{given.path.rstrip('/') or '/metrics'}" + (f"?{given.query}" if given.query else "")
+    """The whole URL: the port is 9400 and the path /metrics unless they are given. Raises ValueError."""
+    is_url = "://" in target
+    given = urlsplit(target if is_url else f"//{target}")
+    try:
+        port = given.port
+    except ValueError:
+        port = 0
+    if not given.hostname or port == 0 or given.scheme not in ("", "http", "https") or any(map(str.isspace, target)):
+        raise ValueError(f"{target!r} is neither HOST:PORT nor a URL such as http://gpu-7:9400/metrics")
+    place = given.netloc if is_url or port is not None else f"{given.netloc}:{DEFAULT_PORT}"
+    query = f"?{given.query}" if given.query else ""
+    return f"{given.scheme or 'http'}://{place}{given.path.rstrip('/') or '/metrics'}{query}"

@@ -207,3 +207,9 @@ def test_nobody_there_and_a_fleet_that_does_not_answer(target: Target, caplog: p
 )
 def test_addresses_are_completed(given: str, url: str) -> None:
     assert metrics_url(given) == url
+
+
+@pytest.mark.parametrize("given", ["", ":9400", "gpu-7:port", "gpu-7:99999", "ftp://gpu-7", "http://", "gpu 7", "//"])
+def test_what_is_no_address_is_refused(given: str) -> None:
+    with pytest.raises(ValueError, match="is neither HOST:PORT nor a URL"):
+        metrics_url(given)
