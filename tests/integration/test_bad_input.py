@@ -142,6 +142,16 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("GET", "/jobs?name=%00", None, 422, "name"),
     ("GET", "/nodes?cursor=bm90LWEtY3Vyc29y", None, 422, "cursor"),
     ("GET", "/nodes?colour=red", None, 422, "colour"),
+    ("GET", "/gpus/no-such", None, 404, "gpu"),
+    ("DELETE", "/nodes/no-such", None, 404, "node"),
+    ("POST", "/gpus/no-such/reset-health", None, 404, "gpu"),
+    ("POST", "/gpus/no-such/self-test", None, 404, "gpu"),
+    ("POST", "/gpus/no-such/mark", {"health": "failed", "reason": "it smokes"}, 404, "gpu"),
+    ("POST", "/gpus/no-such/mark", {"health": "healthy", "reason": "it is fine"}, 422, "health"),
+    ("POST", "/gpus/no-such/mark", {"health": "failed"}, 422, "reason"),
+    ("POST", "/gpus/no-such/mark", {"health": "failed", "reason": ""}, 422, "reason"),
+    ("POST", "/gpus/no-such/mark", {"health": "failed", "reason": "x" * 501}, 422, "reason"),
+    ("POST", "/gpus/no-such/mark", {"health": "failed", "reason": "x", "until": 1}, 422, "until"),
     ("GET", "/events?since=yesterday", None, 422, "since"),
     ("GET", "/events?until=2026-01-01T00:00:00", None, 422, "until"),
     ("GET", "/events?cursor=xyz", None, 422, "cursor"),
@@ -230,6 +240,14 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("DELETE", "/about/licence", None, 404, "licence"),
     ("GET", "/events/export?format=xml", None, 422, "format"),
     ("GET", "/events?q=", None, 422, "q"),
+    # measurements and analysis
+    ("GET", "/trends?metric=happiness", None, 422, "metric"),
+    ("GET", "/trends?since=yesterday", None, 422, "since"),
+    ("GET", "/gpus/nowhere/metrics", None, 404, "gpu"),
+    ("GET", "/nodes/nowhere/metrics?step=0", None, 422, "step"),
+    ("GET", "/jobs/j-1/metrics?until=2000-01-01", None, 422, "until"),
+    ("GET", "/analysis?period=soon", None, 422, "period"),
+    ("GET", "/analysis?period=1000d", None, 422, "period"),
 ]
 
 

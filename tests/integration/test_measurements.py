@@ -5,16 +5,12 @@ A server without its network, and a history that the test itself has filled.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
-from fastapi import FastAPI
 
 from corral.control.measuring import save_measured
 from corral.control.ports import CLUSTER, Metric
@@ -24,11 +20,10 @@ from corral.server.assembly import assembled
 from corral.server.context import NoHistory, ServerContext
 from corral.server.schemas.base import rfc3339
 from corral.server.settings import load_settings
-from tests.integration.api import API, problem
+from tests.integration.api import problem
+from tests.integration.inside import PASSWORD, served, signed_in
 from tests.integration.waiting import wait_until
 from tests.unit.control.histories import MemoryHistory
-
-PASSWORD = "first-password-of-the-operator"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,25 +37,6 @@ class House:
     @property
     def now(self) -> float:
         return self.context.clock.now()
-
-
-@contextmanager
-def served(app: FastAPI) -> Iterator[str]:
-    """The application on a port of its own; its address."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", lifespan="off"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    wait_until(lambda: server.started, "it listens")
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join(10)
-
-
-def signed_in(url: str, user: str, password: str) -> httpx.Client:
-    body = {"user": user, "password": password, "token_name": "test"}
-    token = httpx.post(f"{url}{API}/auth/login", json=body).raise_for_status().json()["token"]
-    return httpx.Client(base_url=f"{url}{API}", headers={"Authorization": f"Bearer {token}"}, timeout=30)
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +113,8 @@ def test_a_node_and_the_whole_installation(house: House, gpu: str) -> None:
         ({"until": "2026-01-03T10:00:00"}, "until"),
         ({"since": "2026-01-03T10:00:00Z", "until": "2026-01-03T10:00:00Z"}, "since"),
         ({"since": "2020-01-03T10:00:00Z", "until": "2026-01-03T10:00:00Z", "step": "1"}, "step"),
+        ({"since": "0001-01-01T00:00:00+14:00"}, "since"),
+        ({"until": "9999-12-31T23:59:59-14:00"}, "until"),
         ({"step": "0"}, "step"),
         ({"step": "nan"}, "step"),
         ({"steps": "60"}, "steps"),

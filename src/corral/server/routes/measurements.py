@@ -35,6 +35,8 @@ router = resource_router("", "measurements")
 
 HOUR = 3600.0
 DAY = 86_400.0
+#: The beginning of the year 9999: later moments have no RFC 3339 form in every time zone.
+LATEST = 253_370_764_800.0
 #: What a chart of a job shows when nobody says what.
 USUAL_OF_JOBS = ("utilization", "memory_used", "power", "temperature")
 
@@ -175,9 +177,12 @@ def _span(
 
 def _time(field: str, text: str) -> float:
     try:
-        return parse_time(text)
+        moment = parse_time(text)
     except (ValueError, OverflowError) as error:
         raise invalid_field(field, str(error)) from None
+    if not 0 <= moment <= LATEST:
+        raise invalid_field(field, "must be between the years 1970 and 9999")
+    return moment
 
 
 def _end(attempts: Sequence[UsageRecord], now: float) -> float:
