@@ -49,15 +49,18 @@ class AppriseNotifier:
         return unquote(shown)
 
     def send(self, url: str, title: str, body: str, attachments: Sequence[Path] = ()) -> None:
-        from apprise import AppriseAttachment, NotifyType
+        from apprise import AppriseAttachment, NotifyFormat, NotifyType
 
         service = self._service(url)
-        attached = AppriseAttachment([str(path) for path in attachments]) if attachments else None
+        # What comes is plain text, and mail would otherwise take it for HTML.
+        service.notify_format = NotifyFormat.TEXT
         missing = [path.name for path in attachments if not path.is_file()]
         if missing:
             raise NoticeRefused(f"what should go with it is gone: {', '.join(missing[:5])}")
+        attached = AppriseAttachment([str(path) for path in attachments]) if attachments else None
         with _caught() as lines:
             try:
+                # Not through Apprise's front: that sends on another thread, where nobody catches its log.
                 taken = service.notify(body=body, title=title, notify_type=NotifyType.INFO, attach=attached)
             except Exception as error:  # noqa: BLE001 - a plugin's own mistake is one of the ways it can fail
                 raise NoticeFailed(_without_secrets(f"{type(error).__name__}: {error}", url)) from None
@@ -66,11 +69,12 @@ class AppriseNotifier:
 
     def _service(self, url: str) -> NotifyBase:
         _prepare()
-        from apprise import Apprise
+        from apprise import Apprise, AppriseAsset
 
+        asset = AppriseAsset(app_id="corral", app_desc="corral")
         with _caught() as lines:
             try:
-                service = Apprise.instantiate(url, suppress_exceptions=True)
+                service = Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
             except Exception:  # noqa: BLE001 - whatever it is, the address cannot be used
                 service = None
         if service is None:
