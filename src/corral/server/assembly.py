@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -16,15 +16,12 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from corral.control import fleet as fleet_use_cases
 from corral.control import people, providers
 from corral.control.controller import Controller
-from corral.control.holders import holders
-from corral.control.ports import Clock, Collector, Store
+from corral.control.ports import Store
 from corral.control.records import EventRecord, UserRecord
 from corral.control.state import State
 from corral.control.work import SYSTEM, Work
-from corral.core.model import WHOLE
 from corral.engines import holder
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
@@ -34,21 +31,16 @@ from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords, one_time_password
 from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
-from corral.server.context import NO_HISTORY, ServerContext
+from corral.server.context import ServerContext
 from corral.server.metrics import ServerMetrics
+from corral.server.monitoring import monitored
 from corral.server.reporting import Reporting
-from corral.server.sampling import STALE_INTERVALS, NodeLoads, Sampling
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.stream import EventFeed
 from corral.stores import open_store
 from corral.stores.report_files import DirectoryReportFiles
 from corral.stores.workspace import DirectoryWorkspace
-from corral.telemetry.host import HostCollector
-from corral.telemetry.nvml import NvmlCollector
-from corral.telemetry.readings import LatestReadings
-from corral.telemetry.scraping import ScrapingCollector
-from corral.telemetry.virtual import VirtualCollector
 
 log = logging.getLogger("corral.server")
 
@@ -56,8 +48,6 @@ FIRST_USER = "operator"
 #: What a machine without GPUs gets, so that everything can be tried on it.
 DEFAULT_VIRTUAL_GPUS = "8xA100-80G"
 _START_SECONDS = 30.0
-#: for questions of background threads to the controller
-_ANSWER_SECONDS = 30.0
 
 
 class SystemClock:
@@ -103,21 +93,20 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         controller.cycle_seconds = metrics.observe_cycle
         controller.start()
         parts.callback(controller.stop)
-        readings = LatestReadings(stale_after_seconds=STALE_INTERVALS * settings.monitoring.interval_seconds)
-        sampling = _sampling(settings, controller, fleet, readings, clock)
-        sampling.start()
-        parts.callback(sampling.stop)
+        box = SecretBox(settings.home)
+        monitoring = parts.enter_context(
+            monitored(settings, controller=controller, store=store, fleet=fleet, box=box, clock=clock)
+        )
         reporting = Reporting(
             controller=controller,
             store=store,
-            history=NO_HISTORY,
+            history=monitoring.history,
             files=DirectoryReportFiles(settings.home / "reports"),
             clock=clock,
             cluster=settings.cluster[0].name,
         )
         reporting.start()
         parts.callback(reporting.stop)
-        box = SecretBox(settings.home)
         context = ServerContext(
             settings=settings,
             store=store,
@@ -125,7 +114,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             engine=engine,
             workspace=workspace,
             task_holder=(sys.executable, "-u", holder.__file__),
-            readings=readings,
+            readings=monitoring.readings,
             clock=clock,
             identities=Identities(store, touch=lambda *used: _touch(controller, *used), now=clock.now),
             passwords=passwords or Passwords(),
@@ -141,6 +130,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             metrics=metrics,
             version=VERSION,
             started_at=clock.now(),
+            history=monitoring.history,
+            self_test=monitoring.self_test,
         )
         parts.callback(context.passwords.close)
         _compare_gpus(settings, controller)
@@ -164,62 +155,6 @@ def local_fleet(settings: Settings) -> HostFleet | VirtualFleet:
 def _events_after(store: Store, after: int, limit: int) -> Sequence[Any]:
     with store.read() as tables:
         return tables.events.after(after, limit)
-
-
-def _sampling(
-    settings: Settings,
-    controller: Controller,
-    fleet: HostFleet | VirtualFleet,
-    readings: LatestReadings,
-    clock: Clock,
-) -> Sampling:
-    node_of = {gpu.id: node.id for node in fleet.nodes() for gpu in node.gpus}
-
-    def tell_loads(loads: Mapping[str, float]) -> None:
-        if controller.is_alive:
-            controller.execute(fleet_use_cases.set_loads, loads).add_done_callback(_log_failure)
-
-    return Sampling(
-        _collectors(settings, controller, fleet),
-        [readings, NodeLoads(lambda: node_of, tell_loads)],
-        holders=lambda: controller.inspect(holders).result(_ANSWER_SECONDS),
-        clock=clock,
-        interval_seconds=settings.monitoring.interval_seconds,
-    )
-
-
-def _collectors(settings: Settings, controller: Controller, fleet: HostFleet | VirtualFleet) -> list[Collector]:
-    def busy() -> Mapping[str, float]:
-        return controller.inspect(_held_parts).result(_ANSWER_SECONDS) if controller.is_alive else {}
-
-    def known() -> Mapping[tuple[str, int], str]:
-        return controller.inspect(_gpu_places).result(_ANSWER_SECONDS) if controller.is_alive else {}
-
-    own: list[Collector]
-    if isinstance(fleet, VirtualFleet):
-        own = [VirtualCollector(fleet, busy)]
-    else:
-        own = [NvmlCollector(), HostCollector(fleet.nodes()[0].id, settings.home)]
-    scraping = [
-        ScrapingCollector(target, known, timeout_seconds=settings.monitoring.interval_seconds)
-        for target in settings.monitoring.scrape
-    ]
-    return [*own, *scraping]
-
-
-def _gpu_places(state: State) -> dict[tuple[str, int], str]:
-    """The GPUs by node and index, for exporters that do not tell their ids."""
-    return {(node.id, gpu.index): gpu.id for node in state.snapshot.nodes.values() for gpu in node.gpus}
-
-
-def _held_parts(state: State) -> dict[str, float]:
-    """The held part of every GPU that somebody holds."""
-    held: dict[str, float] = {}
-    for job in state.snapshot.jobs.values():
-        for grant in job.allocation.grants if job.allocation is not None else ():
-            for gpu in grant.gpus:
-                held[gpu] = held.get(gpu, 0.0) + grant.gpu_milli / WHOLE
-    return held
 
 
 def _touch(controller: Controller, credential_id: str, at: float) -> None:

@@ -184,7 +184,6 @@ NOT_YET = (
     "allocation.reserved_ratio",
     "fault_tolerance.checkpoint_interval_minutes",
     "fault_tolerance.enable_checkpointing",
-    "monitoring.metrics_retention_days",
     "policies.enable_preemption",
     "scaling.",
     "storage.metrics",
