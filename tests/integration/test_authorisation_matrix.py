@@ -59,7 +59,10 @@ DELETE /flavors/{name}               401      403   403   in       401      401 
 POST   /flavors:delete               401      403   403   in       401      401     403
 GET    /gpus                         401      ok    ok    ok       401      401     ok
 GET    /gpus/{gpu}/metrics           401      404   404   404      401      401     404
+GET    /gpus/{gpu}                   401      in    in    in       401      401     in
+POST   /gpus/{gpu}/mark              401      403   403   in       401      401     403
 POST   /gpus/{gpu}/reset-health      401      403   403   in       401      401     403
+POST   /gpus/{gpu}/self-test         401      403   403   in       401      401     403
 GET    /groups                       401      403   403   ok       401      401     403
 POST   /groups                       401      403   403   in       401      401     403
 GET    /groups/{name}                401      403   403   in       401      401     403
@@ -76,6 +79,7 @@ DELETE /jobs/{job}                   401      ok    404   ok       401      401 
 GET    /jobs/{job}/attempts          401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/logs              401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/metrics           401      ok    404   ok       401      401     ok
+POST   /jobs/{job}/extend            401      in    404   in       401      401     403
 POST   /jobs/{job}/move              401      in    404   in       401      401     403
 POST   /jobs/{job}/pin               401      403   403   in       401      401     403
 POST   /jobs/{job}/start             401      ok    404   ok       401      401     403
@@ -95,6 +99,7 @@ DELETE /me/tokens/{token_id}         401      ok    404   404      401      401 
 GET    /metrics                      401      ok    ok    ok       401      401     ok
 GET    /nodes                        401      ok    ok    ok       401      401     ok
 GET    /nodes/{node}                 401      ok    ok    ok       401      401     ok
+DELETE /nodes/{node}                 401      403   403   in       401      401     403
 GET    /nodes/{node}/metrics         401      ok    ok    ok       401      401     ok
 POST   /nodes/{node}/cordon          401      403   403   ok       401      401     403
 POST   /nodes/{node}/drain           401      403   403   ok       401      401     403

@@ -122,6 +122,7 @@ async def mark_gpu(gpu: str, body: GpuMark, caller: Operator, context: Context) 
 @router.post("/gpus/{gpu:path}/self-test", operation_id="self_test_gpu", responses=problems(403, 404, 409))
 async def self_test_gpu(gpu: str, caller: Operator, context: Context) -> GpuView:
     """Put a free GPU to the test, which can take a minute. It is healthy again if it passes, and failed if not."""
+    await _gpu(context, gpu, caller)
     if context.self_test is None:
         raise WrongState("GPUs of this installation cannot be tested from here", state="no self-test")
     await context.execute(health.begin_self_test, caller, gpu)
