@@ -12,12 +12,14 @@ from pathlib import Path
 import httpx
 import pytest
 
+from corral.control.holders import holders
 from corral.control.measuring import save_measured
-from corral.control.ports import CLUSTER, Metric
+from corral.control.ports import CLUSTER, GpuReading, Metric, Round
 from corral.core.measuring import Measured
 from corral.server.app import build_app
 from corral.server.assembly import assembled
 from corral.server.context import NoHistory, ServerContext
+from corral.server.metering import UsageMeter
 from corral.server.schemas.base import rfc3339
 from corral.server.settings import load_settings
 from tests.integration.api import problem
@@ -42,9 +44,9 @@ class House:
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     home: Path = tmp_path_factory.mktemp("home")
-    settings = load_settings(
-        overrides={"home": home, "local.virtual_gpus": "2xA10"}, environ={"CORRAL_BOOTSTRAP_PASSWORD": PASSWORD}
-    )
+    # Read so seldom that the server itself measures nothing meanwhile.
+    overrides = {"home": home, "local.virtual_gpus": "2xA10", "monitoring.interval_seconds": 3600}
+    settings = load_settings(overrides=overrides, environ={"CORRAL_BOOTSTRAP_PASSWORD": PASSWORD})
     history = MemoryHistory()
     with assembled(settings) as assembly:
         context = replace(assembly.context, history=history)
@@ -87,7 +89,7 @@ def test_a_gpu(house: House, gpu: str) -> None:
     assert shown["step_seconds"] == 3600
     assert {point["mean"] for point in power["points"]} == {100}
     everything = house.scientist.get(f"gpus/{gpu}/metrics").json()
-    assert everything["step_seconds"] == 15
+    assert everything["step_seconds"] == 3600, "not below what is measured"
     names = [series["metric"] for series in everything["series"]]
     assert " ".join(names) == "utilization memory_used temperature power energy sm_clock memory_clock throttled"
     problem(house.scientist.get("gpus/nowhere/metrics"), 404)
@@ -100,7 +102,7 @@ def test_a_node_and_the_whole_installation(house: House, gpu: str) -> None:
     problem(house.scientist.get("nodes/nowhere/metrics"), 404)
     trends = house.scientist.get("trends", params={"metric": ["allocation", "queue_length"]}).json()
     allocation, length = trends["series"]
-    assert (allocation["subject"], allocation["unit"], trends["step_seconds"]) == ("cluster", "ratio", 300)
+    assert (allocation["subject"], allocation["unit"], trends["step_seconds"]) == ("cluster", "ratio", 3600)
     assert (length["metric"], length["subject"], length["unit"]) == ("queue_length", "default", "count")
     assert max(point["most"] for point in length["points"]) == 11
 
@@ -159,6 +161,24 @@ def test_what_a_job_used(house: House, gpu: str) -> None:
     assert {one["subject"]: len(one["points"]) for one in each["series"]} == {gpu: 1, each["series"][1]["subject"]: 0}
     bob = signed_in(house.url, "bob", "password-of-bob")
     problem(bob.get(f"jobs/{job}/metrics"), 404)
+    house.scientist.post(f"jobs/{job}/stop").raise_for_status()
+
+
+def test_the_meter_counts_for_a_running_job(house: House) -> None:
+    context = house.context
+    job = house.scientist.post("jobs", json={"name": "metered", "command": ["sleep", "600"], "gpus": 1}).json()["id"]
+    wait_until(lambda: house.scientist.get(f"jobs/{job}").json()["state"] == "running", "it runs")
+    begun = house.now
+    for _ in range(2):  # the second one goes on from what the first has stored
+        meter = UsageMeter(controller=context.controller, store=context.store, now=begun, interval_seconds=5.0)
+        for at in (begun, begun + 5):
+            held = context.controller.inspect(holders).result(10)
+            readings = [GpuReading(gpu_id=gpu, at=at, utilization=0.5, power_watts=360.0) for gpu in held]
+            meter.take(Round(at=at, gpus=readings, holders=held))
+        meter.stop()
+    usage = house.scientist.get(f"jobs/{job}").json()["usage"]
+    assert (usage["utilization"], usage["measured_gpu_hours"]) == (0.5, pytest.approx(10 / 3600))
+    assert usage["energy_kwh"] == pytest.approx(0.001)
     house.scientist.post(f"jobs/{job}/stop").raise_for_status()
 
 
