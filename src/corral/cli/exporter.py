@@ -51,23 +51,19 @@ def exporter(
         server = ExporterServer(reading, host, port)
     except OSError as error:
         raise Refused(f"cannot listen at {host}:{port}: {error.strerror}", hint="Give another --port.") from error
+    done = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: done.set())
     reading.start()
     thread = threading.Thread(target=server.serve_forever, name="exporter", daemon=True)
     thread.start()
     terminal.note(f"Metrics at http://{host}:{server.port}/metrics")
     try:
-        _wait_for_the_end()
+        done.wait()
     finally:
         server.shutdown()
         server.server_close()
         reading.stop()
-
-
-def _wait_for_the_end() -> None:
-    done = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: done.set())
-    done.wait()
 
 
 def _real() -> tuple[list[Collector], Places]:
