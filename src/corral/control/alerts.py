@@ -218,7 +218,7 @@ def _check_rule(tx: Transaction, rule: AlertRule) -> None:
         raise Invalid("the threshold must be a number", field="threshold")
     for field in ("for_seconds", "clear_seconds"):
         if not 0 <= getattr(rule, field) <= MAX_SECONDS:
-            raise Invalid("must be between 0 and 30 days", field=field.replace("_seconds", ""), limit=MAX_SECONDS)
+            raise Invalid("must be between 0 and 30 days", field=field, limit=MAX_SECONDS)
     if len(rule.subjects) > MAX_PATTERNS:
         raise Invalid(f"at most {MAX_PATTERNS} patterns", field="subjects", limit=MAX_PATTERNS)
     if not all(rule.subjects):
