@@ -12,30 +12,38 @@ from corral.core.analysis.model import HOUR, UsageLine
 class MeasuredJob:
     """What was measured of one job, over all attempts of the period."""
 
-    lines: tuple[UsageLine, ...]
-
-    @property
-    def last(self) -> UsageLine:
-        return self.lines[-1]
-
-    @property
-    def gpu_hours(self) -> float:
-        return sum(line.measured.gpu_seconds for line in self.lines) / HOUR
-
-    @property
-    def busy_gpu_hours(self) -> float:
-        return sum(line.measured.busy_gpu_seconds for line in self.lines) / HOUR
+    last: UsageLine
+    #: the attempt that was measured most: it tells best what the job needs
+    longest: UsageLine
+    gpu_hours: float
+    busy_gpu_hours: float
 
     @property
     def utilization(self) -> float:
-        return self.busy_gpu_hours / self.gpu_hours if self.gpu_hours else 0.0
+        return self.busy_gpu_hours / self.gpu_hours
+
+    @property
+    def unused_gpu_hours(self) -> float:
+        return self.gpu_hours - self.busy_gpu_hours
 
 
 def measured_jobs(lines: Iterable[UsageLine], least_gpu_hours: float) -> list[MeasuredJob]:
     """Those of which enough was measured."""
     by_job: dict[str, list[UsageLine]] = {}
-    for line in sorted(lines, key=lambda line: line.planned_at):
+    for line in lines:
         if line.measured.gpu_seconds > 0:
             by_job.setdefault(line.job_id, []).append(line)
-    jobs = [MeasuredJob(lines=tuple(found)) for found in by_job.values()]
-    return [job for job in jobs if job.gpu_hours >= least_gpu_hours]
+    found = []
+    for attempts in by_job.values():
+        seconds = sum(line.measured.gpu_seconds for line in attempts)
+        # There may be very many jobs, and most of them are short.
+        if seconds > 0 and seconds >= least_gpu_hours * HOUR:
+            found.append(
+                MeasuredJob(
+                    last=max(attempts, key=lambda line: line.planned_at),
+                    longest=max(attempts, key=lambda line: line.measured.gpu_seconds),
+                    gpu_hours=seconds / HOUR,
+                    busy_gpu_hours=sum(line.measured.busy_gpu_seconds for line in attempts) / HOUR,
+                )
+            )
+    return found

@@ -6,20 +6,23 @@ from corral.core.alerts.model import Severity
 from corral.core.analysis.idle_allocations import idle_jobs
 from corral.core.analysis.jobs import MeasuredJob, measured_jobs
 from corral.core.analysis.model import AnalysisInput, Finding, FindingKind
+from corral.core.model import WHOLE
 from corral.core.resources import gpus_text
 
 
 def find(seen: AnalysisInput) -> list[Finding]:
     told = idle_jobs(seen)
-    return [
-        _finding(job)
+    poor = [
+        job
         for job in measured_jobs(seen.usage, seen.rules.least_gpu_hours)
         if job.utilization < seen.rules.low_utilization and job.last.job_id not in told
     ]
+    worst = sorted(poor, key=lambda job: -job.unused_gpu_hours)[: seen.rules.most_findings]
+    return [_finding(job) for job in worst]
 
 
 def _finding(job: MeasuredJob) -> Finding:
-    last, wasted = job.last, job.gpu_hours - job.busy_gpu_hours
+    last = job.last
     return Finding(
         kind=FindingKind.LOW_UTILIZATION,
         severity=Severity.INFO,
@@ -28,8 +31,8 @@ def _finding(job: MeasuredJob) -> Finding:
         evidence={
             "utilization": job.utilization,
             "gpu_hours": job.gpu_hours,
-            "unused_gpu_hours": wasted,
-            "gpus": last.gpu_milli / 1000,
+            "unused_gpu_hours": job.unused_gpu_hours,
+            "gpus": last.gpu_milli / WHOLE,
             "user": last.user,
             "queue": last.queue,
         },
@@ -41,5 +44,5 @@ def _finding(job: MeasuredJob) -> Finding:
             "Look at its chart for what it waits for: loading data, the network, or one process that works while the"
             f" others wait. A look at it: corral show {last.job_id}."
         ),
-        weight=wasted,
+        weight=job.unused_gpu_hours,
     )

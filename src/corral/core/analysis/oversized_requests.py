@@ -19,8 +19,7 @@ def find(seen: AnalysisInput) -> list[Finding]:
     found = []
     memory_of = {gpu.id: gpu.memory_bytes for _, gpu in seen.gpus().values()}
     for job in measured_jobs(seen.usage, seen.rules.least_gpu_hours):
-        # The attempt that was measured most tells best what the job needs.
-        line = max(job.lines, key=lambda line: line.measured.gpu_seconds)
+        line = job.longest
         used = len(line.measured.used_gpu_ids)
         whole = line.gpu_milli == len(line.gpu_ids) * WHOLE
         if whole and 0 < used < len(line.gpu_ids):
