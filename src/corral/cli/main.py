@@ -14,8 +14,10 @@ from typer.core import TyperGroup
 from corral.cli import (
     about,
     account,
+    alerts,
     analyse,
     catalog,
+    channels,
     configuration,
     doctor,
     drill,
@@ -127,6 +129,8 @@ app.add_typer(fleet.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
 app.add_typer(fleet.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
 app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
 app.add_typer(analyse.app, name="analyse", rich_help_panel=Section.CLUSTER)
+app.add_typer(alerts.app, name="alert", rich_help_panel=Section.CLUSTER)
+app.add_typer(channels.app, name="channel", rich_help_panel=Section.CLUSTER)
 app.add_typer(events.app)
 app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
 app.add_typer(about.app)

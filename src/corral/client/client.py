@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from corral.client.alerts import Alerts, Channels
 from corral.client.analysis import Analysis
 from corral.client.catalog import Catalog, Quotas
 from corral.client.fleet import Fleet, Queues
@@ -41,6 +42,8 @@ class Client:
         self.people = People(transport)
         self.providers = Providers(transport)
         self.events = Events(transport)
+        self.alerts = Alerts(transport)
+        self.channels = Channels(transport)
         self.analysis = Analysis(transport)
         self.reports = Reports(transport)
 
