@@ -123,7 +123,7 @@ class LocalHarness:
         """A new engine over the same root, as after a restart of the server."""
         self.engine = LocalEngine(
             root=self.root,
-            fleet=fleet_for(virtual_nodes_text="3x4xA10"),
+            fleet=fleet_for(virtual_nodes_text="3x4xA10", drill_directory=self.root),
             log_limit_bytes=self.log_limit_bytes,
             rescan_seconds=0.1,
             cgroups=self.cgroups,

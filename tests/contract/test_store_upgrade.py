@@ -19,9 +19,10 @@ from corral.control.records import (
     QuotaRecord,
     Role,
     ScorePoint,
+    UsageRecord,
     UserRecord,
 )
-from corral.core.model import JobKind, Queue, Quota, Score
+from corral.core.model import EndReason, JobKind, JobState, Queue, Quota, Score
 from corral.stores import open_store
 from corral.stores.codec import encode_spec
 from corral.stores.migrating import NEWEST
@@ -31,6 +32,8 @@ from tests.contract.store_samples import SPEC
 pytest_plugins = ("tests.servers.fixtures",)
 
 ALLOCATION = '{"model":"","grants":[]}'
+TWO_GPUS = '{"model":"A10","grants":[{"node":"n1","gpu_milli":1000,"gpus":["n1/0","n1/1"]}]}'
+HALF_A_GPU = '{"model":"A10","grants":[{"node":"n1","gpu_milli":500,"gpus":["n1/0"]}]}'
 JOB_BODY = '{"request":{"nodes":1},"grace_seconds":30.0,"max_retries":3}'
 
 #: rows as the first schema had them
@@ -58,8 +61,19 @@ FIRST: dict[str, list[dict[str, Any]]] = {
         {"id": 1, "name": "first", "user_name": "ada", "kind": "training", "state": "running", "queue": "night"}
         | {"priority": 5, "attempt": 1, "version": 3, "body": JOB_BODY}
         | {"spec": encode_spec(SPEC)},
+        {"id": 2, "name": "second", "user_name": "gone", "kind": "training", "state": "failed", "queue": "lost"}
+        | {"priority": 5, "attempt": 3, "version": 9, "body": JOB_BODY, "queued_at": 70.0}
+        | {"spec": encode_spec(SPEC)},
     ],
-    "attempts": [{"job_id": 1, "number": 1, "planned_at": 5.0, "allocation": ALLOCATION, "message": '""'}],
+    "attempts": [
+        {"job_id": 1, "number": 1, "planned_at": 5.0, "allocation": ALLOCATION, "message": '""'},
+        {"job_id": 2, "number": 1, "planned_at": 10.0, "started_at": 11.0, "ended_at": 20.0, "end_reason": "node_lost"}
+        | {"allocation": TWO_GPUS, "message": '""'},
+        {"job_id": 2, "number": 2, "planned_at": 30.0, "started_at": 31.0, "ended_at": 50.0, "end_reason": "exit_code"}
+        | {"allocation": TWO_GPUS, "message": '""', "exit_code": 0},
+        {"job_id": 2, "number": 3, "planned_at": 75.0, "ended_at": 80.0, "end_reason": "launch_error"}
+        | {"allocation": HALF_A_GPU, "message": '""'},
+    ],
     "events": [{"id": 1, "at": 1.0, "actor": "ada", "action": "a.b", "subject": "s", "owner": "", "detail": "{}"}],
     "meta": [{"key": "secret", "value": "kept"}],
 }
@@ -86,7 +100,7 @@ def first_url(empty_database_url: str) -> str:
             for row in rows:
                 connection.execute(tables.tables[name].insert(), {**row, **MORE.get(name, {})})
         counters = tables.tables["counters"]
-        connection.execute(counters.update().where(counters.c.name.in_(["job", "event"])), {"value": 1})
+        connection.execute(counters.update().where(counters.c.name.in_(["job", "event"])), {"value": 2})
     engine.dispose()
     return empty_database_url
 
@@ -123,7 +137,7 @@ def test_a_filled_store_goes_on_as_before(first_url: str) -> None:
         assert transaction.events.last_id() == 1
         assert transaction.meta.get("secret") == "kept"
     with store.write() as transaction:
-        assert transaction.jobs.next_ids(1) == ["j-2"]
+        assert transaction.jobs.next_ids(1) == ["j-3"]
     store.close()
 
 
@@ -146,6 +160,28 @@ def test_a_filled_store_gets_what_a_new_one_has(first_url: str) -> None:
     with reopened.read() as transaction:
         assert [stored.name for stored in transaction.people.groups()] == ["default"]
     reopened.close()
+
+
+def test_a_filled_store_knows_what_was_used_before(first_url: str) -> None:
+    store = open_store(first_url)
+    common = {"job_id": "j-2", "job_name": "second", "user": "gone", "group": None, "kind": JobKind.TRAINING}
+    common |= {"queue": "lost", "pool": "default", "model": "A10", "nodes": 1}
+    two: dict[str, Any] = {**common, "gpu_milli": 2000, "gpu_ids": ("n1/0", "n1/1")}
+    half: dict[str, Any] = {**common, "gpu_milli": 500, "gpu_ids": ("n1/0",)}
+    with store.read() as transaction:
+        (live,) = transaction.usage.open()
+        past = transaction.usage.of_job("j-2")
+    lost: dict[str, Any] = {"end_reason": EndReason.NODE_LOST, "outcome": JobState.QUEUED, **two}
+    done: dict[str, Any] = {"end_reason": EndReason.EXIT_CODE, "outcome": JobState.COMPLETED, **two}
+    failed: dict[str, Any] = {"end_reason": EndReason.LAUNCH_ERROR, "outcome": JobState.FAILED, **half}
+    assert past == [
+        UsageRecord(attempt_id="j-2.1", queued_at=3.0, planned_at=10.0, started_at=11.0, ended_at=20.0, **lost),
+        UsageRecord(attempt_id="j-2.2", queued_at=20.0, planned_at=30.0, started_at=31.0, ended_at=50.0, **done),
+        UsageRecord(attempt_id="j-2.3", queued_at=70.0, planned_at=75.0, ended_at=80.0, **failed),
+    ]
+    assert (live.attempt_id, live.user, live.group, live.pool) == ("j-1.1", "ada", "default", "dark")
+    assert (live.model, live.gpu_milli, live.queued_at, live.outcome) == ("", 0, 3.0, None)
+    store.close()
 
 
 def test_an_upgraded_schema_is_the_one_of_the_tables(first_url: str) -> None:

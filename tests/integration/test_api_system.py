@@ -56,7 +56,7 @@ def test_health_needs_no_sign_in_and_metrics_do(server: CorralServer) -> None:
         problem(client.get("/metrics"), 401)
     with server.http("ann") as http:
         text = http.get(f"{server.url}/metrics").text
-        assert 'corral_gpus{model="A10"} 8' in text
+        assert 'corral_gpus{pool="default",model="A10"} 8' in text
         assert 'corral_queue_length{queue="default"} 0' in text
         assert 'corral_jobs{state="running"} 0' in text
         assert f'route="{API}/readyz"' in text

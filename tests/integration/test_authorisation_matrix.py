@@ -37,6 +37,8 @@ PUT    /about/licence                401      403   403   in       401      401 
 DELETE /about/licence                401      403   403   in       401      401     403
 POST   /auth/login                   in       in    in    in       in       in      in
 POST   /auth/logout                  401      ok    ok    ok       401      401     ok
+GET    /analysis                     401      403   403   ok       401      401     403
+GET    /analysis/defragmentation     401      403   403   ok       401      401     403
 GET    /auth/providers               ok       ok    ok    ok       ok       ok      ok
 POST   /auth/providers               401      403   403   in       401      401     403
 GET    /auth/providers/all           401      403   403   ok       401      401     403
@@ -56,7 +58,11 @@ PATCH  /flavors/{name}               401      403   403   in       401      401 
 DELETE /flavors/{name}               401      403   403   in       401      401     403
 POST   /flavors:delete               401      403   403   in       401      401     403
 GET    /gpus                         401      ok    ok    ok       401      401     ok
+GET    /gpus/{gpu}/metrics           401      404   404   404      401      401     404
+GET    /gpus/{gpu}                   401      in    in    in       401      401     in
+POST   /gpus/{gpu}/mark              401      403   403   in       401      401     403
 POST   /gpus/{gpu}/reset-health      401      403   403   in       401      401     403
+POST   /gpus/{gpu}/self-test         401      403   403   in       401      401     403
 GET    /groups                       401      403   403   ok       401      401     403
 POST   /groups                       401      403   403   in       401      401     403
 GET    /groups/{name}                401      403   403   in       401      401     403
@@ -72,6 +78,8 @@ PATCH  /jobs/{job}                   401      ok    404   ok       401      401 
 DELETE /jobs/{job}                   401      ok    404   ok       401      401     403
 GET    /jobs/{job}/attempts          401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/logs              401      ok    404   ok       401      401     ok
+GET    /jobs/{job}/metrics           401      ok    404   ok       401      401     ok
+POST   /jobs/{job}/extend            401      in    404   in       401      401     403
 POST   /jobs/{job}/move              401      in    404   in       401      401     403
 POST   /jobs/{job}/pin               401      403   403   in       401      401     403
 POST   /jobs/{job}/start             401      ok    404   ok       401      401     403
@@ -91,6 +99,8 @@ DELETE /me/tokens/{token_id}         401      ok    404   404      401      401 
 GET    /metrics                      401      ok    ok    ok       401      401     ok
 GET    /nodes                        401      ok    ok    ok       401      401     ok
 GET    /nodes/{node}                 401      ok    ok    ok       401      401     ok
+DELETE /nodes/{node}                 401      403   403   in       401      401     403
+GET    /nodes/{node}/metrics         401      ok    ok    ok       401      401     ok
 POST   /nodes/{node}/cordon          401      403   403   ok       401      401     403
 POST   /nodes/{node}/drain           401      403   403   ok       401      401     403
 POST   /nodes/{node}/uncordon        401      403   403   ok       401      401     403
@@ -124,6 +134,16 @@ POST   /queues:delete                401      403   403   in       401      401 
 GET    /quotas                       401      403   403   ok       401      401     403
 POST   /quotas:batch                 401      403   403   in       401      401     403
 GET    /readyz                       ok       ok    ok    ok       ok       ok      ok
+GET    /report-schedules             401      403   403   ok       401      401     403
+POST   /report-schedules             401      403   403   in       401      401     403
+GET    /report-schedules/{name}      401      403   403   in       401      401     403
+PATCH  /report-schedules/{name}      401      403   403   in       401      401     403
+DELETE /report-schedules/{name}      401      403   403   in       401      401     403
+GET    /reports                      401      403   403   ok       401      401     403
+POST   /reports                      401      403   403   in       401      401     403
+GET    /reports/{id}                 401      403   403   in       401      401     403
+DELETE /reports/{id}                 401      403   403   in       401      401     403
+GET    /reports/{id}/file            401      403   403   in       401      401     403
 GET    /scores                       401      ok    ok    ok       401      401     ok
 GET    /scores/{user}                401      ok    ok    ok       401      401     ok
 GET    /stream                       401      ok    ok    ok       401      401     ok
@@ -131,6 +151,7 @@ GET    /tasks                        401      ok    ok    ok       401      401 
 POST   /tasks                        401      in    in    in       401      401     403
 POST   /tasks/{task}/program         401      in    404   404      401      401     403
 DELETE /tasks/{task}                 401      ok    404   404      401      401     403
+GET    /trends                       401      ok    ok    ok       401      401     ok
 GET    /users                        401      403   403   ok       401      401     403
 POST   /users                        401      403   403   in       401      401     403
 GET    /users/{name}                 401      403   403   in       401      401     403

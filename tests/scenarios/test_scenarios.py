@@ -109,10 +109,10 @@ def cluster(story: dict[str, Any]) -> list[Change]:
 
 
 def machine(name: str, words: dict[str, Any]) -> Node:
-    """`gpus` is a number of one model, or a list of models."""
+    """`gpus` is a number of one model, or a list of models; `suspect` and `failed` are places among them."""
     gpus = words.get("gpus", 0)
     models = [words.get("model", "A10")] * gpus if isinstance(gpus, int) else gpus
-    suspect = words.get("suspect", [])
+    healths = {index: health for health in GpuHealth for index in words.get(health, [])}
     return Node(
         id=name,
         state=NodeState(words.get("state", "ready")),
@@ -124,7 +124,7 @@ def machine(name: str, words: dict[str, Any]) -> Node:
                 index=index,
                 model=model,
                 pool=words.get("pool", "default"),
-                health=GpuHealth.SUSPECT if index in suspect else GpuHealth.HEALTHY,
+                health=healths.get(index, GpuHealth.HEALTHY),
             )
             for index, model in enumerate(models)
         ),

@@ -15,6 +15,8 @@ import pytest
 from corral.control.ports import Store
 from corral.stores import open_store
 from tests.servers.postgres import HOW_TO_INSTALL, PostgresServer, find_account, find_programs
+from tests.servers.prometheus import HOW_TO_INSTALL as HOW_TO_INSTALL_PROMETHEUS
+from tests.servers.prometheus import PrometheusServer, find_program
 from tests.servers.stores import StorePlace
 
 DATABASES = ("sqlite", "postgresql")
@@ -86,3 +88,14 @@ def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterat
 @pytest.fixture
 def store(store_place: StorePlace) -> Store:
     return store_place.open()
+
+
+@pytest.fixture
+def prometheus_server(tmp_path: Path) -> Iterator[PrometheusServer]:
+    """Not started: a test knows what it should scrape."""
+    program = find_program()
+    if program is None:
+        pytest.skip(HOW_TO_INSTALL_PROMETHEUS)
+    server = PrometheusServer(directory=tmp_path / "prometheus", program=program)
+    yield server
+    server.stop()

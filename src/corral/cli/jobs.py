@@ -15,7 +15,16 @@ from corral.client.errors import ClientError
 
 if TYPE_CHECKING:
     from corral.client.client import Client
-    from corral.client.views import AllocationView, AttemptView, JobRefView, JobView, ReasonView, WhyView
+    from corral.client.views import (
+        AllocationView,
+        AttemptView,
+        IdleWarningView,
+        JobRefView,
+        JobView,
+        ReasonView,
+        UsageView,
+        WhyView,
+    )
 
 app = typer.Typer()
 
@@ -129,7 +138,10 @@ def show(terminal: Terminal, job: JobArgument) -> None:
     if attempts:
         terminal.say("\nAttempts")
         terminal.table(
-            ("ID", "STARTED", "RAN>", "ON~", "END~"), attempts, lambda attempt: _attempt_row(attempt, now), empty=""
+            ("ID", "STARTED", "RAN>", "ON~", "USE>", "GPU-H>", "KWH>?", "END~"),
+            attempts,
+            lambda attempt: _attempt_row(attempt, now),
+            empty="",
         )
     if view["state"] == "queued":
         terminal.say(f"\nWhy it waits: corral why {view['id']}")
@@ -161,7 +173,34 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Started", words.at_and_ago(job["started_at"], now) if job["started_at"] else ""),
         ("Ended", words.at_and_ago(job["ended_at"], now) if job["ended_at"] else ""),
         ("Ran", words.between(job["started_at"], job["ended_at"], now) if job["started_at"] else ""),
+        ("Does nothing", _warning_text(job.get("idle_warning"), now)),
+        ("Used", _usage_text(job.get("usage"))),
     ]
+
+
+def _warning_text(warning: IdleWarningView | None, now: float) -> str:
+    if warning is None:
+        return ""
+    text = f"it is stopped {words.ago(warning['deadline'], now)} unless it uses its GPUs"
+    return f"{text}; it was given more time" if warning["extended_at"] else f"{text}; more time: corral extend JOB"
+
+
+def _usage_text(usage: UsageView | None) -> str:
+    """What its GPUs did, of all attempts together."""
+    if usage is None or not usage["gpu_hours"]:
+        return ""
+    text = f"{amount(usage['gpu_hours'])} GPU-hours"
+    if not usage["measured_gpu_hours"]:
+        return f"{text}; its GPUs have not been measured"
+    return (
+        f"{text}, {words.percent(usage['utilization'])} in use, {amount(usage['idle_gpu_hours'])} idle;"
+        f" {amount(usage['energy_kwh'])} kWh; at most {words.size(usage['memory_peak_bytes'])} of a GPU's memory"
+    )
+
+
+def amount(value: float) -> str:
+    """Small amounts with as many digits as they need: 12.34, 0.0042."""
+    return words.number(value) if value == 0 or abs(value) >= 1 else f"{value:.2g}"
 
 
 def _request_text(job: JobView) -> str:
@@ -193,11 +232,15 @@ def _allocation_text(allocation: AllocationView | None) -> str:
 
 
 def _attempt_row(attempt: AttemptView, now: float) -> Sequence[str]:
+    usage = attempt.get("usage")
     return (
         attempt["id"],
         words.ago(attempt["started_at"], now),
         words.between(attempt["started_at"], attempt["ended_at"], now),
         _allocation_text(attempt["allocation"]),
+        words.percent(usage["utilization"]) if usage else words.NOTHING,
+        amount(usage["gpu_hours"]) if usage else words.NOTHING,
+        amount(usage["energy_kwh"]) if usage and usage["measured_gpu_hours"] else words.NOTHING,
         end_text(attempt) if attempt["ended_at"] else "",
     )
 
@@ -254,6 +297,14 @@ def stop(terminal: Terminal, jobs: JobsArgument) -> None:
 def start(terminal: Terminal, jobs: JobsArgument) -> None:
     """Queue jobs that were held back or have ended, with the same settings."""
     _each(terminal, jobs, lambda client, job: client.jobs.start(job), lambda view: f"{view['id']} is {view['state']}")
+
+
+@command(app, "extend", section=Section.DAILY, examples=["corral extend j-12"])
+def extend(terminal: Terminal, job: JobArgument) -> None:
+    """Ask for more time for a job that was warned because it does nothing; once."""
+    with terminal.client() as client:
+        view = client.jobs.extend(job)
+    terminal.answer(view, f"{view['id']}: {_warning_text(view.get('idle_warning'), terminal.now())}")
 
 
 @command(

@@ -14,10 +14,15 @@ from typer.core import TyperGroup
 from corral.cli import (
     about,
     account,
+    alerts,
+    analyse,
     catalog,
+    channels,
     configuration,
     doctor,
+    drill,
     events,
+    exporter,
     fleet,
     groups,
     jobs,
@@ -28,10 +33,12 @@ from corral.cli import (
     providers,
     queues,
     quotas,
+    reports,
     shell,
     status,
     submit,
     tasks,
+    top,
     up,
 )
 from corral.cli.failures import WrongUsage, problem
@@ -117,10 +124,15 @@ app.add_typer(queues.top)
 app.add_typer(quotas.top)
 app.add_typer(queues.app, name="queue", rich_help_panel=Section.QUEUE)
 app.add_typer(status.app)
+app.add_typer(top.app)
 app.add_typer(fleet.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
 app.add_typer(fleet.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
 app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
+app.add_typer(analyse.app, name="analyse", rich_help_panel=Section.CLUSTER)
+app.add_typer(alerts.app, name="alert", rich_help_panel=Section.CLUSTER)
+app.add_typer(channels.app, name="channel", rich_help_panel=Section.CLUSTER)
 app.add_typer(events.app)
+app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
 app.add_typer(about.app)
 app.add_typer(tasks.app)
 app.add_typer(account.app)
@@ -137,6 +149,8 @@ app.add_typer(up.app)
 app.add_typer(configuration.app, name="config", rich_help_panel=Section.SETUP)
 app.add_typer(about.licence_app, name="licence", rich_help_panel=Section.SETUP)
 app.add_typer(doctor.app)
+app.add_typer(exporter.app)
+app.add_typer(drill.app, name="drill", rich_help_panel=Section.SETUP)
 app.add_typer(shell.completion_app, name="completion", rich_help_panel=Section.SETUP)
 app.add_typer(shell.app)
 

@@ -47,6 +47,8 @@ def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView],
         f"Allocated GPUs: {words.number(overview['gpus_allocated'])}",
         f"Active Tasks: {_active(overview)}",
         f"Queued Tasks: {overview['queued']}",
+        f"GPU Utilization: {words.percent(overview['utilization'])}",
+        *(f"Attention: {text}" for text in _troubles(overview)),
         "",
         "Node Details:",
         RULE,
@@ -61,6 +63,18 @@ def _page(overview: OverviewView, nodes: list[NodeView], holding: list[JobView],
     elif not holding:
         lines.append("Nothing runs. Submit a job: corral submit --gpus 1 -- python train.py")
     return lines
+
+
+def _troubles(overview: OverviewView) -> list[str]:
+    """What an operator should look at, and with which command."""
+    alerts = [f"{count} {severity}" for severity, count in reversed(overview["alerts"].items()) if count]
+    counted = [
+        (overview["gpus_failed"], "failed: corral gpus"),
+        (overview["gpus_suspect"], "suspected of a fault: corral gpus"),
+        (overview["gpus_stale"], "without a fresh reading: corral gpus"),
+    ]
+    found = [f"{words.count(count, 'GPU')} {text}" for count, text in counted if count]
+    return [*found, f"firing alerts, {', '.join(alerts)}: corral alert ls"] if alerts else found
 
 
 def _active(overview: OverviewView) -> int:
@@ -100,6 +114,11 @@ def _document(
         "allocated_gpus": overview["gpus_allocated"],
         "active_tasks": _active(overview),
         "queued_tasks": overview["queued"],
+        "utilization": overview["utilization"],
+        "suspect_gpus": overview["gpus_suspect"],
+        "failed_gpus": overview["gpus_failed"],
+        "stale_gpus": overview["gpus_stale"],
+        "firing_alerts": overview["alerts"],
         "nodes": [
             {
                 "node": node["id"],

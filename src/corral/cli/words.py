@@ -68,6 +68,11 @@ def local_time(text: str | None) -> str:
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
+def clock(seconds: float) -> str:
+    """The time of day on this machine's clock."""
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S")
+
+
 def at_and_ago(text: str | None, now: float) -> str:
     return NOTHING if text is None else f"{local_time(text)} ({ago(text, now)})"
 

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from corral.client.alerts import Alerts, Channels
+from corral.client.analysis import Analysis
 from corral.client.catalog import Catalog, Quotas
 from corral.client.fleet import Fleet, Queues
 from corral.client.jobs import Jobs, Tasks
 from corral.client.people import Events, People
 from corral.client.pools import Groups, Pools
 from corral.client.providers import Providers
+from corral.client.reports import Reports
 from corral.client.transport import Transport
 
 
@@ -39,6 +42,10 @@ class Client:
         self.people = People(transport)
         self.providers = Providers(transport)
         self.events = Events(transport)
+        self.alerts = Alerts(transport)
+        self.channels = Channels(transport)
+        self.analysis = Analysis(transport)
+        self.reports = Reports(transport)
 
     @property
     def server(self) -> str:

@@ -21,6 +21,9 @@ from corral.client.views import (
     ScoreView,
 )
 
+#: A self-test never hangs, but a GPU that does is given its time.
+SELF_TEST_SECONDS = 180.0
+
 
 class Queues:
     def __init__(self, transport: Transport) -> None:
@@ -61,8 +64,25 @@ class Fleet:
         """`action` is cordon, uncordon or drain."""
         return cast(NodeView, self._transport.post(f"/nodes/{segment(node)}/{action}"))
 
+    def remove_node(self, node: str) -> None:
+        """One that is gone for good."""
+        self._transport.delete(f"/nodes/{segment(node)}")
+
     def gpus(self) -> Iterator[GpuView]:
         return self._transport.pages("/gpus")
+
+    def gpu(self, gpu: str) -> GpuView:
+        return cast(GpuView, self._transport.get(f"/gpus/{segment(gpu)}"))
+
+    def mark_gpu(self, gpu: str, health: str, reason: str) -> GpuView:
+        """`health` is suspect or failed."""
+        body = {"health": health, "reason": reason}
+        return cast(GpuView, self._transport.post(f"/gpus/{segment(gpu)}/mark", body))
+
+    def self_test_gpu(self, gpu: str) -> GpuView:
+        """Can take a minute."""
+        path = f"/gpus/{segment(gpu)}/self-test"
+        return cast(GpuView, self._transport.post(path, timeout_seconds=SELF_TEST_SECONDS))
 
     def reset_gpu_health(self, gpu: str) -> GpuView:
         return cast(GpuView, self._transport.post(f"/gpus/{segment(gpu)}/reset-health"))

@@ -72,6 +72,10 @@ class Jobs:
     def stop(self, job: str) -> JobView:
         return cast(JobView, self._transport.post(_path(job, "stop")))
 
+    def extend(self, job: str) -> JobView:
+        """More time for a job that was warned because it does nothing."""
+        return cast(JobView, self._transport.post(_path(job, "extend")))
+
     def pin(self, job: str) -> JobView:
         return cast(JobView, self._transport.post(_path(job, "pin")))
 

@@ -74,6 +74,9 @@ class Transport:
     def get_text(self, path: str, params: Params | None = None) -> str:
         return self._send("GET", path, params=params, accept="text/plain").text
 
+    def get_bytes(self, path: str, params: Params | None = None) -> bytes:
+        return self._send("GET", path, params=params, accept="*/*").content
+
     def stream_text(self, path: str, params: Params | None = None) -> Iterator[str]:
         """A long text, piece by piece as it comes."""
         try:
@@ -85,8 +88,8 @@ class Transport:
         except httpx.TransportError as error:
             raise self._unreachable(error) from error
 
-    def post(self, path: str, body: Any = None) -> Any:
-        return self._decoded(self._send("POST", path, body=body))
+    def post(self, path: str, body: Any = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Any:
+        return self._decoded(self._send("POST", path, body=body, timeout_seconds=timeout_seconds))
 
     def patch(self, path: str, body: Any) -> Any:
         return self._decoded(self._send("PATCH", path, body=body))
@@ -142,6 +145,7 @@ class Transport:
         params: Params | None = None,
         body: Any = None,
         accept: str = "application/json",
+        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> httpx.Response:
         """The answer, if it is a good one. Only reading is repeated: a change may have happened though its
         answer got lost. A refused connection is not repeated either; nobody is there to answer the second one."""
@@ -152,7 +156,14 @@ class Transport:
         while True:
             delay = next(delays, None)
             try:
-                answer = self._http.request(method, path, params=_present(params), content=content, headers=headers)
+                answer = self._http.request(
+                    method,
+                    path,
+                    params=_present(params),
+                    content=content,
+                    headers=headers,
+                    timeout=timeout_seconds,
+                )
             except (httpx.ConnectError, httpx.TimeoutException, httpx.UnsupportedProtocol) as error:
                 raise self._unreachable(error) from error
             except httpx.TransportError as error:

@@ -28,6 +28,24 @@ class AllocationView(TypedDict):
     grants: list[GrantView]
 
 
+class UsageView(TypedDict):
+    """What was held and used, so far."""
+
+    gpu_hours: float
+    measured_gpu_hours: float
+    #: null when it was never measured
+    utilization: float | None
+    idle_gpu_hours: float
+    energy_kwh: float
+    memory_peak_bytes: int
+
+
+class IdleWarningView(TypedDict):
+    warned_at: str
+    deadline: str
+    extended_at: str | None
+
+
 class JobView(TypedDict):
     id: str
     name: str
@@ -64,6 +82,9 @@ class JobView(TypedDict):
     retries: int
     not_before: str | None
     stopping_for: str | None
+    #: only of a single job
+    usage: NotRequired[UsageView | None]
+    idle_warning: NotRequired[IdleWarningView | None]
 
 
 class AttemptView(TypedDict):
@@ -76,6 +97,7 @@ class AttemptView(TypedDict):
     end_reason: str | None
     exit_code: int | None
     message: str
+    usage: NotRequired[UsageView | None]
 
 
 class ReasonView(TypedDict):
@@ -176,7 +198,36 @@ class ReadingView(TypedDict):
     memory_total_bytes: int | None
     temperature_celsius: float | None
     power_watts: float | None
+    power_limit_watts: NotRequired[float | None]
     energy_joules: float | None
+    sm_clock_mhz: NotRequired[float | None]
+    memory_clock_mhz: NotRequired[float | None]
+    throttle_reasons: NotRequired[list[str]]
+    ecc_corrected: NotRequired[int | None]
+    ecc_uncorrected: NotRequired[int | None]
+    remapped_rows: NotRequired[int | None]
+    remap_failed: NotRequired[bool | None]
+    processes: NotRequired[int]
+    lost: NotRequired[bool]
+
+
+class HostView(TypedDict):
+    at: str
+    stale: bool
+    cpu: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    disk_used_bytes: int | None
+    disk_total_bytes: int | None
+    network_receive_bytes: float | None
+    network_send_bytes: float | None
+
+
+class EvidenceView(TypedDict):
+    sign: str
+    at: str
+    text: str
+    advice: str
 
 
 class GpuView(TypedDict):
@@ -186,6 +237,8 @@ class GpuView(TypedDict):
     model: str
     memory_bytes: int
     health: str
+    health_since: NotRequired[str | None]
+    evidence: NotRequired[list[EvidenceView]]
     pool: str
     allocated: float
     jobs: list[HolderView]
@@ -223,6 +276,8 @@ class NodeView(TypedDict):
     id: str
     cluster: str
     state: str
+    #: what an operator has said about it
+    withheld: NotRequired[str]
     cpus: float
     memory_bytes: int
     labels: dict[str, str]
@@ -232,6 +287,7 @@ class NodeView(TypedDict):
     gpus_allocated: float
     gpus: list[GpuView]
     jobs: list[HolderView]
+    host: NotRequired[HostView | None]
 
 
 class ClusterView(TypedDict):
@@ -319,10 +375,16 @@ class OverviewView(TypedDict):
     gpus: int
     gpus_free: float
     gpus_allocated: float
+    gpus_suspect: int
+    gpus_failed: int
+    gpus_stale: int
     allocation: float
     utilization: float | None
+    power_watts: float | None
+    temperature_celsius: float | None
     jobs: dict[str, int]
     queued: int
+    alerts: dict[str, int]
 
 
 class EventView(TypedDict):
@@ -434,3 +496,125 @@ class AboutView(TypedDict):
     engines: list[Any]
     parts: list[PartView]
     licence: LicenceView
+
+
+class ReportView(TypedDict):
+    id: str
+    title: str
+    period: str
+    since: str
+    until: str
+    created_at: str
+    created_by: str
+    schedule: str | None
+    state: str
+    error: str
+    formats: list[str]
+
+
+class ReportScheduleView(TypedDict):
+    name: str
+    period: str
+    hour: int
+    weekday: int
+    channels: list[str]
+    enabled: bool
+    created_at: str
+    last_until: str | None
+    next_run: str | None
+
+
+class PointView(TypedDict):
+    at: str
+    mean: float
+    least: float
+    most: float
+    count: int
+
+
+class SeriesView(TypedDict):
+    metric: str
+    subject: str
+    unit: str
+    points: list[PointView]
+
+
+class MetricsView(TypedDict):
+    since: str
+    until: str
+    step_seconds: float
+    series: list[SeriesView]
+
+
+class AttemptUsageView(UsageView):
+    attempt_id: str
+    planned_at: str
+    ended_at: str | None
+
+
+class JobMetricsView(MetricsView):
+    totals: UsageView
+    attempts: list[AttemptUsageView]
+
+
+class FindingView(TypedDict):
+    kind: str
+    severity: str
+    subject: str
+    title: str
+    evidence: dict[str, Any]
+    text: str
+    proposal: str
+
+
+class GpuHoursView(TypedDict):
+    key: str
+    gpu_hours: float
+    measured_gpu_hours: float
+    busy_gpu_hours: float
+    idle_gpu_hours: float
+    energy_kwh: float
+    utilization: float | None
+    jobs: int
+
+
+class UsageBreakdownView(TypedDict):
+    total: GpuHoursView
+    by_user: list[GpuHoursView]
+    by_group: list[GpuHoursView]
+    by_queue: list[GpuHoursView]
+    by_model: list[GpuHoursView]
+
+
+class AnalysisView(TypedDict):
+    since: str
+    until: str
+    findings: list[FindingView]
+    usage: UsageBreakdownView
+    notes: list[str]
+
+
+class MoveView(TypedDict):
+    job: str
+    name: str
+    user: str
+    from_node: str
+    to_node: str
+    before: AllocationView
+    after: AllocationView
+    lost_gpu_hours: float
+
+
+class FreedNodeView(TypedDict):
+    node: str
+    pool: str
+    model: str
+    gpus: list[str]
+    free_before: int
+
+
+class DefragmentationView(TypedDict):
+    moves: list[MoveView]
+    frees: list[FreedNodeView]
+    helps: list[str]
+    lost_gpu_hours: float

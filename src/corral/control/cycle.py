@@ -28,6 +28,8 @@ def run_cycle(work: Work, journal: JournalWriter) -> Plan:
             owner=job.user,
             detail={
                 "attempt": job.attempt,
+                "queue": job.queue,
+                "waited_seconds": max(0.0, work.now - (job.queued_at or work.now)),
                 "model": start.allocation.model,
                 "nodes": {grant.node: list(grant.gpus) for grant in start.allocation.grants},
             },

@@ -1,14 +1,15 @@
-"""What operators do with nodes and GPUs, and what measurements say about nodes."""
+"""What operators do with nodes, and what measurements say about them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from corral.control.errors import Forbidden, NotFound, WrongState
+from corral.control.errors import Forbidden, InUse, NotFound, WrongState
+from corral.control.health import forget
 from corral.control.work import Caller, Work
-from corral.core.changes import PutNode
-from corral.core.model import Gpu, GpuHealth, Node, NodeState
+from corral.core.changes import DropNode, PutNode
+from corral.core.model import Job, Node, NodeState
 
 #: Loads closer than this are the same: a picture that changes with every reading would be journaled with every reading.
 LOAD_STEP = 0.05
@@ -16,29 +17,40 @@ LOAD_STEP = 0.05
 
 def cordon(work: Work, caller: Caller, node_id: str) -> Node:
     """Take nothing new; what runs goes on."""
-    return _set_state(work, caller, node_id, NodeState.CORDONED, "node.cordoned")
+    return _withhold(work, caller, node_id, NodeState.CORDONED, "node.cordoned")
 
 
 def drain(work: Work, caller: Caller, node_id: str) -> Node:
     """Take nothing new and empty: what runs may end by itself."""
-    return _set_state(work, caller, node_id, NodeState.DRAINING, "node.draining")
+    return _withhold(work, caller, node_id, NodeState.DRAINING, "node.draining")
 
 
 def uncordon(work: Work, caller: Caller, node_id: str) -> Node:
-    return _set_state(work, caller, node_id, NodeState.READY, "node.uncordoned")
+    return _withhold(work, caller, node_id, NodeState.READY, "node.uncordoned")
 
 
-def reset_health(work: Work, caller: Caller, gpu_id: str) -> Gpu:
-    """An operator's word that a GPU may be used again."""
+def remove(work: Work, caller: Caller, node_id: str) -> Node:
+    """Forget a node that is gone for good, with what was decided about its GPUs."""
     _only_operators(caller)
-    node, gpu = _gpu(work, gpu_id)
-    healthy = replace(gpu, health=GpuHealth.HEALTHY)
-    if healthy != gpu:
-        work.tx.fleet.save_gpu(healthy)
-        gpus = tuple(healthy if other.id == gpu.id else other for other in node.gpus)
-        work.change(PutNode(node=replace(node, gpus=gpus)))
-        work.record(caller, "gpu.health-reset", gpu_id, detail={"was": gpu.health})
-    return healthy
+    node = _node(work, node_id)
+    jobs = [job for job in work.state.snapshot.jobs.values() if _is_on(job, node_id)]
+    if jobs:
+        first = min(jobs, key=lambda job: job.serial)
+        raise InUse(
+            f"job {first.id} ({first.name}) of {first.user} is on node {node_id}",
+            field="node",
+            jobs=sorted(job.id for job in jobs),
+        )
+    observed = work.state.observed.get(node.cluster)
+    if observed is None:
+        raise WrongState(f"cluster {node.cluster} has not been observed yet: try again in a moment", state=node.state)
+    if node_id in observed:
+        raise WrongState(f"node {node_id} is still there: its engine reports it as {node.state}", state=node.state)
+    work.tx.fleet.delete_nodes([node_id])
+    forget(work, [gpu.id for gpu in node.gpus])
+    work.change(DropNode(id=node_id))
+    work.record(caller, "node.removed", node_id, detail={"gpus": len(node.gpus)})
+    return node
 
 
 def set_loads(work: Work, loads: Mapping[str, float]) -> None:
@@ -49,27 +61,37 @@ def set_loads(work: Work, loads: Mapping[str, float]) -> None:
             work.change(PutNode(node=replace(node, load=round(load, 2))), needs_cycle=False)
 
 
-def _set_state(work: Work, caller: Caller, node_id: str, state: NodeState, action: str) -> Node:
+def effective_state(observed: NodeState, withheld: NodeState) -> NodeState:
+    """A node that is down is down, whatever was said about it; otherwise an operator's word stands."""
+    if observed is NodeState.DOWN or withheld is NodeState.READY:
+        return observed
+    return withheld
+
+
+def _withhold(work: Work, caller: Caller, node_id: str, word: NodeState, action: str) -> Node:
+    """An operator's word about a node. While the node is down it is kept for the time when it is back."""
     _only_operators(caller)
-    node = work.state.snapshot.nodes.get(node_id)
-    if node is None:
-        raise NotFound(f"there is no node {node_id!r}", field="node")
-    if node.state is NodeState.DOWN:
-        raise WrongState(f"node {node_id} is down: its engine decides when it is back", state=node.state)
-    changed = replace(node, state=state)
-    if changed != node:
-        work.tx.fleet.save_nodes([changed])
-        work.change(PutNode(node=changed))
-        work.record(caller, action, node_id)
+    node = _node(work, node_id)
+    if node.withheld is word:
+        return node
+    # What its engine says of it, as far as it can be told from what it was made of.
+    observed = NodeState.READY if node.state is node.withheld else node.state
+    changed = replace(node, withheld=word, state=effective_state(observed, word))
+    work.tx.fleet.save_nodes([changed])
+    work.change(PutNode(node=changed))
+    work.record(caller, action, node_id)
     return changed
 
 
-def _gpu(work: Work, gpu_id: str) -> tuple[Node, Gpu]:
-    for node in work.state.snapshot.nodes.values():
-        for gpu in node.gpus:
-            if gpu.id == gpu_id:
-                return node, gpu
-    raise NotFound(f"there is no GPU {gpu_id!r}", field="gpu")
+def _node(work: Work, node_id: str) -> Node:
+    node = work.state.snapshot.nodes.get(node_id)
+    if node is None:
+        raise NotFound(f"there is no node {node_id!r}", field="node")
+    return node
+
+
+def _is_on(job: Job, node_id: str) -> bool:
+    return job.allocation is not None and any(grant.node == node_id for grant in job.allocation.grants)
 
 
 def _only_operators(caller: Caller) -> None:

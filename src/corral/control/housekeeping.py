@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from corral.control import health
 from corral.control.work import Work
 
 DAY = 86400.0
 #: The journal answers "why did it do that?" for a week.
 JOURNAL_SECONDS = 7 * DAY
 SCORE_HISTORY_SECONDS = 30 * DAY
+#: What was used is told for a year back, and a month more so that a year's report can still be made after its end.
+USAGE_SECONDS = 400 * DAY
 EVERY_SECONDS = 3600.0
 
 
 def tidy(work: Work) -> int:
     """Drop what is too old; how many rows went."""
-    return work.tx.cycles.prune(work.now - JOURNAL_SECONDS) + work.tx.scores.prune(work.now - SCORE_HISTORY_SECONDS)
+    health.forget_old(work)
+    return (
+        work.tx.cycles.prune(work.now - JOURNAL_SECONDS)
+        + work.tx.scores.prune(work.now - SCORE_HISTORY_SECONDS)
+        + work.tx.usage.prune(work.now - USAGE_SECONDS)
+    )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from corral.control.records import VolumeType
+from corral.core.alerts.defaults import Thresholds
 from corral.core.model import DEFAULT_PRIORITY, JobKind, Limits, Quota
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT
 
@@ -44,3 +45,5 @@ class Policies:
     #: what new users may hold, until an operator says otherwise; a kind or type that is left out has no limit
     default_quota: Mapping[JobKind, Quota] = field(default_factory=dict)
     default_volume_bytes: Mapping[VolumeType, int] = field(default_factory=dict)
+    #: what the alert rules that corral comes with follow when they change
+    alert_thresholds: Thresholds = field(default_factory=Thresholds)

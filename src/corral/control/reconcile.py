@@ -8,13 +8,18 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+from corral.control.fleet import effective_state
+from corral.control.health import forget
 from corral.control.ports import AttemptPhase, AttemptStatus, Observation
 from corral.control.work import SYSTEM, Work
-from corral.core.changes import DropNode, PutNode
-from corral.core.lifecycle import Ended, Launch, Stop, Up
+from corral.core.changes import PutNode
+from corral.core.lifecycle import Ended, Launch, Stop, StopRequested, Up
 from corral.core.model import EndReason, Job, JobState, Node, NodeState, job_of_attempt
 
 log = logging.getLogger("corral.control")
+
+#: How long a node that was lost must be back before the jobs that it cost trust it again.
+SETTLE_SECONDS = 60.0
 
 
 def report(work: Work, status: AttemptStatus) -> None:
@@ -47,35 +52,27 @@ def reconcile(work: Work, cluster: str, observation: Observation, observed_at: f
     for job in [job for job in work.state.snapshot.jobs.values() if job.state.holds_resources]:
         if job.attempt_id not in observed and _runs_on(work, job, cluster):
             _missing(work, job, observed_at)
+    _leave_lost_nodes(work, cluster)
+    _trust_again(work, observed_at)
 
 
 def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
-    """Nodes as they are, with what operators and health checks decided about them kept."""
+    """Nodes as they are, with what operators and health checks decided about them kept.
+
+    A node that is not reported any more is down. It is not forgotten: its GPUs have pools and a history, and it may be
+    back in an hour. Only an operator can say that it is gone for good.
+    """
     known = {node.id: node for node in work.state.snapshot.nodes.values() if node.cluster == cluster}
-    changed = []
-    for node in nodes:
-        merged = _merged(known.get(node.id), replace(node, cluster=cluster))
-        if merged != known.get(node.id):
-            changed.append(merged)
-            work.change(PutNode(node=merged))
-            if node.id not in known:
-                detail = {"gpus": len(node.gpus), "cluster": cluster}
-                work.record(SYSTEM, "node.added", node.id, detail=detail)
-    gone = known.keys() - {node.id for node in nodes}
-    busy = {
-        grant.node for job in work.state.snapshot.jobs.values() if job.allocation for grant in job.allocation.grants
-    }
-    for node_id in sorted(gone):
-        if node_id not in busy:
-            work.tx.fleet.delete_nodes([node_id])
-            work.change(DropNode(id=node_id))
-            work.record(SYSTEM, "node.removed", node_id)
-        elif known[node_id].state is not NodeState.DOWN:
-            # Its jobs decide when it may go: they end as lost, and are tried elsewhere.
-            down = replace(known[node_id], state=NodeState.DOWN)
-            changed.append(down)
-            work.change(PutNode(node=down))
-            work.record(SYSTEM, "node.down", node_id)
+    work.state.observed[cluster] = frozenset(node.id for node in nodes)
+    gone = [
+        replace(node, state=NodeState.DOWN) for node in known.values() if node.id not in work.state.observed[cluster]
+    ]
+    merged = [_merged(known.get(node.id), replace(node, cluster=cluster)) for node in nodes]
+    changed = [node for node in (*merged, *gone) if node != known.get(node.id)]
+    for node in changed:
+        work.change(PutNode(node=node))
+        _tell(work, known.get(node.id), node)
+        _forget_replaced(work, known.get(node.id), node)
     if changed:
         work.tx.fleet.save_nodes(changed)
 
@@ -89,8 +86,57 @@ def _merged(known: Node | None, observed: Node) -> Node:
         replace(gpu, health=old.health, pool=old.pool) if (old := kept.get((gpu.id, gpu.model))) else gpu
         for gpu in observed.gpus
     )
-    withheld = known.state in (NodeState.CORDONED, NodeState.DRAINING) and observed.state is NodeState.READY
-    return replace(observed, gpus=gpus, state=known.state if withheld else observed.state, load=known.load)
+    state = effective_state(observed.state, known.withheld)
+    return replace(observed, gpus=gpus, state=state, withheld=known.withheld, load=known.load)
+
+
+def _tell(work: Work, before: Node | None, node: Node) -> None:
+    is_down = node.state is NodeState.DOWN
+    if before is None:
+        work.record(SYSTEM, "node.added", node.id, detail={"gpus": len(node.gpus), "cluster": node.cluster})
+    was_down = before is not None and before.state is NodeState.DOWN
+    if is_down and not was_down:
+        jobs = sorted(job.id for job in work.state.snapshot.jobs.values() if node.id in _nodes_of(job))
+        work.record(SYSTEM, "node.down", node.id, detail={"gpus": len(node.gpus), "jobs": jobs})
+    elif was_down and not is_down:
+        work.record(SYSTEM, "node.up", node.id, detail={"gpus": len(node.gpus), "state": node.state})
+
+
+def _trust_again(work: Work, observed_at: float) -> None:
+    """A job that lost its node keeps away from it for a while, and then for as long as the node is down. For longer
+    would mean to wait for ever where there is no other."""
+    nodes = work.state.snapshot.nodes
+    for job in list(work.state.snapshot.jobs.values()):
+        if job.avoid_nodes and job.state is JobState.QUEUED and (job.queued_at or 0.0) + SETTLE_SECONDS <= observed_at:
+            avoid = tuple(name for name in job.avoid_nodes if name in nodes and nodes[name].state is NodeState.DOWN)
+            if avoid != job.avoid_nodes:
+                work.edit(job, replace(job, avoid_nodes=avoid))
+
+
+def _forget_replaced(work: Work, before: Node | None, node: Node) -> None:
+    """What was known of a device says nothing about another one in its place."""
+    if before is not None:
+        there = {(gpu.id, gpu.model) for gpu in node.gpus}
+        forget(work, [gpu.id for gpu in before.gpus if (gpu.id, gpu.model) not in there])
+
+
+def _leave_lost_nodes(work: Work, cluster: str) -> None:
+    """Jobs on nodes that are down go back to their queue; an engine that has ended them itself has done so before."""
+    down = {
+        node.id
+        for node in work.state.snapshot.nodes.values()
+        if node.cluster == cluster and node.state is NodeState.DOWN
+    }
+    if not down:
+        return
+    for job in list(work.state.snapshot.jobs.values()):
+        lost = sorted(down.intersection(_nodes_of(job)))
+        if lost and job.state in (JobState.STARTING, JobState.RUNNING):
+            message = f"node {', '.join(lost)} is down"
+            stop = StopRequested(at=work.now, reason=EndReason.NODE_LOST, failed=tuple(lost), message=message)
+            work.advance(job, stop)
+            detail = {"attempt": job.attempt, "reason": EndReason.NODE_LOST, "nodes": lost, "message": message}
+            work.record(SYSTEM, "job.moving", job.id, owner=job.user, detail=detail)
 
 
 def _end(work: Work, job: Job, status: AttemptStatus) -> None:
@@ -105,7 +151,7 @@ def _end(work: Work, job: Job, status: AttemptStatus) -> None:
         "attempt": job.attempt,
         "reason": job.stopping_for or reason,
         "exit_code": status.exit_code,
-        "message": status.message,
+        "message": job.message if job.stopping_for and job.message else status.message,
         "state": ended.state,
     }
     action = "job.requeued" if ended.state is JobState.QUEUED else f"job.{ended.state}"
@@ -116,7 +162,7 @@ def _missing(work: Work, job: Job, observed_at: float) -> None:
     """The engine does not know an attempt that the store holds."""
     if (job.started_at or job.allocated_at or 0.0) >= observed_at:
         return
-    if job.state is JobState.STARTING:
+    if job.state is JobState.STARTING and not _down_nodes_of(work, job):
         # The server died between the plan and the launch, or the launch is on its way: launching twice is one launch.
         work.instructions.append(Launch(attempt_id=job.attempt_id))
     elif job.state is JobState.STOPPING and job.started_at is None:
@@ -125,10 +171,14 @@ def _missing(work: Work, job: Job, observed_at: float) -> None:
             work, job, AttemptStatus(attempt_id=job.attempt_id, phase=AttemptPhase.ENDED, at=work.now, message=message)
         )
     else:
-        message = "its engine does not know it any more"
-        _end(
-            work, job, AttemptStatus(attempt_id=job.attempt_id, phase=AttemptPhase.ENDED, at=work.now, message=message)
+        lost = _down_nodes_of(work, job)
+        reason, message = EndReason.LOST, "its engine does not know it any more"
+        if lost:
+            reason, message = EndReason.NODE_LOST, f"node {', '.join(lost)} is down"
+        ended = AttemptStatus(
+            attempt_id=job.attempt_id, phase=AttemptPhase.ENDED, at=work.now, reason=reason, message=message
         )
+        _end(work, job, ended)
 
 
 def _present_job(work: Work, attempt_id: str) -> Job | None:
@@ -145,3 +195,12 @@ def _runs_on(work: Work, job: Job, cluster: str) -> bool:
     assert job.allocation is not None
     node = work.state.snapshot.nodes.get(job.allocation.grants[0].node)
     return node is None or node.cluster == cluster
+
+
+def _nodes_of(job: Job) -> list[str]:
+    return [grant.node for grant in job.allocation.grants] if job.allocation is not None else []
+
+
+def _down_nodes_of(work: Work, job: Job) -> list[str]:
+    nodes = work.state.snapshot.nodes
+    return [name for name in _nodes_of(job) if name in nodes and nodes[name].state is NodeState.DOWN]

@@ -403,6 +403,17 @@ class UsageRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class UsageCourse:
+    """How one attempt goes on: the part of its usage that changes after it was planned."""
+
+    attempt_id: str
+    started_at: float | None = None
+    ended_at: float | None = None
+    end_reason: EndReason | None = None
+    outcome: JobState | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class IdleWarning:
     """A job that holds GPUs and does nothing has been told so."""
 
@@ -451,6 +462,8 @@ class DeliveryRecord:
     body: str
     #: the alerts that it tells of
     alert_ids: tuple[int, ...] = ()
+    #: the rules of those alerts
+    rules: tuple[str, ...] = ()
     #: files that go with it
     attachments: tuple[str, ...] = ()
     state: DeliveryState = DeliveryState.WAITING

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from corral.control.policies import Policies
 from corral.control.ports import Transaction
-from corral.control.records import AttemptRecord, JobSpec
+from corral.control.records import AttemptRecord, IdleWarning, JobSpec
 from corral.core.changes import (
     Change,
     PutJob,
@@ -24,8 +24,9 @@ from corral.core.changes import (
     PutRules,
     PutScore,
 )
+from corral.core.health.model import Condition
 from corral.core.journal import Digest
-from corral.core.model import Job, JobState, Membership
+from corral.core.model import GpuHealth, Job, JobState, Membership
 from corral.core.plan import Plan
 from corral.core.snapshot import ClusterSnapshot
 
@@ -46,6 +47,14 @@ class State:
         self.specs: OrderedDict[str, JobSpec] = OrderedDict()
         #: of every job that holds resources, its present attempt
         self.attempts: dict[str, AttemptRecord] = {}
+        #: of every GPU that is not healthy or was suspected lately
+        self.conditions: dict[str, Condition] = {}
+        #: GPUs that are being tested, with their conditions before
+        self.testing: dict[str, Condition | None] = {}
+        #: jobs that were told that they do nothing
+        self.idle_warnings: dict[str, IdleWarning] = {}
+        #: the nodes that each cluster's engine reported last; a cluster that was not observed yet is absent
+        self.observed: dict[str, frozenset[str]] = {}
 
     def apply(self, changes: Iterable[Change]) -> None:
         changes = list(changes)
@@ -76,7 +85,19 @@ def load_state(tx: Transaction, policies: Policies) -> State:
     ]
     state.apply(changes)
     state.attempts = tx.attempts.get([job.attempt_id for job in jobs if job.state.holds_resources])
+    state.conditions = _conditions(tx, state)
+    state.idle_warnings = tx.health.idle_warnings()
     return state
+
+
+def _conditions(tx: Transaction, state: State) -> dict[str, Condition]:
+    """With those of GPUs of which only the health is known, not the reason."""
+    known = tx.health.conditions()
+    for node in state.snapshot.nodes.values():
+        for gpu in node.gpus:
+            if gpu.health is not GpuHealth.HEALTHY and gpu.id not in known:
+                known[gpu.id] = Condition(gpu_id=gpu.id, health=gpu.health)
+    return known
 
 
 def memberships(tx: Transaction) -> dict[str, Membership]:

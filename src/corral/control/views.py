@@ -13,6 +13,7 @@ from corral.core.changes import DropJob, PutJob
 from corral.core.explain import Explanation, explain, line_order
 from corral.core.lifecycle import StartRequested, advance
 from corral.core.lines import LineKey
+from corral.core.health.model import Condition
 from corral.core.model import Gpu, Job, JobState, Node, Queue
 from corral.core.plan import Start
 from corral.core.scheduler import schedule
@@ -48,6 +49,8 @@ class GpuView:
     node: str
     held_milli: int
     jobs: tuple[Job, ...]
+    #: None while nothing was ever held against it
+    condition: Condition | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,6 +163,7 @@ def node_views(state: State) -> list[NodeView]:
                     node=slot.node.id,
                     held_milli=sum(milli for _, milli in held[gpu.id]),
                     jobs=tuple(job for job, _ in held[gpu.id]),
+                    condition=state.conditions.get(gpu.id),
                 )
                 for gpu in slot.node.gpus
             ),

@@ -12,12 +12,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from corral.control.ports import Transaction
-from corral.control.records import USUAL_FUNCTIONS, AttemptRecord, EventRecord, Function, JobRecord, JobSpec
+from corral.control.records import (
+    USUAL_FUNCTIONS,
+    AttemptRecord,
+    EventRecord,
+    Function,
+    JobRecord,
+    JobSpec,
+    UsageCourse,
+    UsageRecord,
+)
 from corral.control.state import State
 from corral.core.accounting import change_usage
 from corral.core.changes import Change, DropJob, PutJob, PutScore
 from corral.core.lifecycle import Ended, Event, Instruction, Planned, Up, advance
-from corral.core.model import WHOLE, Job, Score
+from corral.core.model import DEFAULT_POOL, WHOLE, Job, JobState, Score
 
 #: The actor of what the platform does by itself.
 PLATFORM = "corral"
@@ -57,6 +66,9 @@ class Work:
         self._changed: dict[str, Job] = {}
         self._new_attempts: dict[str, AttemptRecord] = {}
         self._changed_attempts: dict[str, AttemptRecord] = {}
+        # Kept apart from the attempts: what was used is counted even when the job itself is deleted.
+        self._new_usage: dict[str, UsageRecord] = {}
+        self._courses: dict[str, UsageCourse] = {}
         self._scores: dict[tuple[str, str], Score] = {}
 
     # ---------------------------------------------------------------- reading
@@ -161,6 +173,10 @@ class Work:
             self.tx.attempts.add(list(self._new_attempts.values()))
         if self._changed_attempts:
             self.tx.attempts.save(list(self._changed_attempts.values()))
+        if self._new_usage:
+            self.tx.usage.save(list(self._new_usage.values()))
+        if self._courses:
+            self.tx.usage.save_course(list(self._courses.values()))
         if self._scores:
             self.tx.scores.save(self._scores)
         return self.tx.events.append(self.events) if self.events else []
@@ -201,21 +217,24 @@ class Work:
                     id=after.attempt_id, job_id=after.id, number=after.attempt, allocation=allocation, planned_at=at
                 )
                 self._new_attempts[attempt.id] = self.state.attempts[attempt.id] = attempt
+                self._new_usage[attempt.id] = self._usage_of(after, attempt)
             case Up(at=at):
-                self._edit_attempt(before.attempt_id, started_at=at)
+                self._follow_usage(self._edit_attempt(before.attempt_id, started_at=at))
             case Ended(at=at, reason=reason, exit_code=exit_code, message=message):
-                self._edit_attempt(
+                ended = self._edit_attempt(
                     before.attempt_id,
                     ended_at=at,
                     end_reason=before.stopping_for or reason,
                     exit_code=exit_code,
-                    message=message,
+                    # why corral stopped it says more than how it died of that
+                    message=before.message if before.stopping_for and before.message else message,
                 )
+                self._follow_usage(ended, outcome=after.state)
                 self.recorded_ends.append(before.attempt_id)
             case _:
                 pass
 
-    def _edit_attempt(self, of: str, **values: Any) -> None:
+    def _edit_attempt(self, of: str, **values: Any) -> AttemptRecord:
         attempt = self.state.attempts.get(of)
         assert attempt is not None, f"attempt {of} is live and unknown"
         edited = replace(attempt, **values)
@@ -224,3 +243,34 @@ class Work:
             self.state.attempts[of] = edited
         else:
             del self.state.attempts[of]
+        return edited
+
+    def _usage_of(self, job: Job, attempt: AttemptRecord) -> UsageRecord:
+        """The first line of what an attempt holds: whose it is, by the groups and pools of this moment."""
+        queue = self.state.snapshot.queues.get(job.queue)
+        membership = self.state.snapshot.memberships.get(job.user)
+        return UsageRecord(
+            attempt_id=attempt.id,
+            job_id=job.id,
+            job_name=job.name,
+            user=job.user,
+            group=membership.group if membership else None,
+            kind=job.kind,
+            queue=job.queue,
+            pool=queue.pool if queue else DEFAULT_POOL,
+            model=attempt.allocation.model,
+            nodes=len(attempt.allocation.grants),
+            gpu_milli=attempt.allocation.total_gpu_milli,
+            gpu_ids=attempt.allocation.gpus,
+            queued_at=attempt.planned_at if job.queued_at is None else job.queued_at,
+            planned_at=attempt.planned_at,
+        )
+
+    def _follow_usage(self, attempt: AttemptRecord, outcome: JobState | None = None) -> None:
+        self._courses[attempt.id] = UsageCourse(
+            attempt_id=attempt.id,
+            started_at=attempt.started_at,
+            ended_at=attempt.ended_at,
+            end_reason=attempt.end_reason,
+            outcome=outcome,
+        )

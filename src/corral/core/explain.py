@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from corral.core.claims import Claim
 from corral.core.lines import LineKey, line_of
-from corral.core.model import WHOLE, Blocking, Job, JobState, Queue, Request
+from corral.core.model import WHOLE, Blocking, GpuHealth, Job, JobState, NodeState, Queue, Request
 from corral.core.placing import could_ever_fit, domains_for, find_place
 from corral.core.plan import Plan, PlannedStart
 from corral.core.reserving import end_if_started
@@ -141,7 +141,7 @@ def _impossible(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
         rule="impossible",
         detail=(
             f"no set of ready nodes in pool {queue.pool} can ever hold {_words(request)}: "
-            f"{nodes} nodes could be used, the largest has {largest} GPUs"
+            f"{nodes} nodes could be used, the largest has {largest} GPUs{_out_of_use(snapshot, queue, job)}"
         ),
         numbers={
             "asked_nodes": request.nodes,
@@ -151,6 +151,30 @@ def _impossible(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
             "free_gpus": usable,
         },
     )
+
+
+def _out_of_use(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> str:
+    """What could hold it but for its health, in words: that may change at any moment."""
+    models, nodes = job.request.models, snapshot.nodes.values()
+    mine = [
+        (node, gpu)
+        for node in nodes
+        for gpu in node.gpus
+        if gpu.pool == queue.pool and (not models or gpu.model in models)
+    ]
+    faulty = sum(node.state is NodeState.READY and gpu.health is not GpuHealth.HEALTHY for node, gpu in mine)
+    away = sum(node.state is not NodeState.READY for node, _ in mine)
+    avoided = sum(gpu.id in job.avoid_gpus or node.id in job.avoid_nodes for node, gpu in mine)
+    parts = [
+        f"{count} GPUs {words}"
+        for count, words in (
+            (faulty, "are suspect or failed"),
+            (away, "are on nodes that are not ready"),
+            (avoided, "are avoided because it failed there before"),
+        )
+        if count and job.request.wants_gpu
+    ]
+    return f"; {', '.join(parts)}" if parts else ""
 
 
 def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:

@@ -6,6 +6,7 @@ the state is an error: the caller either has a stale picture or a bug, and both 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from corral.core.model import Allocation, EndReason, Job, JobState
@@ -15,6 +16,8 @@ from corral.core.model import Allocation, EndReason, Job, JobState
 RETRIED = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED, EndReason.LOST})
 #: Interruptions that corral itself caused: the job goes back to the queue and spends no retry.
 REQUEUED = frozenset({EndReason.PREEMPTED})
+#: Something under the job has failed, and the next attempt keeps away from it.
+BY_FAULTS = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED})
 #: A person's word: it ends the job for good.
 BY_PERSONS = frozenset({EndReason.STOPPED_BY_USER, EndReason.STOPPED_BY_OPERATOR})
 
@@ -50,6 +53,10 @@ class StopRequested:
 
     at: float
     reason: EndReason
+    #: GPUs or nodes that failed under it; none named means that it may be anything it holds
+    failed: tuple[str, ...] = ()
+    #: in words for its owner; it outranks what the engine says about the end
+    message: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,15 +69,7 @@ class Ended:
     message: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ResizeRequested:
-    """It shall go on with other GPUs: the present attempt is told to save and end, the next one begins on them."""
-
-    at: float
-    allocation: Allocation
-
-
-Event = StartRequested | Planned | Up | StopRequested | ResizeRequested | Ended
+Event = StartRequested | Planned | Up | StopRequested | Ended
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,21 +116,23 @@ def advance(job: Job, event: Event) -> Transition:
         case StopRequested() if job.state in (JobState.CREATED, JobState.QUEUED):
             return Transition(job=_over(job, JobState.STOPPED, event.at, event.reason))
         case StopRequested() if job.state in (JobState.STARTING, JobState.RUNNING):
-            stopping = replace(job, state=JobState.STOPPING, stopping_for=event.reason)
+            stopping = replace(job, state=JobState.STOPPING, stopping_for=event.reason, message=event.message)
             return Transition(
-                job=stopping, instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),)
+                job=_told_what_failed(stopping, event),
+                instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),),
             )
-        case ResizeRequested() if job.state is JobState.RUNNING:
-            return _resizing(job, event)
         case StopRequested(reason=reason) if (
             job.state is JobState.STOPPING and reason in BY_PERSONS and job.stopping_for not in BY_PERSONS
         ):
             # A person's word outranks corral's own: the job must not come back by itself.
-            return Transition(job=replace(job, stopping_for=event.reason))
+            return Transition(job=replace(job, stopping_for=event.reason, message=event.message))
+        case StopRequested(reason=reason) if (
+            job.state is JobState.STOPPING and reason in BY_FAULTS and job.stopping_for is reason
+        ):
+            # One more has failed while it ends: the next attempt must keep away from that too.
+            return Transition(job=_told_what_failed(job, event))
         case Ended() if job.state in (JobState.STARTING, JobState.RUNNING):
             return Transition(job=_ended_by_itself(job, event))
-        case Ended() if job.state is JobState.STOPPING and _goes_on_resized(job, event):
-            return _resized(job, event)
         case Ended() if job.state is JobState.STOPPING:
             return Transition(job=_ended_by_stop(job, event))
         case _:
@@ -172,49 +173,6 @@ def _planned(job: Job, event: Planned) -> Transition:
     return Transition(job=starting, instructions=(Launch(attempt_id=starting.attempt_id),))
 
 
-def _resizing(job: Job, event: ResizeRequested) -> Transition:
-    """The GPUs of both attempts are held until the first one is over, so that nobody takes what it shall get."""
-    assert job.allocation is not None
-    stopping = replace(
-        job,
-        state=JobState.STOPPING,
-        stopping_for=EndReason.RESIZED,
-        next_allocation=event.allocation,
-        allocation=together(job.allocation, event.allocation),
-    )
-    return Transition(job=stopping, instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),))
-
-
-def _goes_on_resized(job: Job, event: Ended) -> bool:
-    """A failure that is not the program's own may have hit what the next attempt would get: then it is planned anew."""
-    return job.stopping_for is EndReason.RESIZED and job.next_allocation is not None and event.reason not in RETRIED
-
-
-def _resized(job: Job, event: Ended) -> Transition:
-    assert job.next_allocation is not None
-    gpus = len(job.next_allocation.grants[0].gpus)
-    starting = replace(
-        job,
-        state=JobState.STARTING,
-        request=replace(job.request, gpus=gpus),
-        attempt=job.attempt + 1,
-        allocation=job.next_allocation,
-        next_allocation=None,
-        allocated_at=event.at,
-        resized_at=event.at,
-        started_at=None,
-        stopping_for=None,
-    )
-    return Transition(job=starting, instructions=(Launch(attempt_id=starting.attempt_id),))
-
-
-def together(one: Allocation, other: Allocation) -> Allocation:
-    """Both allocations of one job at once. An elastic job runs on one node, and its CPUs and memory do not change."""
-    (grant,), (more,) = one.grants, other.grants
-    assert grant.node == more.node, "a resize stays on the node"
-    return replace(one, grants=(replace(grant, gpus=tuple(sorted({*grant.gpus, *more.gpus}))),))
-
-
 def _ended_by_itself(job: Job, event: Ended) -> Job:
     if event.reason in RETRIED and job.retries < job.max_retries:
         return _requeued(_avoiding(job, event.reason), event, retries=job.retries + 1)
@@ -225,8 +183,7 @@ def _ended_by_itself(job: Job, event: Ended) -> Job:
 
 def _ended_by_stop(job: Job, event: Ended) -> Job:
     reason = job.stopping_for or event.reason
-    if reason is EndReason.RESIZED:
-        reason = event.reason
+    event = replace(event, message=job.message or event.message)
     if reason in REQUEUED:
         return _requeued(job, event, retries=job.retries)
     if reason in RETRIED and job.retries < job.max_retries:
@@ -235,16 +192,29 @@ def _ended_by_stop(job: Job, event: Ended) -> Job:
     return _over(job, state, event.at, reason, event.exit_code, event.message)
 
 
+def _told_what_failed(job: Job, event: StopRequested) -> Job:
+    if event.reason is EndReason.GPU_FAILED:
+        return replace(job, avoid_gpus=_with(job.avoid_gpus, event.failed))
+    if event.reason is EndReason.NODE_LOST:
+        return replace(job, avoid_nodes=_with(job.avoid_nodes, event.failed))
+    return job
+
+
 def _avoiding(job: Job, reason: EndReason) -> Job:
-    """The next attempt keeps away from what failed."""
+    """The next attempt keeps away from what failed: what was named, or else everything that it held."""
     if job.allocation is None:
         return job
-    if reason is EndReason.GPU_FAILED:
-        return replace(job, avoid_gpus=tuple(sorted({*job.avoid_gpus, *job.allocation.gpus})))
-    if reason is EndReason.NODE_LOST:
-        nodes = {grant.node for grant in job.allocation.grants}
-        return replace(job, avoid_nodes=tuple(sorted({*job.avoid_nodes, *nodes})))
+    gpus, nodes = job.allocation.gpus, [grant.node for grant in job.allocation.grants]
+    # A job is never placed on what it avoids, so what it holds and avoids was named while it ran.
+    if reason is EndReason.GPU_FAILED and not {*gpus} & {*job.avoid_gpus}:
+        return replace(job, avoid_gpus=_with(job.avoid_gpus, gpus))
+    if reason is EndReason.NODE_LOST and not {*nodes} & {*job.avoid_nodes}:
+        return replace(job, avoid_nodes=_with(job.avoid_nodes, nodes))
     return job
+
+
+def _with(names: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({*names, *more}))
 
 
 def _requeued(job: Job, event: Ended, *, retries: int) -> Job:
@@ -256,7 +226,6 @@ def _requeued(job: Job, event: Ended, *, retries: int) -> Job:
         retries=retries,
         not_before=event.at + backoff_seconds(retries) if spent else 0.0,
         allocation=None,
-        next_allocation=None,
         allocated_at=None,
         started_at=None,
         stopping_for=None,
@@ -280,7 +249,6 @@ def _over(
         exit_code=exit_code,
         message=message,
         allocation=None,
-        next_allocation=None,
         allocated_at=None,
         stopping_for=None,
         pinned_at=None,

@@ -1,8 +1,14 @@
-"""What an attempt really used: readings of its GPUs, added up."""
+"""What an attempt really used: samples of its GPUs, added up.
+
+A sample stands for the time since the sample before. What two holders of one GPU used cannot be told apart from
+outside, so use, energy and memory are split by what they hold of it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from corral.core.model import WHOLE
 
 #: A GPU that is used less than this does nothing.
 IDLE_UTILIZATION = 0.02
@@ -21,6 +27,8 @@ class Measured:
     energy_joules: float = 0.0
     #: the most that one of its GPUs had in use
     memory_peak_bytes: int = 0
+    #: those of its GPUs that were in use at any time, sorted
+    used_gpu_ids: tuple[str, ...] = ()
 
     @property
     def utilization(self) -> float | None:
@@ -28,3 +36,79 @@ class Measured:
 
 
 NOTHING_MEASURED = Measured()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """One GPU at one moment, as far as usage needs it; None where the device does not tell."""
+
+    gpu_id: str
+    at: float
+    utilization: float | None = None
+    memory_used_bytes: int | None = None
+    power_watts: float | None = None
+    #: a counter that only grows while the driver is loaded
+    energy_joules: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Share:
+    """What one attempt holds of a GPU, and what all its holders hold of it together, in thousandths."""
+
+    gpu_milli: int
+    held_milli: int
+
+    @property
+    def of_gpu(self) -> float:
+        return self.gpu_milli / WHOLE
+
+    @property
+    def of_held(self) -> float:
+        return self.gpu_milli / self.held_milli
+
+
+def countable_seconds(before: Sample | None, sample: Sample, longest_gap: float, held_since: float) -> float:
+    """How much time a sample stands for, under somebody who has held the GPU since then.
+
+    Nothing at all after a gap: what happened in it is not known, and unknown time is neither idle nor busy.
+    """
+    if before is None or not 0 < sample.at - before.at <= longest_gap:
+        return 0.0
+    return max(0.0, sample.at - max(before.at, held_since))
+
+
+def add(measured: Measured, sample: Sample, before: Sample, share: Share, seconds: float) -> Measured:
+    """What an attempt has used when the last `seconds` before the sample are its own."""
+    if seconds <= 0:
+        return measured
+    measured = replace(
+        measured,
+        energy_joules=measured.energy_joules + _energy(sample, before, seconds) * share.of_held,
+        memory_peak_bytes=max(measured.memory_peak_bytes, int((sample.memory_used_bytes or 0) * share.of_held)),
+    )
+    if sample.utilization is None:
+        return measured
+    gpu_seconds = share.of_gpu * seconds
+    # Whoever holds a quarter of a GPU, alone, may use all of it; that is still no more than all of the quarter.
+    busy = min(gpu_seconds, sample.utilization * share.of_held * seconds)
+    idle = sample.utilization < IDLE_UTILIZATION
+    return replace(
+        measured,
+        gpu_seconds=measured.gpu_seconds + gpu_seconds,
+        busy_gpu_seconds=measured.busy_gpu_seconds + busy,
+        idle_gpu_seconds=measured.idle_gpu_seconds + (gpu_seconds if idle else 0.0),
+        used_gpu_ids=measured.used_gpu_ids if idle else _with(measured.used_gpu_ids, sample.gpu_id),
+    )
+
+
+def _energy(sample: Sample, before: Sample, seconds: float) -> float:
+    """By the counter where there is one; it begins anew when the driver is loaded again."""
+    if sample.energy_joules is not None and before.energy_joules is not None:
+        used = sample.energy_joules - before.energy_joules
+        if used >= 0:
+            return used * seconds / (sample.at - before.at)
+    return (sample.power_watts or 0.0) * seconds
+
+
+def _with(gpu_ids: tuple[str, ...], gpu_id: str) -> tuple[str, ...]:
+    return gpu_ids if gpu_id in gpu_ids else tuple(sorted((*gpu_ids, gpu_id)))

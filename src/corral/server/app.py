@@ -52,6 +52,7 @@ ROUTERS = (
     events.router,
     fleet.router,
     measurements.router,
+    fleet.gpu_router,
     panel.router,
     queues.router,
     catalog.router,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -16,14 +16,12 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from corral.control import fleet as fleet_use_cases
 from corral.control import people, providers
 from corral.control.controller import Controller
-from corral.control.ports import Clock, Collector, GpuReading, Store
-from corral.control.records import UserRecord
+from corral.control.ports import Store
+from corral.control.records import EventRecord, UserRecord
 from corral.control.state import State
 from corral.control.work import SYSTEM, Work
-from corral.core.model import WHOLE
 from corral.engines import holder
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
@@ -35,15 +33,14 @@ from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.context import ServerContext
 from corral.server.metrics import ServerMetrics
-from corral.server.sampling import STALE_INTERVALS, Sampler, loads_of
+from corral.server.monitoring import monitored
+from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.stream import EventFeed
 from corral.stores import open_store
+from corral.stores.report_files import DirectoryReportFiles
 from corral.stores.workspace import DirectoryWorkspace
-from corral.telemetry.nvml import NvmlCollector
-from corral.telemetry.readings import LatestReadings
-from corral.telemetry.virtual import VirtualCollector
 
 log = logging.getLogger("corral.server")
 
@@ -80,22 +77,36 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
         workspace = DirectoryWorkspace(settings.home / "jobs")
         metrics = ServerMetrics(VERSION)
+
+        def announce(events: Sequence[EventRecord]) -> None:
+            feed.publish(events)
+            metrics.observe_events(events)
+
         controller = Controller(
             store=store,
             engines={settings.cluster[0].name: engine},
             clock=clock,
             policies=settings.control_policies,
             workspace=workspace,
-            announce=feed.publish,
+            announce=announce,
         )
         controller.cycle_seconds = metrics.observe_cycle
         controller.start()
         parts.callback(controller.stop)
-        readings = LatestReadings(stale_after_seconds=STALE_INTERVALS * settings.monitoring.interval_seconds)
-        sampler = _sampler(settings, controller, fleet, readings, clock)
-        sampler.start()
-        parts.callback(sampler.stop)
         box = SecretBox(settings.home)
+        monitoring = parts.enter_context(
+            monitored(settings, controller=controller, store=store, fleet=fleet, box=box, clock=clock)
+        )
+        reporting = Reporting(
+            controller=controller,
+            store=store,
+            history=monitoring.history,
+            files=DirectoryReportFiles(settings.home / "reports"),
+            clock=clock,
+            cluster=settings.cluster[0].name,
+        )
+        reporting.start()
+        parts.callback(reporting.stop)
         context = ServerContext(
             settings=settings,
             store=store,
@@ -103,7 +114,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             engine=engine,
             workspace=workspace,
             task_holder=(sys.executable, "-u", holder.__file__),
-            readings=readings,
+            readings=monitoring.readings,
             clock=clock,
             identities=Identities(store, touch=lambda *used: _touch(controller, *used), now=clock.now),
             passwords=passwords or Passwords(),
@@ -115,9 +126,12 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             box=box,
             sign_in=SignIn(box=box, clock=clock),
             feed=feed,
+            reporting=reporting,
             metrics=metrics,
             version=VERSION,
             started_at=clock.now(),
+            history=monitoring.history,
+            self_test=monitoring.self_test,
         )
         parts.callback(context.passwords.close)
         _compare_gpus(settings, controller)
@@ -127,52 +141,20 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
 
 def local_fleet(settings: Settings) -> HostFleet | VirtualFleet:
     """The GPUs that were asked for, or the real ones, or a few virtual ones."""
-    fleet = fleet_for(virtual_gpus=settings.local.virtual_gpus, virtual_nodes_text=settings.local.virtual_nodes)
+    drills = settings.home / "local"
+    fleet = fleet_for(
+        virtual_gpus=settings.local.virtual_gpus,
+        virtual_nodes_text=settings.local.virtual_nodes,
+        drill_directory=drills,
+    )
     if isinstance(fleet, HostFleet) and not any(node.gpus for node in fleet.nodes()):
-        return fleet_for(virtual_gpus=DEFAULT_VIRTUAL_GPUS)
+        return fleet_for(virtual_gpus=DEFAULT_VIRTUAL_GPUS, drill_directory=drills)
     return fleet
 
 
 def _events_after(store: Store, after: int, limit: int) -> Sequence[Any]:
     with store.read() as tables:
         return tables.events.after(after, limit)
-
-
-def _sampler(
-    settings: Settings,
-    controller: Controller,
-    fleet: HostFleet | VirtualFleet,
-    readings: LatestReadings,
-    clock: Clock,
-) -> Sampler:
-    node_of = {gpu.id: node.id for node in fleet.nodes() for gpu in node.gpus}
-
-    def busy() -> Mapping[str, float]:
-        return controller.inspect(_held_parts).result() if controller.is_alive else {}
-
-    def tell_loads(taken: Sequence[GpuReading]) -> None:
-        loads = loads_of(taken, node_of)
-        if loads and controller.is_alive:
-            controller.execute(fleet_use_cases.set_loads, loads).add_done_callback(_log_failure)
-
-    collector: Collector = VirtualCollector(fleet, busy) if isinstance(fleet, VirtualFleet) else NvmlCollector()
-    return Sampler(
-        collector,
-        readings,
-        clock=clock,
-        interval_seconds=settings.monitoring.interval_seconds,
-        on_sample=tell_loads,
-    )
-
-
-def _held_parts(state: State) -> dict[str, float]:
-    """The held part of every GPU that somebody holds."""
-    held: dict[str, float] = {}
-    for job in state.snapshot.jobs.values():
-        for grant in job.allocation.grants if job.allocation is not None else ():
-            for gpu in grant.gpus:
-                held[gpu] = held.get(gpu, 0.0) + grant.gpu_milli / WHOLE
-    return held
 
 
 def _touch(controller: Controller, credential_id: str, at: float) -> None:

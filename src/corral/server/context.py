@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
@@ -11,7 +11,18 @@ from typing import Concatenate, ParamSpec, TypeVar
 from fastapi import Request
 
 from corral.control.controller import Controller
-from corral.control.ports import Clock, Engine, Store, Transaction, Workspace
+from corral.control.ports import (
+    Clock,
+    Engine,
+    History,
+    HistoryUnavailable,
+    Metric,
+    Point,
+    SelfTest,
+    Store,
+    Transaction,
+    Workspace,
+)
 from corral.control.state import State
 from corral.control.work import Work
 from corral.server.auth.identity import Identities
@@ -20,6 +31,7 @@ from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import Problem
+from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.stream import EventFeed
@@ -27,6 +39,30 @@ from corral.telemetry.readings import LatestReadings
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
+
+
+class NoHistory:
+    """Implements `corral.control.ports.History` for a server that keeps none."""
+
+    def append(self, at: float, values: Mapping[Metric, Mapping[str, float]]) -> None:
+        pass
+
+    def means(self, metric: Metric, since: float, until: float) -> dict[str, float]:
+        raise HistoryUnavailable("no history is kept")
+
+    def series(
+        self, metric: Metric, subjects: Collection[str] | None, since: float, until: float, step_seconds: float
+    ) -> dict[str, list[Point]]:
+        raise HistoryUnavailable("no history is kept")
+
+    def describe(self) -> Mapping[str, str | int | float]:
+        return {"kind": "none"}
+
+    def close(self) -> None:
+        pass
+
+
+NO_HISTORY = NoHistory()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,9 +84,15 @@ class ServerContext:
     #: signing in with providers
     sign_in: SignIn
     feed: EventFeed
+    #: makes reports and has their files
+    reporting: Reporting
     metrics: ServerMetrics
     version: str
     started_at: float
+    #: what was measured, over time
+    history: History = NO_HISTORY
+    #: puts GPUs to the test; None where that cannot be done from here
+    self_test: SelfTest | None = None
 
     async def execute(
         self, use_case: Callable[Concatenate[Work, Params], Result], *args: Params.args, **kwargs: Params.kwargs

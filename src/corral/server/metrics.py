@@ -1,84 +1,55 @@
-"""Prometheus text: the server's own counters and the state of the fleet, written by a small renderer.
+"""What the server measures about itself: requests, cycles, waits and ends of jobs, and its own process.
 
-Decides names, labels and buckets. Numbers about jobs and GPUs are read from the controller's state when somebody asks.
+Decides names, labels and buckets; they are listed in docs/reference/metrics.md. The fleet's numbers are read from the
+controller's state when somebody asks, in `fleet_metrics`.
 """
 
 from __future__ import annotations
 
-import threading
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+import psutil
+
+from corral.control.records import EventRecord
+from corral.core.lifecycle import BY_PERSONS, REQUEUED, RETRIED
+from corral.core.model import EndReason, JobState
+from corral.server.exposition import Counter, Family, Histogram, counter, gauge, labels
+
 SECONDS_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+#: From "at once" to "next week": a second, a minute, an hour, a day and what lies between.
+WAIT_BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 10_800.0, 21_600.0, 43_200.0, 86_400.0, 259_200.0)
 
-Labels = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sample:
-    value: float
-    labels: Labels = ()
-    #: "_bucket", "_sum" or "_count" of a histogram
-    suffix: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Family:
-    name: str
-    kind: str
-    text: str
-    samples: Sequence[Sample]
-
-
-class Histogram:
-    """Cumulative buckets, one row per set of label values. Safe to observe from any thread."""
-
-    def __init__(
-        self, name: str, text: str, *, labels: Sequence[str] = (), buckets: Sequence[float] = SECONDS_BUCKETS
-    ) -> None:
-        self._name = name
-        self._text = text
-        self._labels = tuple(labels)
-        self._buckets = tuple(buckets)
-        self._lock = threading.Lock()
-        self._rows: dict[tuple[str, ...], list[float]] = {}
-
-    def observe(self, value: float, *label_values: str) -> None:
-        place = bisect_left(self._buckets, value)
-        with self._lock:
-            row = self._rows.get(label_values)
-            if row is None:
-                # one count per bucket, one beyond the last, and the sum
-                row = self._rows[label_values] = [0.0] * (len(self._buckets) + 2)
-            row[place] += 1
-            row[-1] += value
-
-    def family(self) -> Family:
-        with self._lock:
-            rows = {values: list(row) for values, row in self._rows.items()}
-        samples: list[Sample] = []
-        for values, row in sorted(rows.items()):
-            labels = tuple(zip(self._labels, values, strict=True))
-            count = 0.0
-            for bound, inside in zip((*self._buckets, float("inf")), row, strict=False):
-                count += inside
-                samples.append(Sample(suffix="_bucket", labels=(*labels, ("le", _number(bound))), value=count))
-            samples.append(Sample(suffix="_sum", labels=labels, value=row[-1]))
-            samples.append(Sample(suffix="_count", labels=labels, value=count))
-        return Family(name=self._name, kind="histogram", text=self._text, samples=samples)
+_ENDED_ACTIONS = {f"job.{state.value}": state for state in (JobState.COMPLETED, JobState.FAILED, JobState.STOPPED)}
 
 
 class ServerMetrics:
-    """What the server measures about itself."""
+    """Every `observe_` may be called from any thread, and is quick."""
 
     def __init__(self, version: str) -> None:
         self.requests = Histogram(
-            "corral_api_request_seconds", "Time to answer a request.", labels=("method", "route", "status")
+            "corral_api_request_seconds",
+            "Time to answer a request.",
+            labels=("method", "route", "status"),
+            buckets=SECONDS_BUCKETS,
         )
-        self.cycles = Histogram("corral_cycle_seconds", "Time of one scheduling cycle.")
-        self._build = gauge("corral_build_info", "The version that runs.", {(("version", version),): 1})
+        self.cycles = Histogram("corral_cycle_seconds", "Time of one scheduling cycle.", buckets=SECONDS_BUCKETS)
+        self.waits = Histogram(
+            "corral_job_wait_seconds",
+            "From when a job was queued until a plan started it.",
+            labels=("queue",),
+            buckets=WAIT_BUCKETS,
+        )
+        self.ended = Counter(
+            "corral_jobs_ended_total", "Jobs that ended.", labels=("state", "reason"), known=_known_ends()
+        )
+        self.requeued = Counter(
+            "corral_jobs_requeued_total",
+            "Attempts that ended while their job goes on.",
+            labels=("reason",),
+            known=[(reason.value,) for reason in sorted(RETRIED | REQUEUED)],
+        )
+        self._build = gauge("corral_build_info", "The version that runs.", [(labels(version=version), 1)])
+        self._process = psutil.Process()
 
     def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
         self.requests.observe(seconds, method, route, f"{status // 100}xx")
@@ -86,33 +57,55 @@ class ServerMetrics:
     def observe_cycle(self, seconds: float) -> None:
         self.cycles.observe(seconds)
 
+    def observe_events(self, events: Sequence[EventRecord]) -> None:
+        """Events that were just committed: they tell when jobs were planned and how they ended."""
+        for event in events:
+            detail = event.detail
+            if event.action == "job.planned":
+                self.waits.observe(detail["waited_seconds"], detail["queue"])
+            elif event.action == "job.requeued":
+                self.requeued.count(str(detail.get("reason", "")))
+            elif event.action in _ENDED_ACTIONS:
+                self.ended.count(_ENDED_ACTIONS[event.action].value, str(detail.get("reason", "")))
+
     def families(self) -> list[Family]:
-        return [self._build, self.cycles.family(), self.requests.family()]
+        return [
+            self._build,
+            self.ended.family(),
+            self.requeued.family(),
+            self.waits.family(),
+            self.cycles.family(),
+            self.requests.family(),
+            *self._process_families(),
+        ]
+
+    def _process_families(self) -> list[Family]:
+        """Under the names that every Prometheus client gives them, so that common dashboards know them."""
+        with self._process.oneshot():
+            times = self._process.cpu_times()
+            return [
+                counter(
+                    "process_cpu_seconds_total",
+                    "CPU time of the server's process.",
+                    [("", times.user + times.system)],
+                ),
+                gauge(
+                    "process_resident_memory_bytes",
+                    "Memory of the server's process.",
+                    [("", self._process.memory_info().rss)],
+                ),
+                gauge(
+                    "process_start_time_seconds",
+                    "When the server's process began, since the epoch.",
+                    [("", self._process.create_time())],
+                ),
+                gauge("process_open_fds", "Open files of the server's process.", [("", self._process.num_fds())]),
+            ]
 
 
-def gauge(name: str, text: str, values: Mapping[Labels, float]) -> Family:
-    samples = [Sample(labels=labels, value=value) for labels, value in sorted(values.items())]
-    return Family(name=name, kind="gauge", text=text, samples=samples)
-
-
-def render(families: Iterable[Family]) -> str:
-    """The exposition format, version 0.0.4."""
-    lines: list[str] = []
-    for family in families:
-        lines.append(f"# HELP {family.name} {family.text}")
-        lines.append(f"# TYPE {family.name} {family.kind}")
-        for sample in family.samples:
-            labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in sample.labels)
-            shown = f"{{{labels}}}" if labels else ""
-            lines.append(f"{family.name}{sample.suffix}{shown} {_number(sample.value)}")
-    return "\n".join(lines) + "\n"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _number(value: float) -> str:
-    if value == float("inf"):
-        return "+Inf"
-    return str(int(value)) if value == int(value) else repr(value)
+def _known_ends() -> list[tuple[str, str]]:
+    """How jobs usually end."""
+    ends = [(JobState.COMPLETED, EndReason.EXIT_CODE)]
+    ends += [(JobState.STOPPED, reason) for reason in sorted(BY_PERSONS)]
+    ends += [(JobState.FAILED, reason) for reason in EndReason if reason not in BY_PERSONS | REQUEUED]
+    return [(state.value, reason.value) for state, reason in ends]

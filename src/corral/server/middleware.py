@@ -125,7 +125,8 @@ class RequestEnvelope:
 def _add_headers(message: Message, rid: str) -> MutableHeaders:
     headers = MutableHeaders(scope=message)
     for name, value in SECURITY_HEADERS.items():
-        headers.append(name, value)
+        # A route may know better, such as that what it sends may do even less.
+        headers.setdefault(name, value)
     if "cache-control" not in headers:
         headers["Cache-Control"] = "no-store"
     headers["X-Request-ID"] = rid

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from corral.control.errors import Refusal
-from corral.control.ports import EngineUnavailable, NameTaken, StoreConflict, StoreSuperseded
+from corral.control.ports import EngineUnavailable, HistoryUnavailable, NameTaken, StoreConflict, StoreSuperseded
 from corral.server.validation import Finding, findings
 
 log = logging.getLogger("corral.server")
@@ -108,6 +108,7 @@ def install_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(StoreConflict, _of_conflict)
     app.add_exception_handler(StoreSuperseded, _of_superseded)
     app.add_exception_handler(EngineUnavailable, _of_engine)
+    app.add_exception_handler(HistoryUnavailable, _of_history)
 
 
 def unexpected() -> Response:
@@ -187,4 +188,10 @@ async def _of_superseded(_: Request, error: Exception) -> Response:
 async def _of_engine(_: Request, error: Exception) -> Response:
     return Problem(
         503, "Engine unavailable", str(error) or "The engine cannot be reached.", slug="engine-unavailable"
+    ).response()
+
+
+async def _of_history(_: Request, error: Exception) -> Response:
+    return Problem(
+        503, "History unavailable", str(error) or "What was measured cannot be asked now.", slug="history-unavailable"
     ).response()

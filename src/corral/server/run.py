@@ -12,6 +12,7 @@ from typing import TextIO
 
 import uvicorn
 
+from corral.control.ports import HistoryUnavailable
 from corral.server.assembly import Assembly, assembled
 from corral.server.demo import Demo
 from corral.server.lock import HomeLock, HomeLocked
@@ -19,6 +20,7 @@ from corral.server.logs import configure_logging
 from corral.server.sections import LocalSettings
 from corral.server.settings import Settings, without_effect, without_password
 from corral.stores import StoreError
+from corral.telemetry.history import HistoryTooNew
 
 log = logging.getLogger("corral.server")
 
@@ -74,6 +76,8 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False) -> bool:
         except StoreError as error:
             place = without_password(settings.database_url)
             raise CannotStart(f"cannot open the store {place}: {error}", EXIT_STORE) from None
+        except (HistoryTooNew, HistoryUnavailable) as error:
+            raise CannotStart(f"cannot open the metric history: {error}", EXIT_STORE) from None
         if demo:
             arrivals = Demo(assembly.context.controller)
             arrivals.start()

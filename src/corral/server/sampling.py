@@ -1,63 +1,224 @@
-"""A thread that reads the GPUs at a regular pace."""
+"""Reading the fleet at a regular pace, and handing what was read to everybody who wants it.
+
+Each collector has a thread of its own, so that one that hangs holds up nobody: what it should have read grows stale.
+One more thread hands the rounds to the sinks, one after the other. Whoever is too slow loses the oldest rounds, which
+are counted, and never holds up the reading. What a reading means is decided by the sinks.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import defaultdict
+import time
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from corral.control.ports import Clock, Collector, GpuReading
-from corral.telemetry.readings import LatestReadings
+from corral.control.ports import Clock, Collected, Collector, GpuReading, Holder, HostReading, ReadingSink, Round
 
 log = logging.getLogger("corral.server.sampling")
 
 #: A reading that is older than so many intervals says nothing about now.
 STALE_INTERVALS = 3
+#: How many looks of all collectors together may wait for the sinks.
+MAX_WAITING = 256
+_STOP_SECONDS = 5.0
+#: for collectors that hang: they are left behind
+_STOP_COLLECTOR_SECONDS = 1.0
+
+Holders = Callable[[], Mapping[str, Sequence[Holder]]]
 
 
-class Sampler:
-    """`on_sample` is called, on the sampler's thread, with what was just read."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Look:
+    collector: int
+    at: float
+    collected: Collected
+
+
+class Sampling:
+    """`holders` is asked once per round who holds which GPU. Sinks are called in their order, on one thread."""
 
     def __init__(
         self,
-        collector: Collector,
-        readings: LatestReadings,
+        collectors: Sequence[Collector],
+        sinks: Sequence[ReadingSink],
         *,
+        holders: Holders,
         clock: Clock,
         interval_seconds: float,
-        on_sample: Callable[[Sequence[GpuReading]], None] = lambda readings: None,
     ) -> None:
-        self._collector = collector
-        self._readings = readings
+        self._collectors = tuple(collectors)
+        self._sinks = tuple(sinks)
+        self._holders = holders
         self._clock = clock
         self._interval = interval_seconds
-        self._on_sample = on_sample
+        self._last_holders: Mapping[str, Sequence[Holder]] = {}
+        self._last_at = 0.0
+        self._waiting: deque[_Look] = deque()
+        self._news = threading.Condition()
+        self._dropped = 0
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sampling", daemon=True)
+        self._complaints = _Complaints()
+        self._dispatcher = threading.Thread(target=self._dispatch, name="sampling", daemon=True)
+        self._readers = [
+            threading.Thread(target=self._read, args=(number, collector), name=f"read-{collector.name}", daemon=True)
+            for number, collector in enumerate(self._collectors)
+        ]
+
+    @property
+    def dropped(self) -> int:
+        """Looks that no sink ever saw because the sinks were too slow."""
+        return self._dropped
 
     def start(self) -> None:
-        self._thread.start()
+        self._dispatcher.start()
+        for reader in self._readers:
+            reader.start()
 
     def stop(self) -> None:
+        """No sink is called after this. A collector that hangs is left to itself."""
         self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5.0)
+        with self._news:
+            self._news.notify_all()
+        if self._dispatcher.is_alive():
+            self._dispatcher.join(timeout=_STOP_SECONDS)
+        deadline = time.monotonic() + _STOP_COLLECTOR_SECONDS
+        for reader in self._readers:
+            if reader.is_alive():
+                reader.join(timeout=max(0.0, deadline - time.monotonic()))
 
     def sample(self) -> None:
-        """Read once."""
-        taken = self._collector.collect(self._clock.now())
-        self._readings.update(taken)
-        self._on_sample(taken)
+        """Read everything once and hand it on, in the caller's thread: instead of `start`, not beside it."""
+        for number, collector in enumerate(self._collectors):
+            self._look(number, collector)
+        while looks := self._next_looks():
+            self._hand_on(looks)
 
-    def _run(self) -> None:
+    # -------------------------------------------------------------------------------------------- reading
+
+    def _read(self, number: int, collector: Collector) -> None:
+        """At a steady pace; a look that took too long makes the next ones fall out, not pile up."""
+        due = time.monotonic()
         while not self._stopping.is_set():
+            self._look(number, collector)
+            due = max(due + self._interval, time.monotonic())
+            self._stopping.wait(due - time.monotonic())
+        # By the thread that used it: not every library may be left by another.
+        try:
+            collector.close()
+        except Exception:
+            log.exception("the collector %s could not be closed", collector.name)
+
+    def _look(self, number: int, collector: Collector) -> None:
+        at = self._clock.now()
+        try:
+            collected = collector.collect(at)
+        except Exception as error:  # noqa: BLE001 - a collector must not raise; if one does, the others go on
+            self._complaints.failed(f"collector {collector.name}", error)
+            return
+        self._complaints.worked(f"collector {collector.name}")
+        with self._news:
+            self._waiting.append(_Look(collector=number, at=at, collected=collected))
+            if len(self._waiting) > MAX_WAITING:
+                self._waiting.popleft()
+                self._dropped += 1
+            self._news.notify()
+
+    # -------------------------------------------------------------------------------------------- handing on
+
+    def _dispatch(self) -> None:
+        while not self._stopping.is_set():
+            with self._news:
+                while not self._waiting and not self._stopping.is_set():
+                    self._news.wait()
+            if not self._stopping.is_set():
+                self._hand_on(self._next_looks())
+
+    def _next_looks(self) -> list[_Look]:
+        """The oldest of each collector: with many collectors one round serves them all."""
+        with self._news:
+            found: dict[int, _Look] = {}
+            for look in self._waiting:
+                found.setdefault(look.collector, look)
+            taken = list(found.values())
+            for look in taken:
+                self._waiting.remove(look)
+        return taken
+
+    def _hand_on(self, looks: Sequence[_Look]) -> None:
+        taken = self._round(looks)
+        for number, sink in enumerate(self._sinks, 1):
+            if self._stopping.is_set():
+                return
+            name = f"sink {number} ({type(sink).__name__})"
             try:
-                self.sample()
-            except Exception:
-                # A collector must not raise; if one does, the fleet must still be scheduled.
-                log.exception("reading the GPUs failed")
-            self._stopping.wait(self._interval)
+                sink.take(taken)
+            except Exception as error:  # noqa: BLE001 - one that fails must not cost the others their readings
+                self._complaints.failed(name, error)
+            else:
+                self._complaints.worked(name)
+
+    def _round(self, looks: Sequence[_Look]) -> Round:
+        gpus: dict[str, GpuReading] = {}
+        hosts: dict[str, HostReading] = {}
+        for look in looks:
+            for reading in look.collected.gpus:
+                known = gpus.get(reading.gpu_id)
+                if known is None or known.at <= reading.at:
+                    gpus[reading.gpu_id] = reading
+            for host in look.collected.hosts:
+                seen = hosts.get(host.node)
+                if seen is None or seen.at <= host.at:
+                    hosts[host.node] = host
+        # A slow collector comes with an older time: rounds never go back in time, its readings keep theirs.
+        self._last_at = max(self._last_at, *(look.at for look in looks))
+        return Round(at=self._last_at, gpus=tuple(gpus.values()), hosts=tuple(hosts.values()), holders=self._held_now())
+
+    def _held_now(self) -> Mapping[str, Sequence[Holder]]:
+        try:
+            self._last_holders = self._holders()
+        except Exception as error:  # noqa: BLE001 - who held it a moment ago is the best guess
+            if not self._stopping.is_set():
+                self._complaints.failed("who holds which GPU", error)
+        else:
+            self._complaints.worked("who holds which GPU")
+        return self._last_holders
+
+
+class _Complaints:
+    """Says once that something fails, and once that it works again: every few seconds would bury everything else."""
+
+    def __init__(self) -> None:
+        self._failing: set[str] = set()
+        self._lock = threading.Lock()
+
+    def failed(self, name: str, error: Exception) -> None:
+        with self._lock:
+            is_new = name not in self._failing
+            self._failing.add(name)
+        if is_new:
+            log.error("%s fails: %s", name, error, exc_info=error)
+
+    def worked(self, name: str) -> None:
+        with self._lock:
+            if name not in self._failing:
+                return
+            self._failing.remove(name)
+        log.info("%s works again", name)
+
+
+class NodeLoads:
+    """Tells the measured load of nodes, for the placement policy that goes by it."""
+
+    def __init__(self, node_of: Callable[[], Mapping[str, str]], tell: Callable[[Mapping[str, float]], None]) -> None:
+        self._node_of = node_of
+        self._tell = tell
+
+    def take(self, taken: Round) -> None:
+        loads = loads_of(taken.gpus, self._node_of())
+        if loads:
+            self._tell(loads)
 
 
 def loads_of(readings: Sequence[GpuReading], node_of: Mapping[str, str]) -> dict[str, float]:

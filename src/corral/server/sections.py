@@ -21,6 +21,7 @@ from corral.core.placement import POLICIES as PLACEMENT_POLICIES
 from corral.core.quantities import MAX_COUNT, parse_bytes
 from corral.engines.local.virtual import parse_virtual_gpus, parse_virtual_nodes
 from corral.server.validation import unknown_name
+from corral.telemetry.scraping import metrics_url
 
 _JOB_NAME_PART = re.compile(r"[A-Za-z0-9_-]*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -58,6 +59,15 @@ def _readable_by(parse: Callable[[str], object]) -> AfterValidator:
     def check(value: str) -> str:
         parse(value)
         return value
+
+    return AfterValidator(check)
+
+
+def _each_readable_by(parse: Callable[[str], object]) -> AfterValidator:
+    def check(values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            parse(value)
+        return values
 
     return AfterValidator(check)
 
@@ -152,7 +162,7 @@ class IdleReclaimSettings(Section):
     utilization: Fraction = 0.02
     #: from the warning to the stop
     warning_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
-    #: what its owner gets by asking, once per attempt
+    #: what its owner gets by asking, once per warning
     extension_minutes: Annotated[float, Field(gt=0, le=10_080)] = 60
     #: workbenches are idle while their owner thinks
     include_workbenches: bool = False
@@ -167,7 +177,7 @@ class MonitoringSettings(Section):
     #: their means per hour
     hourly_retention_days: Annotated[float, Field(gt=0, le=36_500)] = 365
     #: addresses of exporters on other nodes: corral's own or NVIDIA's DCGM exporter
-    scrape: Texts = ()
+    scrape: Annotated[Texts, _each_readable_by(metrics_url)] = ()
     alert_thresholds: AlertThresholds = AlertThresholds()
     health: HealthSettings = HealthSettings()
     idle_reclaim: IdleReclaimSettings = IdleReclaimSettings()

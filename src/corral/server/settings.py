@@ -18,6 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from corral.control.policies import Policies, TaskPolicy
 from corral.control.records import VolumeType
+from corral.core.alerts.defaults import Thresholds
+from corral.core.health.model import HealthRules
+from corral.core.idling import IdleRules
 from corral.core.model import WHOLE, JobKind, Limits, Quota
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
 from corral.server.sections import (
@@ -86,6 +89,30 @@ class Settings(SettingsFile):
         return self.storage.database
 
     @property
+    def health_rules(self) -> HealthRules:
+        health, grace = self.monitoring.health, self.monitoring.health.idle_grace_minutes
+        return HealthRules(
+            hot_celsius=self.monitoring.alert_thresholds.temperature,
+            confirm_readings=health.confirm_readings,
+            idle_grace_seconds=None if grace is None else grace * 60,
+            recover_seconds=health.recover_minutes * 60,
+            gap_seconds=max(60.0, 4 * self.monitoring.interval_seconds),
+        )
+
+    @property
+    def idle_rules(self) -> IdleRules:
+        idle = self.monitoring.idle_reclaim
+        return IdleRules(
+            enabled=idle.enabled,
+            window_seconds=idle.window_minutes * 60,
+            utilization=idle.utilization,
+            warning_seconds=idle.warning_minutes * 60,
+            extension_seconds=idle.extension_minutes * 60,
+            include_workbenches=idle.include_workbenches,
+            interval_seconds=self.monitoring.interval_seconds,
+        )
+
+    @property
     def control_policies(self) -> Policies:
         """The same settings as the use cases know them."""
         template = self.program_template
@@ -111,6 +138,19 @@ class Settings(SettingsFile):
                 for kind in VolumeType
                 if (size := getattr(self.policies.default_quota.volumes, kind.value)) is not None
             },
+            alert_thresholds=self.alert_thresholds,
+        )
+
+    @property
+    def alert_thresholds(self) -> Thresholds:
+        """News about free GPUs are for those who ask for them: only when the configuration names the number."""
+        given = self.monitoring.alert_thresholds
+        wants_free = "notification.gpu_available_threshold" in self.sources
+        return Thresholds(
+            temperature_celsius=given.temperature,
+            utilization_percent=given.utilization,
+            memory_percent=given.memory,
+            free_gpus=self.notification.gpu_available_threshold if wants_free else None,
         )
 
     @property
@@ -144,9 +184,6 @@ NOT_YET = (
     "allocation.reserved_ratio",
     "fault_tolerance.checkpoint_interval_minutes",
     "fault_tolerance.enable_checkpointing",
-    "monitoring.alert_thresholds",
-    "monitoring.metrics_retention_days",
-    "notification.",
     "policies.enable_preemption",
     "scaling.",
     "storage.metrics",
@@ -207,7 +244,10 @@ def show_settings(settings: Settings) -> list[SettingLine]:
     """Every effective value with its source. Secrets are not shown."""
     lines = [SettingLine(key="home", value=str(settings.home), source=settings.sources.get("home", "default"))]
     for key, value in _leaves(settings.model_dump(mode="json", include=set(SettingsFile.model_fields)), ()):
-        shown = without_password(value) if key[-1] in ("database", "metrics") or "channels" in key else value
+        shown = without_password(value) if key[-1] in ("database", "metrics") else value
+        if "channels" in key:
+            # Any part of such an address may be the secret: only its kind is shown.
+            shown = _kind_of_address(value)
         lines.append(SettingLine(key=dotted(key), value=shown, source=_source(settings.sources, key)))
     return lines
 
@@ -215,6 +255,12 @@ def show_settings(settings: Settings) -> list[SettingLine]:
 def without_effect(settings: Settings) -> list[SettingLine]:
     """Values that somebody has set and that nothing uses yet: better said than left to be found out."""
     return [line for line in show_settings(settings) if line.source != "default" and line.key.startswith(NOT_YET)]
+
+
+def _kind_of_address(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_kind_of_address(item) for item in value]
+    return f"{value.partition('://')[0]}://***" if isinstance(value, str) and "://" in value else value
 
 
 def without_password(url: Any) -> Any:

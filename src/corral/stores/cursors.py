@@ -27,7 +27,9 @@ class Sort:
 
     field: str
     descending: bool
-    #: type of the field's values, for checking cursors
+    #: type of the ids, for checking cursors
+    id_type: type[Key] = int
+    #: and of the field's values
     type: type[Key]
 
     @property
@@ -40,7 +42,7 @@ class Position:
     """The last row of a page: its value of the sorted field, and its id."""
 
     key: Key
-    id: int
+    id: Key
 
 
 def parse_sort(text: str, fields: dict[str, type[Key]]) -> Sort:
@@ -64,7 +66,7 @@ def decode_cursor(cursor: str, sort: Sort) -> Position:
     made_for, key, row_id = document
     if made_for != sort.text:
         raise ValueError(f"the cursor was made for sort {made_for!r}, not for {sort.text!r}")
-    if not (_is_key(key, sort.type) and _is_key(row_id, int)):
+    if not (_is_key(key, sort.type) and _is_key(row_id, sort.id_type)):
         raise ValueError("not a cursor")
     return Position(key=key, id=row_id)
 

@@ -1,35 +1,89 @@
-"""Implements `corral.control.ports.HealthTable`."""
+"""How GPUs are, with the evidence for it, and which jobs were told that they do nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Delete, bindparam, delete, select
 
-from corral.control.records import *  # noqa: F403
-from corral.core.alerts.model import *  # noqa: F403
-from corral.core.health.model import *  # noqa: F403
-from corral.stores.sight_tables import condition_rows, idle_warning_rows  # noqa: F401
+from corral.control.records import IdleWarning
+from corral.core.codec import from_plain, to_plain
+from corral.core.health.model import Condition, Evidence
+from corral.core.model import GpuHealth
+from corral.stores import codec
+from corral.stores.sight_tables import condition_rows, idle_warning_rows
+from corral.stores.statements import BatchStatement, upsert
+
+
+def _build_delete_conditions(_: str) -> Delete:
+    return delete(condition_rows).where(condition_rows.c.gpu_id == bindparam("of_gpu"))
+
+
+def _build_delete_warnings(_: str) -> Delete:
+    return delete(idle_warning_rows).where(idle_warning_rows.c.job_id == bindparam("of_job"))
+
+
+_SAVE_CONDITIONS = upsert(condition_rows)
+_SAVE_WARNING = upsert(idle_warning_rows)
+_DELETE_CONDITIONS = BatchStatement(_build_delete_conditions, ["of_gpu"])
+_DELETE_WARNINGS = BatchStatement(_build_delete_warnings, ["of_job"])
 
 
 class SqlHealthTable:
+    """Implements `corral.control.ports.HealthTable`."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def conditions(self) -> dict[str, Condition]:
-        raise NotImplementedError
+        rows = self._connection.execute(select(condition_rows).order_by(condition_rows.c.gpu_id))
+        return {
+            row.gpu_id: Condition(
+                gpu_id=row.gpu_id,
+                health=GpuHealth(row.health),
+                since=row.since,
+                evidence=tuple(from_plain(Evidence, item) for item in codec.from_json(row.evidence)),
+                episodes=tuple(float(at) for at in codec.from_json(row.episodes)),
+            )
+            for row in rows
+        }
 
     def save_conditions(self, conditions: Sequence[Condition]) -> None:
-        raise NotImplementedError
+        _SAVE_CONDITIONS.run(
+            self._connection,
+            [
+                (
+                    codec.storable(item.gpu_id),
+                    item.health.value,
+                    item.since,
+                    codec.to_json([to_plain(evidence) for evidence in item.evidence]),
+                    codec.to_json(item.episodes),
+                )
+                for item in conditions
+            ],
+        )
 
     def delete_conditions(self, gpu_ids: Sequence[str]) -> None:
-        raise NotImplementedError
+        _DELETE_CONDITIONS.run(self._connection, [(codec.storable(gpu_id),) for gpu_id in gpu_ids])
 
     def idle_warnings(self) -> dict[str, IdleWarning]:
-        raise NotImplementedError
+        rows = self._connection.execute(select(idle_warning_rows).order_by(idle_warning_rows.c.job_id))
+        return {
+            codec.job_id(row.job_id): IdleWarning(
+                job_id=codec.job_id(row.job_id),
+                attempt=row.attempt,
+                warned_at=row.warned_at,
+                deadline=row.deadline,
+                extended_at=row.extended_at,
+            )
+            for row in rows
+        }
 
     def save_idle_warning(self, warning: IdleWarning) -> None:
-        raise NotImplementedError
+        number = codec.required_job_number(warning.job_id)
+        row = (number, warning.attempt, warning.warned_at, warning.deadline, warning.extended_at)
+        _SAVE_WARNING.run(self._connection, [row])
 
     def delete_idle_warnings(self, job_ids: Sequence[str]) -> None:
-        raise NotImplementedError
+        numbers = [number for job_id in job_ids if (number := codec.job_number(job_id)) is not None]
+        _DELETE_WARNINGS.run(self._connection, [(number,) for number in numbers])

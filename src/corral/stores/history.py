@@ -69,6 +69,11 @@ class SqlEventTable:
             next_cursor = encode_cursor(_NEWEST_FIRST, Position(key=last, id=last))
         return Page(items=tuple(_event_of(row) for row in rows[:limit]), next_cursor=next_cursor)
 
+    def count(self, where: EventFilter) -> int:
+        statement = select(func.count()).select_from(event_rows).where(*_conditions(where))
+        found: int = self._connection.execute(statement).scalar_one()
+        return found
+
 
 def _conditions(where: EventFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []

@@ -38,6 +38,7 @@ usage_rows = Table(
     time_column("idle_gpu_seconds", default="0"),
     time_column("energy_joules", default="0"),
     number("memory_peak_bytes", default="0"),
+    json_column("used_gpu_ids", default="[]"),
     PrimaryKeyConstraint("job_id", "number"),
     Index(None, "planned_at", "job_id", "number"),
     Index(None, "ended_at"),

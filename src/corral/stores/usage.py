@@ -1,36 +1,186 @@
-"""Implements `corral.control.ports.UsageTable`."""
+"""The table of what attempts held and used. Its rows outlive their jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Insert, Update, bindparam, delete, literal_column, or_, select, update
 
-from corral.control.records import *  # noqa: F403
-from corral.core.alerts.model import *  # noqa: F403
-from corral.core.health.model import *  # noqa: F403
+from corral.control.records import UsageCourse, UsageRecord
 from corral.core.measuring import Measured
-from corral.stores.sight_tables import usage_rows  # noqa: F401
+from corral.core.model import EndReason, JobKind, JobState, attempt_id, job_of_attempt
+from corral.stores import codec
+from corral.stores.sight_tables import NOT_OVER, usage_rows
+from corral.stores.statements import BatchStatement, insert_into
+
+_COURSE = ["started_at", "ended_at", "end_reason", "outcome"]
+_PLANNED = [
+    "job_id",
+    "number",
+    "job_name",
+    "user_name",
+    "group_name",
+    "kind",
+    "queue",
+    "pool",
+    "model",
+    "nodes",
+    "gpu_milli",
+    "gpu_ids",
+    "queued_at",
+    "planned_at",
+]
+_MEASURED = [
+    "gpu_seconds",
+    "busy_gpu_seconds",
+    "idle_gpu_seconds",
+    "energy_joules",
+    "memory_peak_bytes",
+    "used_gpu_ids",
+]
+_KEYS = ["of_job", "of_number"]
+_COLUMNS = [usage_rows.c[name] for name in (*_PLANNED, *_COURSE, *_MEASURED)]
+
+
+def _build_save(database: str) -> Insert:
+    statement = insert_into(database, usage_rows)
+    changed = {name: statement.excluded[name] for name in (*_PLANNED[2:], *_COURSE)}
+    result: Insert = statement.on_conflict_do_update(index_elements=["job_id", "number"], set_=changed)
+    return result
+
+
+def _build_update(_: str) -> Update:
+    return update(usage_rows).where(
+        usage_rows.c.job_id == bindparam("of_job"), usage_rows.c.number == bindparam("of_number")
+    )
+
+
+_SAVE = BatchStatement(_build_save, [*_PLANNED, *_COURSE])
+_SAVE_COURSE = BatchStatement(_build_update, [*_COURSE, *_KEYS])
+_SAVE_MEASURED = BatchStatement(_build_update, [*_MEASURED, *_KEYS])
+
+_OF_JOB = select(*_COLUMNS).where(usage_rows.c.job_id == bindparam("of_job")).order_by(usage_rows.c.number)
+_OPEN = select(*_COLUMNS).where(literal_column(NOT_OVER)).order_by(usage_rows.c.job_id, usage_rows.c.number)
+_IN_ORDER = (usage_rows.c.planned_at, usage_rows.c.job_id, usage_rows.c.number)
+#: A span includes its beginning and not its end; an attempt that ended the moment it was planned belongs to one span.
+_BETWEEN = (
+    select(*_COLUMNS)
+    .where(
+        usage_rows.c.planned_at < bindparam("until"),
+        or_(
+            usage_rows.c.ended_at.is_(None),
+            usage_rows.c.ended_at > bindparam("since"),
+            usage_rows.c.planned_at >= bindparam("since"),
+        ),
+    )
+    .order_by(*_IN_ORDER)
+)
 
 
 class SqlUsageTable:
+    """Implements `corral.control.ports.UsageTable`."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def save(self, records: Sequence[UsageRecord]) -> None:
-        raise NotImplementedError
+        _SAVE.run(self._connection, [(*_planned(record), *_course(record)) for record in records])
+
+    def save_course(self, courses: Sequence[UsageCourse]) -> None:
+        _SAVE_COURSE.run(self._connection, [(*_course(course), *_key(course.attempt_id)) for course in courses])
 
     def save_measured(self, measured: Mapping[str, Measured]) -> None:
-        raise NotImplementedError
+        rows = [(*_measured(what), *_key(attempt)) for attempt, what in measured.items()]
+        _SAVE_MEASURED.run(self._connection, rows)
 
     def of_job(self, job_id: str) -> list[UsageRecord]:
-        raise NotImplementedError
+        number = codec.job_number(job_id)
+        if number is None:
+            return []
+        return [_record_of(row) for row in self._connection.execute(_OF_JOB, {"of_job": number})]
 
     def open(self) -> list[UsageRecord]:
-        raise NotImplementedError
+        return [_record_of(row) for row in self._connection.execute(_OPEN)]
 
     def between(self, since: float, until: float) -> list[UsageRecord]:
-        raise NotImplementedError
+        rows = self._connection.execute(_BETWEEN, {"since": since, "until": until})
+        return [_record_of(row) for row in rows]
 
     def prune(self, before: float) -> int:
-        raise NotImplementedError
+        return self._connection.execute(delete(usage_rows).where(usage_rows.c.ended_at < before)).rowcount
+
+
+def _key(attempt: str) -> tuple[int, int]:
+    job_id, number = job_of_attempt(attempt)
+    return codec.required_job_number(job_id), number
+
+
+def _planned(record: UsageRecord) -> tuple[Any, ...]:
+    return (
+        *_key(record.attempt_id),
+        record.job_name,
+        record.user,
+        record.group,
+        record.kind.value,
+        record.queue,
+        record.pool,
+        record.model,
+        record.nodes,
+        record.gpu_milli,
+        codec.to_json(record.gpu_ids),
+        record.queued_at,
+        record.planned_at,
+    )
+
+
+def _course(course: UsageRecord | UsageCourse) -> tuple[Any, ...]:
+    return (
+        course.started_at,
+        course.ended_at,
+        None if course.end_reason is None else course.end_reason.value,
+        None if course.outcome is None else course.outcome.value,
+    )
+
+
+def _measured(measured: Measured) -> tuple[Any, ...]:
+    return (
+        measured.gpu_seconds,
+        measured.busy_gpu_seconds,
+        measured.idle_gpu_seconds,
+        measured.energy_joules,
+        measured.memory_peak_bytes,
+        codec.to_json(measured.used_gpu_ids),
+    )
+
+
+def _record_of(row: Any) -> UsageRecord:
+    job_id = codec.job_id(row.job_id)
+    return UsageRecord(
+        attempt_id=attempt_id(job_id, row.number),
+        job_id=job_id,
+        job_name=row.job_name,
+        user=row.user_name,
+        group=row.group_name,
+        kind=JobKind(row.kind),
+        queue=row.queue,
+        pool=row.pool,
+        model=row.model,
+        nodes=row.nodes,
+        gpu_milli=row.gpu_milli,
+        gpu_ids=tuple(codec.from_json(row.gpu_ids)),
+        queued_at=row.queued_at,
+        planned_at=row.planned_at,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        end_reason=None if row.end_reason is None else EndReason(row.end_reason),
+        outcome=None if row.outcome is None else JobState(row.outcome),
+        measured=Measured(
+            gpu_seconds=row.gpu_seconds,
+            busy_gpu_seconds=row.busy_gpu_seconds,
+            idle_gpu_seconds=row.idle_gpu_seconds,
+            energy_joules=row.energy_joules,
+            memory_peak_bytes=row.memory_peak_bytes,
+            used_gpu_ids=tuple(codec.from_json(row.used_gpu_ids)),
+        ),
+    )

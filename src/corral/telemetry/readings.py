@@ -1,4 +1,4 @@
-"""The latest reading of every GPU, for whoever wants to show or judge it.
+"""The latest reading of every GPU and every node, for whoever wants to show or judge it.
 
 It keeps no history and has no clock: the caller says what time it is.
 """
@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from corral.control.ports import GpuReading
+from corral.control.ports import GpuReading, HostReading, Round
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,38 +19,72 @@ class LatestReading:
     stale: bool
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LatestHost:
+    reading: HostReading
+    #: too old to be believed
+    stale: bool
+
+
 class LatestReadings:
-    """Safe for use by several threads."""
+    """A sink of the sampling. Safe for use by several threads."""
 
     def __init__(self, *, stale_after_seconds: float) -> None:
         self._stale_after_seconds = stale_after_seconds
         self._lock = threading.Lock()
         self._readings: dict[str, GpuReading] = {}
+        self._hosts: dict[str, HostReading] = {}
 
-    def update(self, readings: Iterable[GpuReading]) -> None:
-        """Keep the newest of each GPU; a slow collector never overwrites a newer reading."""
+    def take(self, taken: Round) -> None:
+        self.update(taken.gpus, taken.hosts)
+
+    def update(self, readings: Iterable[GpuReading], hosts: Iterable[HostReading] = ()) -> None:
+        """Keep the newest of each; a slow collector never overwrites a newer reading."""
         with self._lock:
             for reading in readings:
                 known = self._readings.get(reading.gpu_id)
                 if known is None or known.at <= reading.at:
                     self._readings[reading.gpu_id] = reading
+            for host in hosts:
+                seen = self._hosts.get(host.node)
+                if seen is None or seen.at <= host.at:
+                    self._hosts[host.node] = host
 
     def get(self, gpu_id: str, now: float) -> LatestReading | None:
         with self._lock:
             reading = self._readings.get(gpu_id)
-        return None if reading is None else self._judged(reading, now)
+        return None if reading is None else LatestReading(reading=reading, stale=self._is_stale(reading.at, now))
 
     def all(self, now: float) -> dict[str, LatestReading]:
         with self._lock:
             readings = list(self._readings.values())
-        return {reading.gpu_id: self._judged(reading, now) for reading in readings}
+        return {
+            reading.gpu_id: LatestReading(reading=reading, stale=self._is_stale(reading.at, now))
+            for reading in readings
+        }
 
-    def retain(self, gpu_ids: Iterable[str]) -> None:
-        """Drop the GPUs that are gone."""
+    def host(self, node: str, now: float) -> LatestHost | None:
+        with self._lock:
+            reading = self._hosts.get(node)
+        return None if reading is None else LatestHost(reading=reading, stale=self._is_stale(reading.at, now))
+
+    def hosts(self, now: float) -> dict[str, LatestHost]:
+        with self._lock:
+            readings = list(self._hosts.values())
+        return {
+            reading.node: LatestHost(reading=reading, stale=self._is_stale(reading.at, now)) for reading in readings
+        }
+
+    def retain(self, gpu_ids: Iterable[str], nodes: Iterable[str] | None = None) -> None:
+        """Drop the GPUs, and if given the nodes, that are gone."""
         kept = set(gpu_ids)
+        kept_nodes = None if nodes is None else set(nodes)
         with self._lock:
             for gpu_id in self._readings.keys() - kept:
                 del self._readings[gpu_id]
+            if kept_nodes is not None:
+                for node in self._hosts.keys() - kept_nodes:
+                    del self._hosts[node]
 
-    def _judged(self, reading: GpuReading, now: float) -> LatestReading:
-        return LatestReading(reading=reading, stale=now - reading.at > self._stale_after_seconds)
+    def _is_stale(self, at: float, now: float) -> bool:
+        return now - at > self._stale_after_seconds

@@ -36,6 +36,7 @@ ONLY_GROUPS = {
     ("flavor",),
     ("package",),
     ("config",),
+    ("drill",),
     ("completion",),
     ("key",),
     ("permission-group",),

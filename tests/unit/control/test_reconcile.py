@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from corral.control import fleet, jobs
-from corral.control.errors import Forbidden, NotFound, WrongState
-from corral.control.ports import AttemptPhase
+from corral.control import fleet, health, jobs
+from corral.control.errors import Forbidden, InUse, NotFound, WrongState
+from corral.control.ports import AttemptPhase, Store
+from corral.control.reconcile import SETTLE_SECONDS
 from corral.core.lifecycle import BACKOFF_SECONDS, Launch, Stop
 from corral.core.model import EndReason, GpuHealth, JobState, NodeState
+from tests.unit.control.tenants import assert_state_is_stored
 from tests.unit.control.world import ANN, ROOT, TWO_NODES, Desk, draft, status
 from tests.unit.core.builders import node
 
@@ -152,19 +157,162 @@ def test_a_job_stopped_before_its_launch_just_ends(desk: Desk) -> None:
 # -------------------------------------------------------------------------------------------- nodes
 
 
-def test_a_node_that_is_gone_leaves_when_its_jobs_are_over(desk: Desk) -> None:
+N1, N2 = TWO_NODES
+DOWN_N1 = replace(N1, state=NodeState.DOWN)
+
+
+def states(desk: Desk) -> dict[str, NodeState]:
+    return {node.id: node.state for node in desk.state.snapshot.nodes.values()}
+
+
+def test_a_node_that_is_gone_is_down_and_keeps_what_was_decided_about_it(desk: Desk) -> None:
+    (job,) = desk.started(draft("training"))
+    with desk.store.write() as tx:
+        tx.fleet.save_gpu(replace(N1.gpus[1], pool="night"))
+    desk.state = desk.loaded()
+    desk.now += 10.0
+    for _ in range(2):
+        desk.observe(N2)
+        assert states(desk) == {"n1": NodeState.DOWN, "n2": NodeState.READY}
+    lost = desk.job(job.id)
+    assert (lost.state, lost.avoid_nodes, lost.message) == (JobState.QUEUED, ("n1",), "node n1 is down")
+    desk.observe(N1, N2)
+    assert states(desk)["n1"] is NodeState.READY
+    assert desk.state.snapshot.nodes["n1"].gpus[1].pool == "night"
+    assert desk.actions("n1") == ["node.added", "node.down", "node.up"]
+    assert_state_is_stored(desk)
+
+
+def test_an_idle_node_that_is_gone_is_down_too(desk: Desk) -> None:
+    desk.observe(N2)
+    assert states(desk) == {"n1": NodeState.DOWN, "n2": NodeState.READY}
+    assert desk.actions("n1") == ["node.added", "node.down"]
+
+
+def test_a_node_that_its_engine_reports_as_down_loses_its_jobs_which_run_elsewhere(desk: Desk) -> None:
     (job,) = desk.started(draft("training"))
     desk.now += 10.0
-    first, second = TWO_NODES
-    desk.observe(second)
-    assert desk.state.snapshot.nodes["n1"].state is NodeState.DOWN
-    assert desk.job(job.id).state is JobState.QUEUED, "its engine does not know it any more"
-    desk.observe(second)
+    up = status(job.attempt_id, RUNNING, 1000.0)
+    desk.observe(DOWN_N1, N2, attempts=[up])
+    assert desk.instructions == [Stop(attempt_id=job.attempt_id, grace_seconds=30.0)]
+    stopping = desk.job(job.id)
+    assert (stopping.state, stopping.stopping_for) == (JobState.STOPPING, EndReason.NODE_LOST)
+    desk.observe(DOWN_N1, N2, attempts=[up])
+    assert desk.instructions == [], "once is enough"
+    desk.hear(stopping, ENDED, EndReason.EXIT_CODE, exit_code=137)
+    back = desk.job(job.id)
+    assert (back.state, back.retries, back.avoid_nodes) == (JobState.QUEUED, 1, ("n1",))
+    desk.now = back.not_before
+    assert desk.cycle() == [job.id]
+    moved = desk.job(job.id).allocation
+    assert moved is not None
+    assert [grant.node for grant in moved.grants] == ["n2"]
+    with desk.store.read() as tx:
+        first = tx.attempts.of_job(job.id)[0]
+    assert (first.end_reason, first.message) == (EndReason.NODE_LOST, "node n1 is down")
+    assert "job.moving" in desk.actions(job.id)
+
+
+def test_only_the_lost_node_of_a_gang_is_avoided(desk: Desk) -> None:
+    (gang,) = desk.started(draft("gang", gpus=2, nodes=2))
+    desk.observe(DOWN_N1, N2, attempts=[status(gang.attempt_id, RUNNING, 1000.0)])
+    desk.hear(desk.job(gang.id), ENDED, EndReason.NODE_LOST)
+    assert desk.job(gang.id).avoid_nodes == ("n1",)
+
+
+def test_a_node_that_is_back_is_trusted_again_after_a_while(desk: Desk) -> None:
+    (job,) = desk.started(draft("training"))
+    desk.hear(job, ENDED, EndReason.NODE_LOST, message="node n1 went down")
+    desk.observe(DOWN_N1, N2)
+    desk.do(fleet.cordon, ROOT, "n2")
+    desk.now += SETTLE_SECONDS - 1
+    desk.observe(N1, N2)
+    assert desk.job(job.id).avoid_nodes == ("n1",)
+    assert desk.cycle() == []
+    desk.now += 1
+    desk.observe(N1, N2)
+    assert desk.job(job.id).avoid_nodes == ()
+    assert desk.cycle() == [job.id], "n1 is the only place left"
+
+
+def test_a_job_that_was_planned_on_a_node_that_is_down_by_then_never_starts_there(desk: Desk) -> None:
+    (job_id,) = planned(desk, "training")
+    desk.observe(DOWN_N1, N2)
+    assert desk.instructions == []
+    assert (desk.job(job_id).state, desk.job(job_id).avoid_nodes) == (JobState.QUEUED, ("n1",))
+
+
+def test_an_operators_word_about_a_node_outlasts_a_time_of_being_down(desk: Desk) -> None:
+    desk.do(fleet.drain, ROOT, "n1")
+    desk.observe(DOWN_N1, N2)
+    assert states(desk)["n1"] is NodeState.DOWN
+    desk.observe(N1, N2)
+    assert states(desk)["n1"] is NodeState.DRAINING
+    desk.observe(DOWN_N1, N2)
+    assert desk.do(fleet.uncordon, ROOT, "n1").state is NodeState.DOWN
+    assert desk.do(fleet.cordon, ROOT, "n1").withheld is NodeState.CORDONED
+    desk.state = desk.loaded()
+    desk.observe(N1, N2)
+    assert states(desk)["n1"] is NodeState.CORDONED
+    assert desk.do(fleet.uncordon, ROOT, "n1").state is NodeState.READY
+    assert_state_is_stored(desk)
+
+
+def test_what_an_engine_itself_withholds_is_not_given_free_by_an_operator(desk: Desk) -> None:
+    desk.observe(replace(N1, state=NodeState.DRAINING), N2)
+    assert desk.do(fleet.uncordon, ROOT, "n1").state is NodeState.DRAINING
+    desk.do(fleet.cordon, ROOT, "n1")
+    desk.observe(replace(N1, state=NodeState.DRAINING), N2)
+    assert states(desk)["n1"] is NodeState.CORDONED
+
+
+WORDS = st.sampled_from([fleet.cordon, fleet.drain, fleet.uncordon])
+SEEN = st.sampled_from([NodeState.READY, NodeState.DOWN, None])
+HISTORIES = st.lists(st.one_of(WORDS, SEEN), max_size=12)
+
+
+@given(HISTORIES)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_down_wins_and_otherwise_the_last_word_stands(store: Store, history: list[Any]) -> None:
+    desk = Desk(store)
+    desk.observe(*TWO_NODES)
+    desk.do(fleet.uncordon, ROOT, "n1")
+    word, is_down = NodeState.READY, False
+    said = {fleet.cordon: NodeState.CORDONED, fleet.drain: NodeState.DRAINING, fleet.uncordon: NodeState.READY}
+    for step in history:
+        if step in said:
+            desk.do(step, ROOT, "n1")
+            word = said[step]
+        else:
+            desk.observe(*([] if step is None else [replace(N1, state=step)]), N2)
+            is_down = step is not NodeState.READY
+        node = desk.state.snapshot.nodes["n1"]
+        assert (node.state, node.withheld) == (NodeState.DOWN if is_down else word, word)
+    assert_state_is_stored(desk)
+
+
+def test_a_node_that_is_gone_for_good_is_removed_by_an_operator_only(desk: Desk) -> None:
+    (job,) = desk.started(draft("training"))
+    with pytest.raises(Forbidden):
+        desk.do(fleet.remove, ANN, "n1")
+    with pytest.raises(NotFound):
+        desk.do(fleet.remove, ROOT, "n9")
+    with pytest.raises(InUse, match=f"job {job.id} \\(training\\) of ann"):
+        desk.do(fleet.remove, ROOT, "n1")
+    desk.observe(DOWN_N1, N2)
+    desk.hear(desk.job(job.id), ENDED, EndReason.NODE_LOST)
+    with pytest.raises(WrongState, match="still there: its engine reports it as down"):
+        desk.do(fleet.remove, ROOT, "n1")
+    desk.state = desk.loaded()
+    with pytest.raises(WrongState, match="not been observed yet"):
+        desk.do(fleet.remove, ROOT, "n1")
+    desk.observe(N2)
+    desk.do(fleet.remove, ROOT, "n1")
     assert list(desk.state.snapshot.nodes) == ["n2"]
-    desk.observe(first, second)
-    assert desk.state.snapshot.nodes["n1"].state is NodeState.READY
-    assert desk.actions("n1") == ["node.added", "node.down", "node.removed", "node.added"]
-    assert desk.loaded().snapshot.nodes == desk.state.snapshot.nodes
+    assert desk.actions("n1")[-1] == "node.removed"
+    assert_state_is_stored(desk)
+    desk.observe(N1, N2)
+    assert states(desk)["n1"] is NodeState.READY, "a node that comes back is a new one"
 
 
 def test_what_operators_decided_outlives_an_observation(desk: Desk) -> None:
@@ -177,7 +325,7 @@ def test_what_operators_decided_outlives_an_observation(desk: Desk) -> None:
     known = desk.state.snapshot.nodes
     assert (known["n1"].state, known["n1"].labels) == (NodeState.CORDONED, (("zone", "a"),))
     assert known["n2"].gpus[0] == suspect
-    assert desk.do(fleet.reset_health, ROOT, suspect.id).health is GpuHealth.HEALTHY
+    assert desk.do(health.reset, ROOT, suspect.id).health is GpuHealth.HEALTHY
     desk.do(fleet.uncordon, ROOT, "n1")
     assert desk.loaded().digest.hex() == desk.state.digest.hex()
 
@@ -199,8 +347,3 @@ def test_only_operators_touch_nodes_and_only_those_that_are_there(desk: Desk) ->
         desk.do(fleet.cordon, ANN, "n1")
     with pytest.raises(NotFound):
         desk.do(fleet.cordon, ROOT, "n9")
-    with pytest.raises(NotFound):
-        desk.do(fleet.reset_health, ROOT, "n9/0")
-    desk.observe(replace(TWO_NODES[0], state=NodeState.DOWN), TWO_NODES[1])
-    with pytest.raises(WrongState, match="down"):
-        desk.do(fleet.uncordon, ROOT, "n1")

@@ -227,3 +227,15 @@ def test_a_job_that_does_not_wait_says_so() -> None:
     assert why(snapshot, "j-1").summary == "it does not wait: it is running"
     created = Job(id="j-9", name="name", user="ann")
     assert "start it" in explain(snapshot, Plan(at=1.0), created, 1.0).summary
+
+
+def test_what_could_hold_a_job_but_for_its_health_is_told() -> None:
+    gpus = tuple(replace(gpu, health=GpuHealth.SUSPECT) for gpu in node("n1", gpus=2).gpus)
+    down = node("n2", gpus=3, state=NodeState.DOWN)
+    snapshot = picture(node("n1", gpus=gpus), down, node("n3", gpus=1), waiting(1, gpus=2, avoid_nodes=("n3",)))
+    (reason,) = explain(snapshot, schedule(snapshot, 10.0), snapshot.jobs["j-1"], 10.0).reasons
+    assert reason.rule == "impossible"
+    assert reason.detail.endswith(
+        "; 2 GPUs are suspect or failed, 3 GPUs are on nodes that are not ready, "
+        "1 GPUs are avoided because it failed there before"
+    )

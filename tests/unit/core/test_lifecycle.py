@@ -172,6 +172,21 @@ def test_the_retry_avoids_what_failed() -> None:
     assert advance(stopped, StartRequested(at=5.0)).job.avoid_nodes == (), "a new start forgets"
 
 
+def test_a_retry_avoids_only_what_failed_where_that_is_known() -> None:
+    gpu = StopRequested(at=3.0, reason=EndReason.GPU_FAILED, failed=("g2",), message="GPU g2 failed")
+    stopping = advance(in_state(S.RUNNING), gpu).job
+    assert (stopping.avoid_gpus, stopping.message) == (("g2",), "GPU g2 failed")
+    back = advance(stopping, Ended(at=4.0, reason=EndReason.EXIT_CODE, exit_code=143, message="killed")).job
+    assert (back.state, back.avoid_gpus, back.message) == (S.QUEUED, ("g2",), "GPU g2 failed")
+    also = advance(stopping, replace(gpu, failed=("g1",))).job
+    assert also.avoid_gpus == ("g1", "g2"), "one more fails while the job ends"
+    with pytest.raises(InvalidTransition):
+        advance(stopping, StopRequested(at=3.0, reason=EndReason.NODE_LOST, failed=("n1",)))
+    node = StopRequested(at=3.0, reason=EndReason.NODE_LOST, failed=("n1",))
+    moved = advance(advance(in_state(S.RUNNING), node).job, EVENTS["crash"]).job
+    assert (moved.state, moved.avoid_nodes, moved.retries) == (S.QUEUED, ("n1",), 1)
+
+
 def test_a_preempted_job_comes_back_and_spends_no_retry() -> None:
     stopping = advance(in_state(S.RUNNING), EVENTS["preempt"]).job
     back = advance(stopping, Ended(at=11.0, reason=EndReason.EXIT_CODE, exit_code=143)).job

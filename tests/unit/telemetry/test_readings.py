@@ -1,14 +1,8 @@
-"""Latest readings, and readings that tolerate what devices do not tell."""
+"""The newest reading of each GPU and node, until it is too old to be believed."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-import pytest
-
-from corral.control.ports import GpuReading
-from corral.telemetry import nvml
-from corral.telemetry.nvml import NvmlCollector
+from corral.control.ports import GpuReading, HostReading, Round
 from corral.telemetry.readings import LatestReadings
 
 
@@ -35,70 +29,15 @@ def test_gpus_that_are_gone_are_dropped() -> None:
     assert set(latest.all(now=1.0)) == {"b"}
 
 
-class FakeDriver:
-    """Two GPUs: the second has no sensors, and either may fail."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.loaded = True
-        self.silent: set[str] = set()
-        for name in (
-            "nvmlInit", "nvmlShutdown", "nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID",
-            "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetTemperature",
-            "nvmlDeviceGetPowerUsage", "nvmlDeviceGetTotalEnergyConsumption",
-        ):  # fmt: skip
-            monkeypatch.setattr(nvml.pynvml, name, lambda *arguments, name=name: self.answer(name, *arguments))
-
-    def answer(self, name: str, handle: object = None, *rest: object) -> object:
-        if not self.loaded:
-            raise nvml.pynvml.NVMLError(nvml.pynvml.NVML_ERROR_UNINITIALIZED)
-        sensors = ("UtilizationRates", "Temperature", "PowerUsage", "EnergyConsumption")
-        if handle in self.silent or (handle == "GPU-1" and name.endswith(sensors)):
-            raise nvml.pynvml.NVMLError(nvml.pynvml.NVML_ERROR_NOT_SUPPORTED)
-        answers = {
-            "nvmlDeviceGetCount": 2,
-            "nvmlDeviceGetHandleByIndex": f"GPU-{handle}",
-            "nvmlDeviceGetUUID": handle,
-            "nvmlDeviceGetMemoryInfo": SimpleNamespace(total=1000, used=400),
-            "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=87),
-            "nvmlDeviceGetTemperature": 61,
-            "nvmlDeviceGetPowerUsage": 250_500,
-            "nvmlDeviceGetTotalEnergyConsumption": 9_000,
-        }
-        return answers.get(name)
-
-
-def test_what_a_device_does_not_tell_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    FakeDriver(monkeypatch)
-    full, poor = NvmlCollector().collect(at=5.0)
-    assert full == GpuReading(
-        gpu_id="GPU-0",
-        at=5.0,
-        utilization=0.87,
-        memory_used_bytes=400,
-        memory_total_bytes=1000,
-        temperature_celsius=61.0,
-        power_watts=250.5,
-        energy_joules=9.0,
-    )
-    assert poor == GpuReading(gpu_id="GPU-1", at=5.0, memory_used_bytes=400, memory_total_bytes=1000)
-
-
-def test_a_silent_device_is_left_out_and_only_wanted_ones_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = FakeDriver(monkeypatch)
-    everything, one = NvmlCollector(), NvmlCollector(gpu_ids=["GPU-1"])
-    assert [found.gpu_id for found in one.collect(at=1.0)] == ["GPU-1"]
-    assert len(everything.collect(at=1.0)) == 2
-    driver.silent.add("GPU-0")
-    assert [found.gpu_id for found in everything.collect(at=2.0)] == ["GPU-1"]
-
-
-def test_a_driver_that_goes_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = FakeDriver(monkeypatch)
-    collector = NvmlCollector()
-    assert len(collector.collect(at=1.0)) == 2
-    driver.loaded = False
-    assert collector.collect(at=2.0) == []
-    assert collector.collect(at=3.0) == []
-    driver.loaded = True
-    assert len(collector.collect(at=4.0)) == 2
-    collector.close()
+def test_hosts_are_kept_like_gpus() -> None:
+    latest = LatestReadings(stale_after_seconds=15.0)
+    latest.take(Round(at=100.0, hosts=[HostReading(node="n", at=100.0, cpu=0.1), HostReading(node="m", at=100.0)]))
+    latest.take(Round(at=110.0, hosts=[HostReading(node="n", at=110.0, cpu=0.2)]))
+    latest.update([], [HostReading(node="n", at=105.0, cpu=0.9)])  # a late one
+    found = latest.host("n", now=116.0)
+    assert found is not None
+    assert (found.reading.cpu, found.stale) == (0.2, False)
+    assert {node: each.stale for node, each in latest.hosts(now=116.0).items()} == {"n": False, "m": True}
+    latest.retain([], nodes=["m"])
+    assert latest.host("n", now=116.0) is None
+    assert set(latest.hosts(now=116.0)) == {"m"}

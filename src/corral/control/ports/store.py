@@ -35,6 +35,7 @@ from corral.control.records import (
     ReportSchedule,
     ScorePoint,
     SshKeyRecord,
+    UsageCourse,
     UsageRecord,
     UserRecord,
     VolumeQuotaRecord,
@@ -300,6 +301,8 @@ class EventTable(Protocol):
     def page(self, where: EventFilter, *, cursor: str | None, limit: int) -> Page[EventRecord]:
         """Newest first. Raises ValueError for a bad cursor."""
 
+    def count(self, where: EventFilter) -> int: ...
+
 
 class CycleTable(Protocol):
     """The scheduler's journal."""
@@ -320,6 +323,9 @@ class UsageTable(Protocol):
     def save(self, records: Sequence[UsageRecord]) -> None:
         """Insert or replace by attempt, without touching what was measured."""
 
+    def save_course(self, courses: Sequence[UsageCourse]) -> None:
+        """How these attempts went on; unknown attempts are left alone."""
+
     def save_measured(self, measured: Mapping[str, Measured]) -> None:
         """What was measured of these attempts so far; unknown attempts are left alone."""
 
@@ -330,7 +336,7 @@ class UsageTable(Protocol):
         """Of the attempts that have not ended."""
 
     def between(self, since: float, until: float) -> list[UsageRecord]:
-        """Every attempt that held something within the span, in the order of planning."""
+        """Every attempt that held something within the span, or was planned in it, in the order of planning."""
 
     def prune(self, before: float) -> int:
         """Drop attempts that ended earlier."""
@@ -405,6 +411,8 @@ class ChannelTable(Protocol):
 
     def save_delivery(self, delivery: DeliveryRecord) -> None: ...
 
+    def delivery(self, delivery_id: int) -> DeliveryRecord | None: ...
+
     def waiting(self) -> list[DeliveryRecord]:
         """Oldest first."""
 
@@ -420,6 +428,11 @@ class ReportTable(Protocol):
 
     def page(self, *, cursor: str | None, limit: int) -> Page[ReportRecord]:
         """Newest first. Raises ValueError for a bad cursor."""
+
+    def of_schedule(self, name: str) -> list[ReportRecord]:
+        """Those that this schedule has asked for, newest first."""
+
+    def ids(self) -> set[str]: ...
 
     def save(self, report: ReportRecord) -> None:
         """Insert or replace by id."""

@@ -1,8 +1,8 @@
-"""Time, job directories, notices and tests of GPUs, as the control layer needs them."""
+"""Time, job directories, files of reports, notices and tests of GPUs, as the control layer needs them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +23,22 @@ class Workspace(Protocol):
 
     def remove(self, job_ids: Sequence[str]) -> None:
         """With everything in it. Unknown jobs are left alone."""
+
+
+class ReportFiles(Protocol):
+    """A directory for each report, with the report in every format."""
+
+    def put(self, report_id: str, files: Mapping[str, bytes]) -> None:
+        """All of them or none, also after a crash; what was there before is replaced."""
+
+    def path(self, report_id: str, name: str) -> Path | None:
+        """Where a file lies; None if there is none."""
+
+    def remove(self, report_ids: Collection[str]) -> None:
+        """With everything in them. Unknown reports are left alone."""
+
+    def ids(self) -> set[str]:
+        """Of which reports there are files."""
 
 
 class NoticeRefused(Exception):

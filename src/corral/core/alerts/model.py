@@ -12,9 +12,34 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
+SEVERITY_ORDER = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
+
+
+def is_at_least(severity: Severity, other: Severity) -> bool:
+    return SEVERITY_ORDER.index(severity) >= SEVERITY_ORDER.index(other)
+
+
 class Comparison(StrEnum):
     ABOVE = "above"
     BELOW = "below"
+    AT_LEAST = "at-least"
+    AT_MOST = "at-most"
+
+    def holds(self, value: float, threshold: float) -> bool:
+        match self:
+            case Comparison.ABOVE:
+                return value > threshold
+            case Comparison.BELOW:
+                return value < threshold
+            case Comparison.AT_LEAST:
+                return value >= threshold
+            case Comparison.AT_MOST:
+                return value <= threshold
+
+    @property
+    def is_upward(self) -> bool:
+        """Larger values are worse."""
+        return self in (Comparison.ABOVE, Comparison.AT_LEAST)
 
 
 class AlertState(StrEnum):
@@ -84,8 +109,19 @@ class Alert:
     acknowledged_at: float | None = None
     acknowledged_by: str = ""
     note: str = ""
-    #: it fired while a silence covered it: nobody was told, nor will be of its end
+    #: a silence covers it: nobody was told, nor will be of its end; if it outlasts the silence, it is told then
     silenced: bool = False
+    #: the alert that explains this one, in words: nobody was told either, unless it outlasts that one
+    folded_into: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """At most one alert of a rule and a subject is live."""
+        return self.rule, self.subject
+
+    @property
+    def is_hushed(self) -> bool:
+        return self.silenced or bool(self.folded_into)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +24,7 @@ from corral.engines.local.processes import processes_by_env, send, start_ticks
 from corral.engines.local.rundir import (
     CLAIM,
     EXIT,
+    LOST,
     ORDER,
     STOP,
     ClaimState,
@@ -168,6 +171,10 @@ class AttemptFiles:
         """The supervisor is gone: end what it left behind and put the loss on record."""
         ended_at = time.time()
         claim = read_claim(directory)
+        lost = read_json(os.path.join(self._layout.attempt_dir(attempt_id), LOST))
+        if lost is not None:
+            self._kill_orphans(attempt_id, rank, directory, claim.started)
+            return self._record_lost(directory, rank, lost)
         if claim.supervisor.get("boot_id") != self._boot_id:
             message = "the machine was restarted while it ran"
         else:
@@ -189,10 +196,51 @@ class AttemptFiles:
             time.sleep(0.01)
         cgroup.remove(_BURIAL_SECONDS)
 
+    def _record_lost(self, directory: str, rank: int, lost: dict[str, Any]) -> InstanceExit:
+        """An instance on a node that went down, or one whose gang had another one there."""
+        if rank in lost["ranks"]:
+            # The first end of the gang is the one that is told: this one, however late it is buried.
+            return self._record(directory, EndReason.NODE_LOST, f"node {lost['node']} went down", lost["at"])
+        message = f"the rest of the gang was on node {lost['node']}, which went down"
+        return self._record(directory, EndReason.NODE_LOST, message, max(time.time(), lost["at"] + 0.001))
+
     def _record(self, directory: str, reason: EndReason, message: str, ended_at: float) -> InstanceExit:
         body = {"reason": reason.value, "message": message, "exit_code": None, "signal": None, "ended_at": ended_at}
         write_json(os.path.join(directory, EXIT), body, durable=True)
         return parse_exit(body)
+
+    # -------------------------------------------------------------------------------------------- lost nodes
+
+    def lose(self, tracked: Tracked, down: Collection[str]) -> None:
+        """A node of the attempt went down: end all its instances at once, without a word to the job."""
+        ranks = [instance.rank for instance in tracked.instances if instance.node in down]
+        lost = {"node": tracked.instances[ranks[0]].node, "ranks": ranks, "at": time.time()}
+        # The file first: whoever buries the instances, now or after a crash, must know why they died.
+        write_json(os.path.join(self._layout.attempt_dir(tracked.attempt_id), LOST), lost)
+        for instance in tracked.instances:
+            if instance.exit is None and instance.claimed_at is None:
+                self._withdraw_lost(tracked, instance, lost)
+        dying = []
+        for instance in tracked.instances:
+            if instance.exit is None:
+                directory = self._layout.rank_dir(tracked.attempt_id, instance.rank)
+                descriptor = _signal_supervisor(directory, signal.SIGKILL)
+                if descriptor is not None:
+                    dying.append(descriptor)
+        _await_deaths(dying)
+        self.refresh(tracked)
+
+    def _withdraw_lost(self, tracked: Tracked, instance: InstanceState, lost: dict[str, Any]) -> None:
+        """An instance that no supervisor has claimed yet."""
+        directory = self._layout.rank_dir(tracked.attempt_id, instance.rank)
+        claim = take_claim(directory, {"pid": 0, "boot_id": self._boot_id}) if os.path.isdir(directory) else None
+        if claim is None:
+            return
+        try:
+            end = self._record_lost(directory, instance.rank, lost)
+        finally:
+            os.close(claim)
+        tracked.instances[instance.rank] = replace(instance, claimed_at=lost["at"], exit=end)
 
     # -------------------------------------------------------------------------------------------- stopping
 
@@ -205,7 +253,11 @@ class AttemptFiles:
         tracked.stop_sent = True
         for instance in tracked.instances:
             if instance.exit is None:
-                _signal_supervisor(self._layout.rank_dir(tracked.attempt_id, instance.rank))
+                descriptor = _signal_supervisor(
+                    self._layout.rank_dir(tracked.attempt_id, instance.rank), signal.SIGTERM
+                )
+                if descriptor is not None:
+                    os.close(descriptor)
 
     def withdraw(self, tracked: Tracked, reason: EndReason, message: str) -> None:
         """End the instances that no supervisor has claimed, by claiming them."""
@@ -229,19 +281,31 @@ def read_exit(directory: str) -> InstanceExit | None:
     return None if body is None else parse_exit(body)
 
 
-def _signal_supervisor(directory: str) -> None:
+def _signal_supervisor(directory: str, number: signal.Signals) -> int | None:
+    """A descriptor of the process that got the signal, for the caller to close; None if it is gone."""
     pid = int(read_claim(directory).supervisor.get("pid", 0))
     if not pid:
-        return
+        return None
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
-        return
+        return None
     try:
         # With the process pinned and the claim still locked, the pid cannot mean anybody else.
         if claim_state(directory) is ClaimState.HELD:
-            signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+            signal.pidfd_send_signal(descriptor, number)
+            return descriptor
     except ProcessLookupError:
-        return
-    finally:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _await_deaths(descriptors: Collection[int]) -> None:
+    """Until these processes are gone; closes the descriptors. Bounded: who is stuck in the kernel is buried later."""
+    deadline = time.monotonic() + _BURIAL_SECONDS
+    for descriptor in descriptors:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
         os.close(descriptor)

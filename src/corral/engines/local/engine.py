@@ -27,7 +27,7 @@ from corral.control.ports import (
     LogChunk,
     Observation,
 )
-from corral.core.model import EndReason
+from corral.core.model import EndReason, Node, NodeState
 from corral.engines.local.aggregation import aggregate, must_stop
 from corral.engines.local.attempts import RUN_DIR_VARIABLE, AttemptFiles, Marker, Tracked, read_exit
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
@@ -98,13 +98,13 @@ class LocalEngine:
     # -------------------------------------------------------------------------------------------- Engine
 
     def observe(self) -> Observation:
+        nodes = self._fleet.nodes()
         with self._lock:
             self._check_open()
             self._scan()
+            self._end_on_lost_nodes(nodes)
             statuses = [aggregate(tracked.attempt_id, tracked.instances) for tracked in self._tracked.values()]
-        return Observation(
-            nodes=self._fleet.nodes(), attempts=tuple(status for status in statuses if status is not None)
-        )
+        return Observation(nodes=nodes, attempts=tuple(status for status in statuses if status is not None))
 
     def launch(self, order: LaunchOrder) -> None:
         _check_order(order)
@@ -131,6 +131,7 @@ class LocalEngine:
             if payloads:
                 self._pending[order.attempt_id] = _Pending(payloads=payloads, sent_at=time.monotonic())
                 self._send(b"".join(payloads.values()))
+                self._end_on_lost_nodes(self._fleet.nodes())
 
     def stop(self, attempt_id: str, grace_seconds: float) -> None:
         with self._lock:
@@ -198,10 +199,12 @@ class LocalEngine:
             return tracked
 
     def look_at_all(self) -> list[Tracked]:
-        """The safety net: everything not over, launches that nobody claimed included."""
+        """The safety net: everything not over, launches that nobody claimed included, and nodes that went down."""
+        nodes = self._fleet.nodes()
         with self._lock:
             for tracked in self._tracked.values():
                 self._look(tracked)
+            self._end_on_lost_nodes(nodes)
             self._send_overdue()
             return list(self._tracked.values())
 
@@ -254,6 +257,17 @@ class LocalEngine:
             self._pending.pop(tracked.attempt_id, None)
         if not tracked.stop_sent and must_stop(tracked.instances):
             self._files.stop(tracked, tracked.marker.grace_seconds)
+
+    def _end_on_lost_nodes(self, nodes: Iterable[Node]) -> None:
+        """A virtual node that a drill took down takes its attempts along, as a real one would."""
+        down = {node.id for node in nodes if node.state is NodeState.DOWN}
+        if not down:
+            return
+        for tracked in self._tracked.values():
+            if not tracked.is_over and not down.isdisjoint(tracked.marker.nodes):
+                self._pending.pop(tracked.attempt_id, None)
+                self._files.lose(tracked, down)
+                self._watcher.look_at(tracked.attempt_id)
 
     def _sweep_cgroups(self, prefix: str) -> None:
         keep = {

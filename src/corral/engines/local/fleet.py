@@ -1,7 +1,7 @@
 """Which nodes and GPUs the local engine has: this machine's own, found by NVML, or virtual ones.
 
-Discovery happens once; hardware does not change under a running server. Never fails for want of a driver: a machine
-without GPUs is a node for CPU jobs.
+Discovery happens once; hardware does not change under a running server, and virtual hardware only by a drill. Never
+fails for want of a driver: a machine without GPUs is a node for CPU jobs.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 import psutil
 import pynvml  # type: ignore[import-untyped]
 
-from corral.core.model import WHOLE, Gpu, Node
+from corral.core.model import WHOLE, Gpu, Node, NodeState
+from corral.engines.local.faults import FaultFile, GpuFault, announce_fleet
 from corral.engines.local.virtual import GpuSpec, build_nodes, gpu_spec, parse_virtual_gpus, parse_virtual_nodes
 
 logger = logging.getLogger(__name__)
@@ -49,28 +51,48 @@ class HostFleet:
 
 
 class VirtualFleet:
-    """Imagined nodes whose processes really run on this machine."""
+    """Imagined nodes whose processes really run on this machine. `faults` may take some of them down."""
 
-    def __init__(self, nodes: tuple[Node, ...]) -> None:
-        self._nodes = nodes
+    def __init__(self, nodes: tuple[Node, ...], faults: FaultFile | None = None) -> None:
+        self._all_ready = nodes
+        self._faults = faults
+        #: as of the last look: which are down, and the nodes with that
+        self._seen: tuple[frozenset[str], tuple[Node, ...]] = (frozenset(), nodes)
 
     def nodes(self) -> tuple[Node, ...]:
-        return self._nodes
+        down = self._faults.current().down if self._faults else frozenset()
+        if down != self._seen[0]:
+            # Made anew only when something changed: there may be thousands.
+            nodes = (replace(node, state=NodeState.DOWN) if node.id in down else node for node in self._all_ready)
+            self._seen = (down, tuple(nodes))
+        return self._seen[1]
+
+    def faults(self) -> Mapping[str, GpuFault]:
+        """What a drill has done to GPUs."""
+        return self._faults.current().gpus if self._faults else {}
 
     def spec(self, model: str) -> GpuSpec:
         """For simulated readings."""
         return gpu_spec(model)
 
 
-def fleet_for(*, virtual_gpus: str | None = None, virtual_nodes_text: str | None = None) -> HostFleet | VirtualFleet:
-    """The fleet that the options ask for. Raises ValueError with what is allowed."""
+def fleet_for(
+    *, virtual_gpus: str | None = None, virtual_nodes_text: str | None = None, drill_directory: Path | None = None
+) -> HostFleet | VirtualFleet:
+    """The fleet that the options ask for. A drill file in `drill_directory` makes virtual nodes and GPUs fail.
+    Raises ValueError with what is allowed."""
     if virtual_gpus and virtual_nodes_text:
         raise ValueError("give either virtual GPUs or virtual nodes, not both")
-    if virtual_gpus:
-        return VirtualFleet(build_nodes((parse_virtual_gpus(virtual_gpus),), host=host_name()))
-    if virtual_nodes_text:
-        return VirtualFleet(build_nodes(parse_virtual_nodes(virtual_nodes_text), host=host_name()))
-    return HostFleet()
+    if not virtual_gpus and not virtual_nodes_text:
+        if drill_directory is not None:
+            announce_fleet(drill_directory, ())
+        return HostFleet()
+    groups = (parse_virtual_gpus(virtual_gpus),) if virtual_gpus else parse_virtual_nodes(virtual_nodes_text or "")
+    nodes = build_nodes(groups, host=host_name())
+    if drill_directory is None:
+        return VirtualFleet(nodes)
+    announce_fleet(drill_directory, nodes)
+    return VirtualFleet(nodes, FaultFile(drill_directory))
 
 
 def host_name() -> str:

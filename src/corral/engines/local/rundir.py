@@ -3,6 +3,7 @@
     <root>/live/<attempt>                    marker: launched and not yet forgotten
     <root>/runs/<shard>/<attempt>/order      the same file: what must be known after a restart
     <root>/runs/<shard>/<attempt>/stop       the grace time, once the attempt is to end
+    <root>/runs/<shard>/<attempt>/lost       once a node of it went down: which, when
     <root>/runs/<shard>/<attempt>/<rank>/    claim, exit, log.*, work/
 
 A claim appears already locked (a locked file is linked to its name), so its supervisor lives exactly as long as
@@ -24,6 +25,7 @@ from typing import Any
 
 CLAIM = "claim"
 EXIT = "exit"
+LOST = "lost"
 ORDER = "order"
 STOP = "stop"
 WORK = "work"

@@ -13,6 +13,8 @@ from corral.core.model import WHOLE, Gpu, Node
 GIB = 1 << 30
 DEFAULT_MEMORY_GIB = 24
 DEFAULT_TDP_WATTS = 250.0
+DEFAULT_SM_CLOCK_MHZ = 1500.0
+DEFAULT_MEMORY_CLOCK_MHZ = 5000.0
 #: What a virtual node claims for every GPU.
 CPUS_PER_GPU = 16
 MEMORY_BYTES_PER_GPU = 64 * GIB
@@ -34,29 +36,40 @@ class GpuSpec:
     memory_bytes: int
     tdp_watts: float
     idle_watts: float
+    #: the highest clocks
+    sm_clock_mhz: float
+    memory_clock_mhz: float
 
 
-#: Model, memory in GiB, board power and power at rest in watts, from the vendors' data sheets.
+#: Model, memory in GiB, board power and power at rest in watts, highest SM and memory clocks in MHz, from the vendors'
+#: data sheets.
 _SHEETS = (
-    ("A10", 24, 150.0, 16.0),
-    ("A30", 24, 165.0, 26.0),
-    ("A40", 48, 300.0, 28.0),
-    ("A100", 40, 400.0, 52.0),
-    ("H100", 80, 700.0, 68.0),
-    ("H200", 141, 700.0, 74.0),
-    ("B200", 180, 1000.0, 110.0),
-    ("L4", 24, 72.0, 12.0),
-    ("L40S", 48, 350.0, 32.0),
-    ("V100", 32, 300.0, 38.0),
-    ("P100", 16, 250.0, 26.0),
-    ("T4", 16, 70.0, 9.0),
-    ("RTX3090", 24, 350.0, 22.0),
-    ("RTX4090", 24, 450.0, 18.0),
-    ("RTX5090", 32, 575.0, 22.0),
+    ("A10", 24, 150.0, 16.0, 1695.0, 6251.0),
+    ("A30", 24, 165.0, 26.0, 1440.0, 1215.0),
+    ("A40", 48, 300.0, 28.0, 1740.0, 7251.0),
+    ("A100", 40, 400.0, 52.0, 1410.0, 1215.0),
+    ("H100", 80, 700.0, 68.0, 1980.0, 2619.0),
+    ("H200", 141, 700.0, 74.0, 1980.0, 3201.0),
+    ("B200", 180, 1000.0, 110.0, 1965.0, 3996.0),
+    ("L4", 24, 72.0, 12.0, 2040.0, 6251.0),
+    ("L40S", 48, 350.0, 32.0, 2520.0, 9001.0),
+    ("V100", 32, 300.0, 38.0, 1530.0, 877.0),
+    ("P100", 16, 250.0, 26.0, 1480.0, 715.0),
+    ("T4", 16, 70.0, 9.0, 1590.0, 5001.0),
+    ("RTX3090", 24, 350.0, 22.0, 1695.0, 9751.0),
+    ("RTX4090", 24, 450.0, 18.0, 2520.0, 10501.0),
+    ("RTX5090", 32, 575.0, 22.0, 2407.0, 14001.0),
 )
 _KNOWN = {
-    name: GpuSpec(model=name, memory_bytes=memory * GIB, tdp_watts=tdp, idle_watts=idle)
-    for name, memory, tdp, idle in _SHEETS
+    name: GpuSpec(
+        model=name,
+        memory_bytes=memory * GIB,
+        tdp_watts=tdp,
+        idle_watts=idle,
+        sm_clock_mhz=sm_clock,
+        memory_clock_mhz=memory_clock,
+    )
+    for name, memory, tdp, idle, sm_clock, memory_clock in _SHEETS
 }
 
 
@@ -71,6 +84,8 @@ def gpu_spec(model: str) -> GpuSpec:
         memory_bytes=int(suffix.group(1)) * GIB if suffix else default,
         tdp_watts=known.tdp_watts if known else DEFAULT_TDP_WATTS,
         idle_watts=known.idle_watts if known else DEFAULT_TDP_WATTS / 10,
+        sm_clock_mhz=known.sm_clock_mhz if known else DEFAULT_SM_CLOCK_MHZ,
+        memory_clock_mhz=known.memory_clock_mhz if known else DEFAULT_MEMORY_CLOCK_MHZ,
     )
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from corral.control import fleet, views
-from corral.control.errors import NotFound
+import asyncio
+
+from fastapi import Response
+
+from corral.control import fleet, health, views
+from corral.control.errors import NotFound, WrongState
 from corral.control.work import Caller
+from corral.core.model import GpuHealth
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.context import ServerContext
 from corral.server.paging import Cursor, Limit, page_of
@@ -12,6 +17,7 @@ from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView
 from corral.server.schemas.fleet import (
     ClusterView,
+    GpuMark,
     GpuView,
     Measured,
     NodeView,
@@ -19,9 +25,11 @@ from corral.server.schemas.fleet import (
     gpu_view,
     node_view,
 )
-from corral.server.summary import overview_of
+from corral.server.summary import counted, overview_of
 
 router = resource_router("", "fleet")
+#: Tried after all others: the id of a GPU may have slashes, so this route takes every path below /gpus.
+gpu_router = resource_router("", "fleet")
 
 
 @router.get("/clusters", operation_id="list_clusters", responses=problems())
@@ -31,14 +39,14 @@ async def list_clusters(
     nodes = await context.inspect(views.node_views)
     items = []
     for cluster in context.settings.cluster:
-        health = context.controller.health.get(cluster.name)
+        seen = context.controller.health.get(cluster.name)
         mine = [view for view in nodes if view.node.cluster == cluster.name]
         items.append(
             ClusterView(
                 name=cluster.name,
                 engine=cluster.engine,
-                healthy=health is not None and health.healthy,
-                detail=health.detail if health is not None else "not observed yet",
+                healthy=seen is not None and seen.healthy,
+                detail=seen.detail if seen is not None else "not observed yet",
                 nodes=len(mine),
                 gpus=sum(len(view.gpus) for view in mine),
             )
@@ -52,8 +60,9 @@ async def list_nodes(
 ) -> ListView[NodeView]:
     found = await context.inspect(views.node_views)
     page = page_of(found, key=lambda view: (view.node.id,), limit=limit, cursor=cursor)
-    measured = measured_now(context)
-    return ListView(items=[node_view(view, measured, caller) for view in page.items], next_cursor=page.next_cursor)
+    measured, hosts = measured_now(context), context.readings.hosts(context.clock.now())
+    items = [node_view(view, measured, caller, hosts) for view in page.items]
+    return ListView(items=items, next_cursor=page.next_cursor)
 
 
 @router.get("/nodes/{node}", operation_id="get_node", responses=problems(404))
@@ -81,6 +90,13 @@ async def drain_node(node: str, caller: Operator, context: Context) -> NodeView:
     return await _node(context, node, caller)
 
 
+@router.delete("/nodes/{node}", status_code=204, operation_id="remove_node", responses=problems(403, 404, 409))
+async def remove_node(node: str, caller: Operator, context: Context) -> Response:
+    """Forget a node that is gone for good. One that its engine still reports, or that has jobs, is refused."""
+    await context.execute(fleet.remove, caller, node)
+    return Response(status_code=204)
+
+
 @router.get("/gpus", operation_id="list_gpus", responses=problems())
 async def list_gpus(caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None) -> ListView[GpuView]:
     found = [gpu for view in await context.inspect(views.node_views) for gpu in view.gpus]
@@ -92,18 +108,42 @@ async def list_gpus(caller: AnyCaller, context: Context, limit: Limit = 50, curs
 @router.post("/gpus/{gpu:path}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404))
 async def reset_gpu_health(gpu: str, caller: Operator, context: Context) -> GpuView:
     """An operator's word that it may be used again."""
-    await context.execute(fleet.reset_health, caller, gpu)
-    for view in await context.inspect(views.node_views):
-        for device in view.gpus:
-            if device.gpu.id == gpu:
-                return gpu_view(device, measured_now(context), caller)
-    raise NotFound(f"there is no GPU {gpu!r}", field="gpu")
+    await context.execute(health.reset, caller, gpu)
+    return await _gpu(context, gpu, caller)
+
+
+@router.post("/gpus/{gpu:path}/mark", operation_id="mark_gpu", responses=problems(403, 404, 409))
+async def mark_gpu(gpu: str, body: GpuMark, caller: Operator, context: Context) -> GpuView:
+    """An operator's word that it is not to be trusted: suspect takes no new work, failed sends its jobs elsewhere."""
+    await context.execute(health.mark, caller, gpu, GpuHealth(body.health), body.reason)
+    return await _gpu(context, gpu, caller)
+
+
+@router.post("/gpus/{gpu:path}/self-test", operation_id="self_test_gpu", responses=problems(403, 404, 409))
+async def self_test_gpu(gpu: str, caller: Operator, context: Context) -> GpuView:
+    """Put a free GPU to the test, which can take a minute. It is healthy again if it passes, and failed if not."""
+    await _gpu(context, gpu, caller)
+    if context.self_test is None:
+        raise WrongState("GPUs of this installation cannot be tested from here", state="no self-test")
+    await context.execute(health.begin_self_test, caller, gpu)
+    try:
+        problem = await asyncio.to_thread(context.self_test.run, gpu)
+    except BaseException:
+        await context.execute(health.abandon_self_test, caller, gpu)
+        raise
+    await context.execute(health.end_self_test, caller, gpu, problem)
+    return await _gpu(context, gpu, caller)
+
+
+@gpu_router.get("/gpus/{gpu:path}", operation_id="get_gpu", responses=problems(404))
+async def get_gpu(gpu: str, caller: AnyCaller, context: Context) -> GpuView:
+    return await _gpu(context, gpu, caller)
 
 
 @router.get("/overview", operation_id="get_overview", responses=problems())
 async def get_overview(caller: AnyCaller, context: Context) -> OverviewView:
-    counts = await context.read(lambda tables: tables.jobs.counts())
-    return await context.inspect(overview_of, counts, measured_now(context))
+    counts, alerts = await context.read(counted)
+    return await context.inspect(overview_of, counts, alerts, measured_now(context))
 
 
 def measured_now(context: ServerContext) -> Measured:
@@ -113,5 +153,13 @@ def measured_now(context: ServerContext) -> Measured:
 async def _node(context: ServerContext, node_id: str, caller: Caller) -> NodeView:
     for view in await context.inspect(views.node_views):
         if view.node.id == node_id:
-            return node_view(view, measured_now(context), caller)
+            return node_view(view, measured_now(context), caller, context.readings.hosts(context.clock.now()))
     raise NotFound(f"there is no node {node_id!r}", field="node")
+
+
+async def _gpu(context: ServerContext, gpu_id: str, caller: Caller) -> GpuView:
+    for view in await context.inspect(views.node_views):
+        for device in view.gpus:
+            if device.gpu.id == gpu_id:
+                return gpu_view(device, measured_now(context), caller)
+    raise NotFound(f"there is no GPU {gpu_id!r}", field="gpu")

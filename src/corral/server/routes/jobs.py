@@ -8,13 +8,15 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
 
-from corral.control import jobs, views
+from corral.control import idling, jobs, views
 from corral.control.errors import NotFound
+from corral.control.measuring import usage_totals
 from corral.control.permissions import may_see_job
 from corral.control.ports import Transaction
-from corral.control.records import Function, JobFilter, JobRecord
+from corral.control.records import Function, IdleWarning, JobFilter, JobRecord, UsageRecord
 from corral.control.state import State
 from corral.control.work import Caller, Work
+from corral.core.idling import IdleRules
 from corral.core.model import Job, JobKind, JobState
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.drafts import draft_of
@@ -34,6 +36,7 @@ from corral.server.schemas.jobs import (
     change_of,
     job_view,
 )
+from corral.server.schemas.measurements import usage_view
 from corral.server.visibility import Veil
 
 router = resource_router("", "jobs")
@@ -92,7 +95,13 @@ async def list_jobs(
 @router.get("/jobs/{job}", operation_id="get_job", responses=problems(404))
 async def get_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     """By id, or by the name of one of the caller's own jobs."""
-    return job_view(await context.read(find_job, caller, job), caller)
+
+    def read(tables: Transaction) -> tuple[JobRecord, list[UsageRecord], IdleWarning | None]:
+        record = find_job(tables, caller, job)
+        return record, tables.usage.of_job(record.job.id), tables.health.idle_warnings().get(record.job.id)
+
+    record, used, warning = await context.read(read)
+    return job_view(record, caller, usage_view(usage_totals(used, context.clock.now())), warning)
 
 
 @router.patch("/jobs/{job}", operation_id="edit_job", responses=problems(404, 409))
@@ -116,6 +125,13 @@ async def start_job(job: str, caller: AnyCaller, context: Context) -> JobView:
 @router.post("/jobs/{job}/stop", operation_id="stop_job", responses=problems(404, 409))
 async def stop_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     return job_view(await context.execute(_changed, jobs.stop, caller, job), caller)
+
+
+@router.post("/jobs/{job}/extend", operation_id="extend_job", responses=problems(404, 409))
+async def extend_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    """More time for a job that was warned because it does nothing; once."""
+    record, warning = await context.execute(_extended, caller, job, context.settings.idle_rules)
+    return job_view(record, caller, warning=warning)
 
 
 @router.post("/jobs/{job}/pin", operation_id="pin_job", responses=problems(403, 404, 409))
@@ -145,9 +161,12 @@ async def why_job(job: str, caller: AnyCaller, context: Context) -> WhyView:
 
 @router.get("/jobs/{job}/attempts", operation_id="list_attempts", responses=problems(404))
 async def list_attempts(job: str, caller: AnyCaller, context: Context) -> ListView[AttemptView]:
+    now = context.clock.now()
+
     def read(tables: Transaction) -> list[AttemptView]:
-        record = find_job(tables, caller, job)
-        return [attempt_view(attempt) for attempt in tables.attempts.of_job(record.job.id)]
+        job_id = find_job(tables, caller, job).job.id
+        used = {line.attempt_id: usage_view(usage_totals([line], now)) for line in tables.usage.of_job(job_id)}
+        return [attempt_view(attempt, used.get(attempt.id)) for attempt in tables.attempts.of_job(job_id)]
 
     return ListView(items=await context.read(read))
 
@@ -183,6 +202,11 @@ def _why(state: State, now: float, job: Job, caller: Caller) -> WhyView:
     live = state.snapshot.jobs.get(job.id, job)
     veil = Veil(caller=caller, jobs=state.snapshot.jobs)
     return why_view(live, veil.over(views.why(state, now, job)), veil)
+
+
+def _extended(work: Work, caller: Caller, ref: str, rules: IdleRules) -> tuple[JobRecord, IdleWarning | None]:
+    job = idling.extend(work, caller, ref, rules)
+    return JobRecord(job=job, spec=work.spec(job.id)), work.state.idle_warnings.get(job.id)
 
 
 def _changed(work: Work, /, use_case: Callable[..., Job], caller: Caller, ref: str, **options: Any) -> JobRecord:

@@ -11,13 +11,14 @@ from starlette.responses import PlainTextResponse, Response
 from corral.control import licence
 from corral.server.auth.callers import AnyCaller, Context, Operator, identity_of
 from corral.server.context import ServerContext
+from corral.server.exposition import MEDIA_TYPE, render
+from corral.server.fleet_metrics import Seen, families_of, read_fleet
 from corral.server.licences import current_licence, public_key_of
-from corral.server.metrics import MEDIA_TYPE, render
 from corral.server.problems import Problem
 from corral.server.routing import PREFIX, StrictRoute, problems
 from corral.server.schemas.base import rfc3339
 from corral.server.schemas.system import AboutView, HealthView, LicencePut, LicenceView, PartView, licence_view
-from corral.server.summary import families_of
+from corral.server.summary import counted
 
 router = APIRouter(tags=["system"], route_class=StrictRoute)
 
@@ -75,9 +76,20 @@ async def get_metrics(request: Request, context: Context) -> Response:
     """Prometheus text. Needs signing in unless `server.metrics_open` is set."""
     if not context.settings.server.metrics_open:
         await identity_of(request, context)
-    counts = await context.read(lambda tables: tables.jobs.counts())
-    families = await context.inspect(families_of, counts)
-    return Response(render([*families, *context.metrics.families()]), media_type=MEDIA_TYPE)
+    counts, alerts = await context.read(counted)
+    now = context.clock.now()
+    seen = Seen(
+        now=now,
+        fleet=await context.inspect(read_fleet),
+        job_counts=counts,
+        alerts=alerts,
+        measured=context.readings.all(now),
+        hosts=context.readings.hosts(now),
+        per_user=context.settings.server.metrics_per_user,
+    )
+    # On a thread: with many GPUs it takes long enough for other requests to notice.
+    text = await asyncio.to_thread(lambda: render([*families_of(seen), *context.metrics.families()]))
+    return Response(text, media_type=MEDIA_TYPE)
 
 
 async def parts_of(context: ServerContext) -> list[PartView]:

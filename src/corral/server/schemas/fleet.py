@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from corral.control import views
 from corral.control.permissions import may_see_job
 from corral.control.records import EventRecord
 from corral.control.work import Caller
+from corral.core.health.model import Evidence, Sign
 from corral.core.model import WHOLE, GpuHealth, Job, JobState, NodeState
-from corral.server.schemas.base import Number, View, number, rfc3339
-from corral.telemetry.readings import LatestReading
+from corral.server.schemas.base import Body, Number, Text, View, number, rfc3339, rfc3339_or_none
+from corral.telemetry.readings import LatestHost, LatestReading
 
 
 class HolderView(View):
@@ -32,7 +35,38 @@ class ReadingView(View):
     memory_total_bytes: int | None
     temperature_celsius: float | None
     power_watts: float | None
+    power_limit_watts: float | None
     energy_joules: float | None
+    sm_clock_mhz: float | None
+    memory_clock_mhz: float | None
+    throttle_reasons: list[str]
+    ecc_corrected: int | None
+    ecc_uncorrected: int | None
+    remapped_rows: int | None
+    remap_failed: bool | None
+    processes: int = Field(description="How many processes use it.")
+    lost: bool = Field(description="It was there and does not answer any more.")
+
+
+class HostView(View):
+    """How a node is besides its GPUs; null where it does not tell. Rates are per second."""
+
+    at: str
+    stale: bool
+    cpu: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    disk_used_bytes: int | None
+    disk_total_bytes: int | None
+    network_receive_bytes: float | None
+    network_send_bytes: float | None
+
+
+class EvidenceView(View):
+    sign: Sign
+    at: str
+    text: str
+    advice: str
 
 
 class GpuView(View):
@@ -42,6 +76,8 @@ class GpuView(View):
     model: str
     memory_bytes: int
     health: GpuHealth
+    health_since: str | None = Field(description="Null while it was always healthy.")
+    evidence: list[EvidenceView] = Field(description="What was seen, oldest first; also of times that are over.")
     pool: str
     allocated: Number
     jobs: list[HolderView]
@@ -52,6 +88,7 @@ class NodeView(View):
     id: str
     cluster: str
     state: NodeState
+    withheld: NodeState = Field(description="What an operator has said: ready, cordoned or draining.")
     cpus: Number
     memory_bytes: int
     labels: dict[str, str]
@@ -61,6 +98,14 @@ class NodeView(View):
     gpus_allocated: Number
     gpus: list[GpuView]
     jobs: list[HolderView]
+    host: HostView | None = None
+
+
+class GpuMark(Body):
+    """An operator's word about a GPU."""
+
+    health: Annotated[Literal["suspect", "failed"], Field(description="Suspect: no new work. Failed: its jobs move.")]
+    reason: Annotated[Text, Field(min_length=1, max_length=500)]
 
 
 class ClusterView(View):
@@ -77,10 +122,19 @@ class OverviewView(View):
     gpus: int
     gpus_free: Number
     gpus_allocated: Number
+    gpus_suspect: int
+    gpus_failed: int
+    #: whose reading is too old, or that were never read
+    gpus_stale: int
     allocation: float
     utilization: float | None
+    power_watts: float | None
+    #: of the hottest GPU
+    temperature_celsius: float | None
     jobs: dict[str, int]
     queued: int
+    #: that fire, by severity
+    alerts: dict[str, int]
 
 
 class EventView(View):
@@ -95,6 +149,7 @@ class EventView(View):
 
 #: The latest reading of every GPU that was ever read.
 Measured = Mapping[str, LatestReading]
+NO_HOSTS: Mapping[str, LatestHost] = {}
 
 
 def reading_view(latest: LatestReading) -> ReadingView:
@@ -107,16 +162,44 @@ def reading_view(latest: LatestReading) -> ReadingView:
         memory_total_bytes=reading.memory_total_bytes,
         temperature_celsius=reading.temperature_celsius,
         power_watts=reading.power_watts,
+        power_limit_watts=reading.power_limit_watts,
         energy_joules=reading.energy_joules,
+        sm_clock_mhz=reading.sm_clock_mhz,
+        memory_clock_mhz=reading.memory_clock_mhz,
+        throttle_reasons=list(reading.throttle_reasons),
+        ecc_corrected=reading.ecc_corrected,
+        ecc_uncorrected=reading.ecc_uncorrected,
+        remapped_rows=reading.remapped_rows,
+        remap_failed=reading.remap_failed,
+        processes=len(reading.processes),
+        lost=reading.lost,
     )
 
 
-def node_view(view: views.NodeView, measured: Measured, caller: Caller) -> NodeView:
+def host_view(latest: LatestHost) -> HostView:
+    reading = latest.reading
+    return HostView(
+        at=rfc3339(reading.at),
+        stale=latest.stale,
+        cpu=reading.cpu,
+        memory_used_bytes=reading.memory_used_bytes,
+        memory_total_bytes=reading.memory_total_bytes,
+        disk_used_bytes=reading.disk_used_bytes,
+        disk_total_bytes=reading.disk_total_bytes,
+        network_receive_bytes=reading.network_receive_bytes,
+        network_send_bytes=reading.network_send_bytes,
+    )
+
+
+def node_view(
+    view: views.NodeView, measured: Measured, caller: Caller, hosts: Mapping[str, LatestHost] = NO_HOSTS
+) -> NodeView:
     node = view.node
     return NodeView(
         id=node.id,
         cluster=node.cluster,
         state=node.state,
+        withheld=node.withheld,
         cpus=number(node.cpu_milli / WHOLE),
         memory_bytes=node.memory_bytes,
         labels=dict(node.labels),
@@ -126,11 +209,12 @@ def node_view(view: views.NodeView, measured: Measured, caller: Caller) -> NodeV
         gpus_allocated=number(sum(gpu.held_milli for gpu in view.gpus) / WHOLE),
         gpus=[gpu_view(gpu, measured, caller) for gpu in view.gpus],
         jobs=_holders(view.jobs, caller, node=node.id),
+        host=host_view(hosts[node.id]) if node.id in hosts else None,
     )
 
 
 def gpu_view(view: views.GpuView, measured: Measured, caller: Caller) -> GpuView:
-    gpu = view.gpu
+    gpu, condition = view.gpu, view.condition
     return GpuView(
         id=gpu.id,
         index=gpu.index,
@@ -138,11 +222,17 @@ def gpu_view(view: views.GpuView, measured: Measured, caller: Caller) -> GpuView
         model=gpu.model,
         memory_bytes=gpu.memory_bytes,
         health=gpu.health,
+        health_since=rfc3339_or_none(condition.since or None) if condition is not None else None,
+        evidence=[_evidence_view(item) for item in condition.evidence] if condition is not None else [],
         pool=gpu.pool,
         allocated=number(view.held_milli / WHOLE),
         jobs=_holders(view.jobs, caller, gpu=gpu.id),
         reading=reading_view(measured[gpu.id]) if gpu.id in measured else None,
     )
+
+
+def _evidence_view(item: Evidence) -> EvidenceView:
+    return EvidenceView(sign=item.sign, at=rfc3339(item.at), text=item.text, advice=item.advice)
 
 
 def event_view(event: EventRecord) -> EventView:

@@ -9,11 +9,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, Wit
 
 from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD
 from corral.control.jobs import JobChange
-from corral.control.records import AttemptRecord, JobRecord
+from corral.control.records import AttemptRecord, IdleWarning, JobRecord
 from corral.control.work import Caller
 from corral.core.model import DEFAULT_PRIORITY, WHOLE, Allocation, JobKind, JobState
 from corral.core.quantities import parse_cpus, parse_gpus
 from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number, rfc3339, rfc3339_or_none
+from corral.server.schemas.measurements import UsageView
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -131,6 +132,14 @@ class AllocationView(View):
     grants: list[GrantView]
 
 
+class IdleWarningView(View):
+    warned_at: str
+    #: when it is stopped unless it uses its GPUs
+    deadline: str
+    #: when it was given more time, which can be done once
+    extended_at: str | None
+
+
 class JobView(View):
     id: str
     name: str
@@ -167,6 +176,12 @@ class JobView(View):
     retries: int
     not_before: str | None
     stopping_for: str | None
+    usage: UsageView | None = Field(
+        default=None, description="What it has held and used in all its attempts; only told of a single job."
+    )
+    idle_warning: IdleWarningView | None = Field(
+        default=None, description="It holds GPUs, does nothing, and was told so; only told of a single job."
+    )
 
 
 class AttemptView(View):
@@ -179,6 +194,7 @@ class AttemptView(View):
     end_reason: str | None
     exit_code: int | None
     message: str
+    usage: UsageView | None = Field(default=None, description="What it has held and used.")
 
 
 def change_of(body: JobEdit) -> JobChange:
@@ -206,7 +222,17 @@ def allocation_view(allocation: Allocation) -> AllocationView:
     )
 
 
-def job_view(record: JobRecord, caller: Caller) -> JobView:
+def idle_warning_view(warning: IdleWarning) -> IdleWarningView:
+    return IdleWarningView(
+        warned_at=rfc3339(warning.warned_at),
+        deadline=rfc3339(warning.deadline),
+        extended_at=rfc3339_or_none(warning.extended_at),
+    )
+
+
+def job_view(
+    record: JobRecord, caller: Caller, usage: UsageView | None = None, warning: IdleWarning | None = None
+) -> JobView:
     """The job as this caller may see it: commands and environments often hold keys, so only its owner sees them."""
     job, spec, request = record.job, record.spec, record.job.request
     may_see_all = caller.is_operator or caller.name == job.user
@@ -246,10 +272,12 @@ def job_view(record: JobRecord, caller: Caller) -> JobView:
         retries=job.retries,
         not_before=rfc3339(job.not_before) if job.not_before else None,
         stopping_for=job.stopping_for,
+        usage=usage,
+        idle_warning=idle_warning_view(warning) if warning is not None and warning.attempt == job.attempt else None,
     )
 
 
-def attempt_view(attempt: AttemptRecord) -> AttemptView:
+def attempt_view(attempt: AttemptRecord, usage: UsageView | None = None) -> AttemptView:
     return AttemptView(
         id=attempt.id,
         number=attempt.number,
@@ -260,4 +288,5 @@ def attempt_view(attempt: AttemptRecord) -> AttemptView:
         end_reason=attempt.end_reason,
         exit_code=attempt.exit_code,
         message=attempt.message,
+        usage=usage,
     )

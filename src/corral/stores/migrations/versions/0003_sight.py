@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,6 +17,14 @@ ROW_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 NUMBER = sa.BigInteger()
 TIME: sa.types.TypeEngine[Any] = sa.Double()
 
+#: Past attempts that are written at once.
+CHUNK = 1000
+#: What a job went on as after an attempt that ended so; after every other end it had failed.
+OUTCOMES = {
+    **dict.fromkeys(("preempted", "node_lost", "gpu_failed", "lost"), "queued"),
+    **dict.fromkeys(("stopped_by_user", "stopped_by_operator"), "stopped"),
+}
+
 
 def upgrade() -> None:
     op.add_column("nodes", _required("withheld", TEXT, "ready"))
@@ -24,6 +34,7 @@ def upgrade() -> None:
         [{"name": name, "value": 0} for name in ("alert", "delivery")],
     )
     _create_usage()
+    _tell_past_usage(op.get_bind())
     _create_health()
     _create_alerts()
     _create_channels()
@@ -74,11 +85,82 @@ def _create_usage() -> None:
             for name in ("gpu_seconds", "busy_gpu_seconds", "idle_gpu_seconds", "energy_joules")
         ),
         _required("memory_peak_bytes", NUMBER, "0"),
+        _required("used_gpu_ids", sa.Text(), "[]"),
         sa.PrimaryKeyConstraint("job_id", "number", name="pk_usage"),
     )
     _index("usage", "planned_at", "job_id", "number")
     _index("usage", "ended_at")
     _partial_index("ix_usage_open", "usage", "job_id", "ended_at IS NULL")
+
+
+def _tell_past_usage(connection: sa.Connection) -> None:
+    """What attempts held before usage was kept, as far as attempts and jobs tell it; nothing of it was measured."""
+    rows: list[dict[str, Any]] = []
+    columns = "job_id number job_name user_name group_name kind queue pool model nodes gpu_milli gpu_ids queued_at"
+    columns += " planned_at started_at ended_at end_reason outcome"
+    usage = sa.table("usage", *(sa.column(name) for name in columns.split()))
+    for row in _past_usage(connection):
+        rows.append(row)
+        if len(rows) == CHUNK:
+            connection.execute(usage.insert(), rows)
+            rows = []
+    if rows:
+        connection.execute(usage.insert(), rows)
+
+
+def _past_usage(connection: sa.Connection) -> Iterator[dict[str, Any]]:
+    """Groups and pools are those of today: nobody has written down the ones of then."""
+    found = connection.execute(
+        sa.text(
+            "SELECT a.job_id, a.number, a.planned_at, a.started_at, a.ended_at, a.end_reason, a.exit_code,"
+            " a.allocation, j.name, j.user_name, j.kind, j.queue, j.state, j.attempt, j.created_at, j.queued_at,"
+            " u.group_name, q.pool"
+            " FROM attempts a JOIN jobs j ON j.id = a.job_id LEFT JOIN users u ON u.name = j.user_name"
+            " LEFT JOIN queues q ON q.name = j.queue ORDER BY a.job_id, a.number"
+        ),
+        # There may be very many.
+        execution_options={"yield_per": CHUNK},
+    )
+    job, ended_before = None, None
+    for row in found:
+        if row.job_id != job:
+            job, ended_before = row.job_id, None
+        allocation = json.loads(row.allocation)
+        gpus = [gpu for grant in allocation["grants"] for gpu in grant.get("gpus", ())]
+        # The job tells when its last attempt was queued; an earlier one waited since the end before, or from the start.
+        is_last = row.number == row.attempt and row.state != "queued"
+        queued_at = row.queued_at if is_last and row.queued_at is not None else ended_before or row.created_at
+        yield {
+            "job_id": row.job_id,
+            "number": row.number,
+            "job_name": row.name,
+            "user_name": row.user_name,
+            "group_name": row.group_name,
+            "kind": row.kind,
+            "queue": row.queue,
+            "pool": row.pool or "default",
+            "model": allocation["model"],
+            "nodes": len(allocation["grants"]),
+            "gpu_milli": sum(len(grant.get("gpus", ())) * grant["gpu_milli"] for grant in allocation["grants"]),
+            "gpu_ids": json.dumps(gpus, separators=(",", ":")),
+            "queued_at": min(queued_at, row.planned_at),
+            "planned_at": row.planned_at,
+            "started_at": row.started_at,
+            "ended_at": row.ended_at,
+            "end_reason": row.end_reason,
+            "outcome": _past_outcome(row),
+        }
+        ended_before = row.ended_at
+
+
+def _past_outcome(row: Any) -> str | None:
+    if row.ended_at is None:
+        return None
+    if row.number == row.attempt and row.state in ("stopped", "completed", "failed"):
+        return str(row.state)
+    if row.end_reason == "exit_code" and row.exit_code == 0:
+        return "completed"
+    return OUTCOMES.get(row.end_reason, "failed")
 
 
 def _create_health() -> None:

@@ -1,0 +1,158 @@
+"""The rules that corral comes with, as data. Their thresholds follow the installation's settings.
+
+What an operator must act on is on and loud; what is merely interesting is there, but off: a busy GPU is what everybody
+wants, and a full memory is how most frameworks work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from corral.core.alerts.model import AlertRule, Comparison, Severity
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Thresholds:
+    """What the installation's settings say about alerts; percent where parts are meant."""
+
+    temperature_celsius: float = 85.0
+    utilization_percent: float = 95.0
+    memory_percent: float = 90.0
+    #: tell when so many GPUs of a pool are free; None: don't
+    free_gpus: int | None = None
+
+
+def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
+    return (
+        AlertRule(
+            name="gpu-temperature",
+            signal="gpu-temperature",
+            threshold=thresholds.temperature_celsius,
+            for_seconds=15,
+            clear_seconds=60,
+            severity=Severity.CRITICAL,
+            description="A GPU is too hot: look at its fans and the air around it before it throttles or fails.",
+            builtin=True,
+        ),
+        AlertRule(
+            name="gpu-power",
+            signal="gpu-power",
+            threshold=105,
+            for_seconds=120,
+            clear_seconds=300,
+            description="A GPU draws clearly more than its power limit allows.",
+            builtin=True,
+        ),
+        AlertRule(
+            name="gpu-utilization",
+            signal="gpu-utilization",
+            threshold=thresholds.utilization_percent,
+            for_seconds=3600,
+            clear_seconds=600,
+            severity=Severity.INFO,
+            enabled=False,
+            description="A GPU is as busy as it can be for an hour.",
+            builtin=True,
+        ),
+        AlertRule(
+            name="gpu-memory",
+            signal="gpu-memory",
+            threshold=thresholds.memory_percent,
+            for_seconds=600,
+            clear_seconds=600,
+            severity=Severity.INFO,
+            enabled=False,
+            description="A GPU's memory is nearly full: its job may soon run out of it.",
+            builtin=True,
+        ),
+        AlertRule(
+            name="gpu-errors",
+            signal="gpu-errors",
+            comparison=Comparison.AT_LEAST,
+            threshold=1,
+            clear_seconds=60,
+            description="A GPU reported XID or uncorrectable memory errors.",
+            builtin=True,
+        ),
+        AlertRule(
+            name="gpu-suspect",
+            signal="gpu-health",
+            comparison=Comparison.AT_LEAST,
+            threshold=1,
+            for_seconds=60,
+            clear_seconds=60,
+            description="A GPU is suspected: it takes no new work until it has been without fault for a while.",
+            builtin=True,
+        ),
+        AlertRule(
+            name="gpu-failed",
+            signal="gpu-health",
+            comparison=Comparison.AT_LEAST,
+            threshold=2,
+            clear_seconds=30,
+            severity=Severity.CRITICAL,
+            description="A GPU has failed or is lost. Its jobs were moved away; it waits for a self-test or a reset.",
+            builtin=True,
+        ),
+        AlertRule(
+            name="node-lost",
+            signal="node-lost",
+            comparison=Comparison.AT_LEAST,
+            threshold=1,
+            clear_seconds=30,
+            severity=Severity.CRITICAL,
+            description="A node does not answer any more.",
+            builtin=True,
+        ),
+        AlertRule(
+            name="gpu-idle",
+            signal="gpu-idle",
+            comparison=Comparison.AT_LEAST,
+            threshold=30,
+            clear_seconds=60,
+            description="A job holds a GPU and has not used it for a long time: it hangs, or its owner forgot it.",
+            builtin=True,
+        ),
+        AlertRule(
+            name="queue-length",
+            signal="queue-length",
+            threshold=100,
+            for_seconds=300,
+            clear_seconds=300,
+            description="Many jobs wait in one queue.",
+            builtin=True,
+        ),
+        AlertRule(
+            name="queue-wait",
+            signal="queue-wait",
+            threshold=24 * 60,
+            for_seconds=300,
+            clear_seconds=300,
+            description="A job waits for more than a day.",
+            builtin=True,
+        ),
+        AlertRule(
+            name="job-failed",
+            signal="job-failed",
+            comparison=Comparison.AT_LEAST,
+            threshold=1,
+            clear_seconds=0,
+            severity=Severity.INFO,
+            notify_resolved=False,
+            description="A job failed for good; its owner sees this alert too.",
+            builtin=True,
+        ),
+        AlertRule(
+            name="gpus-free",
+            signal="gpus-free",
+            comparison=Comparison.AT_LEAST,
+            threshold=thresholds.free_gpus if thresholds.free_gpus is not None else 1,
+            for_seconds=60,
+            clear_seconds=60,
+            severity=Severity.INFO,
+            enabled=thresholds.free_gpus is not None,
+            notify_resolved=False,
+            description="GPUs of a pool are free for whoever waits for them.",
+            builtin=True,
+        ),
+    )

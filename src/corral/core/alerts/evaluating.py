@@ -1,0 +1,252 @@
+"""The life of an alert, one look after the other.
+
+`evaluate` compares every rule with the facts of one moment and says what begins, changes and ends. It keeps nothing:
+the live alerts are its memory, so a restart in the middle changes nothing. What cannot be measured now concludes
+nothing, neither that something is wrong nor that it is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from corral.core.alerts.facts import Facts, Scope
+from corral.core.alerts.model import Alert, AlertRule, AlertState, Silence, is_at_least
+from corral.core.alerts.signal import Signal, Value, quantity
+from corral.core.alerts.signals import SIGNALS
+
+#: The rule and the subject: at most one alert of both is live.
+Key = tuple[str, str]
+#: The signal whose alerts explain those of the GPUs of the same node.
+NODE_LOST = "node-lost"
+MAX_TEXT = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evaluation:
+    """What one look at the facts has to change. Every alert is in one of the first four."""
+
+    #: without ids; pending, or firing at once
+    new: tuple[Alert, ...] = ()
+    changed: tuple[Alert, ...] = ()
+    resolved: tuple[Alert, ...] = ()
+    #: pending ones that ended before they fired
+    dropped: tuple[Alert, ...] = ()
+    #: those that began to fire just now, with what actions are done to
+    fired: Mapping[Key, Value] = field(default_factory=dict)
+    #: firing ones that people shall hear of now: they just fired, or what hushed them has ended
+    told: frozenset[Key] = frozenset()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.new or self.changed or self.resolved or self.dropped)
+
+
+def evaluate(
+    rules: Iterable[AlertRule], facts: Facts, live: Iterable[Alert], silences: Iterable[Silence], now: float
+) -> Evaluation:
+    """What becomes of the live alerts, and which new ones there are."""
+    known = {alert.key: alert for alert in live}
+    usable = {rule.name: rule for rule in rules if rule.enabled and rule.signal in SIGNALS}
+    values = {name: SIGNALS[name].measure(facts) for name in {rule.signal for rule in usable.values()}}
+    # 1. Every subject that can be measured takes one step.
+    after: dict[Key, Alert | None] = {}
+    fired: dict[Key, Value] = {}
+    for rule in usable.values():
+        for subject, value in values[rule.signal].items():
+            if not covers(rule, subject):
+                continue
+            before = known.get((rule.name, subject))
+            stepped = _step(rule, SIGNALS[rule.signal], before, subject, value, now)
+            if stepped is None and before is None:
+                continue
+            after[rule.name, subject] = stepped
+            if stepped is not None and stepped.fired_at == now and (before is None or before.fired_at is None):
+                fired[rule.name, subject] = value
+    # 2. Of those that cannot, the ones end that have lost their rule or their subject; the others stay as they are.
+    existing: dict[Scope, set[str]] = {}
+    for key, alert in known.items():
+        if key not in after:
+            why = _why_over(usable.get(alert.rule), alert, facts, existing)
+            after[key] = alert if why is None else _resolved(alert, now, why) if alert.fired_at is not None else None
+    # 3. Who is hushed is decided when all is known: one alert may explain another.
+    after, told = _hushed(after, known, usable, facts, list(silences), now)
+    return _sorted(known, after, fired, told)
+
+
+def covers(rule: AlertRule, subject: str) -> bool:
+    return not rule.subjects or any(fnmatchcase(subject, pattern) for pattern in rule.subjects)
+
+
+def is_silenced(rule: str, subject: str, silences: Iterable[Silence], now: float) -> bool:
+    return any(
+        silence.starts_at <= now < silence.ends_at
+        and fnmatchcase(rule, silence.rule)
+        and fnmatchcase(subject, silence.subject)
+        for silence in silences
+    )
+
+
+# ------------------------------------------------------------------------------------------------ one step
+
+
+def _step(
+    rule: AlertRule, signal: Signal, before: Alert | None, subject: str, value: Value, now: float
+) -> Alert | None:
+    """The alert after this value, or None if there is none any more."""
+    crossed = rule.comparison.holds(value.value, rule.threshold)
+    if before is None:
+        if not crossed:
+            return None
+        before = Alert(
+            rule=rule.name,
+            subject=subject,
+            scope=signal.scope,
+            severity=rule.severity,
+            value=value.value,
+            worst=value.value,
+            text=_text(rule, signal, value),
+            owner=value.owner,
+            pending_since=now,
+        )
+    if before.state is AlertState.PENDING:
+        if not crossed:
+            return None
+        if now - before.pending_since < rule.for_seconds:
+            return before
+        text = _text(rule, signal, value)
+        return replace(_worse(before, rule, value.value), state=AlertState.FIRING, fired_at=now, text=text)
+    if crossed:
+        grown = _worse(before, rule, value.value)
+        if before.clear_since is not None:
+            return replace(grown, clear_since=None)
+        return grown if abs(grown.worst - before.worst) >= signal.step else before
+    clear_since = before.clear_since if before.clear_since is not None else now
+    if now - clear_since < rule.clear_seconds:
+        return before if before.clear_since is not None else replace(before, clear_since=clear_since)
+    return _resolved(replace(before, clear_since=clear_since), now, value.text)
+
+
+def _worse(alert: Alert, rule: AlertRule, value: float) -> Alert:
+    worst = max(alert.worst, value) if rule.comparison.is_upward else min(alert.worst, value)
+    return alert if worst == alert.worst else replace(alert, worst=worst)
+
+
+def _resolved(alert: Alert, now: float, why: str) -> Alert:
+    return replace(alert, state=AlertState.RESOLVED, resolved_at=now, text=_cut(f"{alert.text}. Over: {why}"))
+
+
+def _text(rule: AlertRule, signal: Signal, value: Value) -> str:
+    # Of a yes or no the threshold says nothing.
+    if signal.unit == "":
+        return _cut(value.text)
+    return _cut(f"{value.text} ({rule.comparison.replace('-', ' ')} {quantity(rule.threshold, signal.unit)})")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+
+
+def _why_over(rule: AlertRule | None, alert: Alert, facts: Facts, existing: dict[Scope, set[str]]) -> str | None:
+    """Why an alert that has no value now is over, or None if it is not."""
+    if rule is None:
+        return f"rule {alert.rule} was deleted or switched off"
+    signal = SIGNALS[rule.signal]
+    if alert.scope != signal.scope or not covers(rule, alert.subject):
+        return f"rule {alert.rule} no longer watches {alert.subject}"
+    if signal.scope not in existing:
+        existing[signal.scope] = facts.subjects(signal.scope)
+    return None if alert.subject in existing[signal.scope] else signal.gone
+
+
+# ------------------------------------------------------------------------------------------------ who is told
+
+
+def _hushed(
+    after: Mapping[Key, Alert | None],
+    known: Mapping[Key, Alert],
+    rules: Mapping[str, AlertRule],
+    facts: Facts,
+    silences: Sequence[Silence],
+    now: float,
+) -> tuple[dict[Key, Alert | None], frozenset[Key]]:
+    """The alerts with what hushes them, and those firing ones that people shall hear of now."""
+    present = [alert for alert in after.values() if alert is not None and alert.state is not AlertState.RESOLVED]
+    explained_by = _causes(present, rules, facts)
+    marked = dict(after)
+    told = set()
+    for alert in after.values():
+        # A silence that came after the news still keeps its end quiet.
+        if alert is not None and alert.state is AlertState.RESOLVED and is_silenced(*alert.key, silences, now):
+            marked[alert.key] = replace(alert, silenced=True)
+    for alert in present:
+        if alert.state is not AlertState.FIRING:
+            continue
+        just_fired = alert.key not in known or known[alert.key].fired_at is None
+        if not just_fired and not alert.is_hushed:
+            continue  # it was told, and what comes later does not take that back
+        if not just_fired and alert.clear_since is not None:
+            continue  # about to end: not worth telling now
+        silenced, cause = is_silenced(*alert.key, silences, now), explained_by.get(alert.key, "")
+        if (silenced, cause) != (alert.silenced, alert.folded_into):
+            marked[alert.key] = replace(alert, silenced=silenced, folded_into=cause)
+        if not silenced and not cause:
+            told.add(alert.key)
+    return marked, frozenset(told)
+
+
+def _causes(present: Sequence[Alert], rules: Mapping[str, AlertRule], facts: Facts) -> dict[Key, str]:
+    """Alerts that another one explains: those of the GPUs of a lost node, and the milder one of two about the same."""
+    if len(present) < 2:
+        return {}
+    node_of = {gpu.id: gpu.node for gpu in facts.gpus}
+    lost: dict[str, Alert] = {}
+    by_matter: dict[tuple[str, str], list[Alert]] = {}
+    for alert in present:
+        rule = rules.get(alert.rule)
+        if rule is None:
+            continue
+        if rule.signal == NODE_LOST:
+            # A pending one counts: it fires in a moment, and the GPUs may be the first to be noticed.
+            lost[alert.subject] = alert
+        if alert.state is AlertState.FIRING:
+            by_matter.setdefault((rule.signal, alert.subject), []).append(alert)
+    causes = {}
+    for alert in present:
+        cause = lost.get(node_of.get(alert.subject, "")) if alert.scope == Scope.GPU else None
+        rule = rules.get(alert.rule)
+        if cause is None and rule is not None:
+            others = by_matter.get((rule.signal, alert.subject), [])
+            cause = next((other for other in others if not is_at_least(alert.severity, other.severity)), None)
+        if cause is not None:
+            causes[alert.key] = f"{cause.rule} of {cause.subject}"
+    return causes
+
+
+def _sorted(
+    known: Mapping[Key, Alert],
+    after: Mapping[Key, Alert | None],
+    fired: Mapping[Key, Value],
+    told: frozenset[Key],
+) -> Evaluation:
+    new, changed, resolved, dropped = [], [], [], []
+    for key, alert in after.items():
+        before = known.get(key)
+        if before is None:
+            if alert is not None:
+                new.append(alert)
+        elif alert is None:
+            dropped.append(before)
+        elif alert.state is AlertState.RESOLVED:
+            resolved.append(alert)
+        elif alert != before:
+            changed.append(alert)
+    return Evaluation(
+        new=tuple(new),
+        changed=tuple(changed),
+        resolved=tuple(resolved),
+        dropped=tuple(dropped),
+        fired=fired,
+        told=told,
+    )

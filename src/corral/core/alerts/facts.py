@@ -1,0 +1,108 @@
+"""What signals are measured from: a plain picture of the fleet, its readings and its queues at one moment.
+
+Whoever makes it has already sorted out what can be believed: a reading that is stale or was never taken is None here,
+and a signal gives no value for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from corral.core.model import DEFAULT_POOL, GpuHealth, NodeState
+
+
+class Scope(StrEnum):
+    """What an alert is about."""
+
+    GPU = "gpu"
+    NODE = "node"
+    JOB = "job"
+    QUEUE = "queue"
+    POOL = "pool"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuFact:
+    id: str
+    node: str
+    model: str = ""
+    pool: str = DEFAULT_POOL
+    health: GpuHealth = GpuHealth.HEALTHY
+    #: the newest evidence against it, in words
+    evidence: str = ""
+    temperature_celsius: float | None = None
+    #: parts are 0 … 1
+    power_part: float | None = None
+    utilization: float | None = None
+    memory_part: float | None = None
+    #: errors that it reported lately, in words; None while that is not known
+    errors: tuple[str, ...] | None = None
+    #: how long it has done nothing under a job; 0 without a job, None while that is not known
+    idle_seconds: float | None = None
+    #: the jobs that hold it, and their users
+    jobs: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeFact:
+    id: str
+    state: NodeState = NodeState.READY
+    gpus: int = 0
+    #: that hold something there
+    jobs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueueFact:
+    name: str
+    waiting: int = 0
+    longest_wait_seconds: float = 0.0
+    #: the job that waits longest
+    first_job: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FailureFact:
+    """A job that failed lately."""
+
+    job_id: str
+    at: float
+    user: str = ""
+    name: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolFact:
+    name: str
+    gpus: int = 0
+    #: healthy, on a node that takes work, and held by nobody
+    free: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    now: float
+    gpus: Sequence[GpuFact] = ()
+    nodes: Sequence[NodeFact] = ()
+    queues: Sequence[QueueFact] = ()
+    pools: Sequence[PoolFact] = ()
+    failures: Sequence[FailureFact] = field(default_factory=tuple)
+
+    def subjects(self, scope: Scope) -> set[str]:
+        """Everything of that kind that there is, whether it can be measured at this moment or not."""
+        match scope:
+            case Scope.GPU:
+                return {gpu.id for gpu in self.gpus}
+            case Scope.NODE:
+                return {node.id for node in self.nodes}
+            case Scope.QUEUE:
+                return {queue.name for queue in self.queues}
+            case Scope.POOL:
+                return {pool.name for pool in self.pools}
+            case Scope.JOB:
+                return {failure.job_id for failure in self.failures}

@@ -1,0 +1,136 @@
+"""Sending notices: what is due is taken from the store, one thread per channel, so that a slow channel delays no other.
+
+At least once: a try is counted in the store before it is made, and its outcome after. A server that dies in between
+tries again when its successor starts; the receiver may then see the notice twice, but never not at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from corral.control import channels
+from corral.control.controller import Controller, ControllerStopped
+from corral.control.ports import Clock, NoticeFailed, NoticeRefused, Notifier, Store
+from corral.control.records import DeliveryRecord
+from corral.server.secrets import SecretBox, SecretUnreadable
+
+log = logging.getLogger("corral.server.delivering")
+
+#: How soon a notice is seen that somebody else has queued.
+POLL_SECONDS = 1.0
+_STOP_SECONDS = 2.0
+
+
+class Delivering:
+    def __init__(
+        self,
+        *,
+        controller: Controller,
+        store: Store,
+        notifier: Notifier,
+        box: SecretBox,
+        clock: Clock,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        self._controller = controller
+        self._store = store
+        self._notifier = notifier
+        self._box = box
+        self._clock = clock
+        self._poll_seconds = poll_seconds
+        self._stopping = threading.Event()
+        self._woken = threading.Event()
+        self._lock = threading.Lock()
+        #: by channel, the thread that sends there now
+        self._senders: dict[str, threading.Thread] = {}
+        self._thread = threading.Thread(target=self._run, name="delivering", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """A channel that hangs is left to itself; its notice is tried again by the next server."""
+        self._stopping.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=_STOP_SECONDS)
+        with self._lock:
+            senders = list(self._senders.values())
+        for sender in senders:
+            sender.join(timeout=_STOP_SECONDS)
+
+    def wake(self) -> None:
+        """Something was queued just now."""
+        self._woken.set()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._woken.clear()
+            try:
+                self._send_due()
+            except Exception:
+                # The store may be away for a while; what waits there is not lost.
+                log.exception("what waits to be sent could not be read")
+            self._woken.wait(timeout=self._poll_seconds)
+
+    def _send_due(self) -> None:
+        with self._store.read() as tx:
+            waiting = tx.channels.waiting()
+        for channel, due in due_by_channel(waiting, self._clock.now()).items():
+            with self._lock:
+                if channel in self._senders or self._stopping.is_set():
+                    continue
+                sender = threading.Thread(target=self._send_all, args=(channel, due), name=f"to-{channel}", daemon=True)
+                self._senders[channel] = sender
+            sender.start()
+
+    def _send_all(self, channel: str, due: Sequence[int]) -> None:
+        try:
+            for delivery_id in due:
+                if self._stopping.is_set():
+                    return
+                self._send(delivery_id)
+        except ControllerStopped:
+            pass  # the next server finds it waiting
+        except Exception:
+            log.exception("sending to channel %s failed", channel)
+        finally:
+            with self._lock:
+                del self._senders[channel]
+            self._woken.set()
+
+    def _send(self, delivery_id: int) -> None:
+        begun = self._controller.execute(channels.begin, delivery_id).result()
+        if begun is None:
+            return
+        error, is_final = None, False
+        try:
+            url = self._box.decrypt(begun.channel.url)
+            attachments = [Path(path) for path in begun.delivery.attachments]
+            self._notifier.send(url, begun.delivery.title, begun.delivery.body, attachments)
+        except (NoticeRefused, SecretUnreadable) as refused:
+            error, is_final = str(refused), True
+        except NoticeFailed as failed:
+            error = str(failed)
+        if error is not None:
+            log.warning("channel %s did not take notice %d: %s", begun.channel.name, delivery_id, error)
+        self._controller.execute(channels.finish, delivery_id, error, is_final=is_final).result()
+
+
+def due_by_channel(waiting: Sequence[DeliveryRecord], now: float) -> dict[str, list[int]]:
+    """What may be sent now. News about alerts keep their order: no end is told before its beginning."""
+    due: defaultdict[str, list[int]] = defaultdict(list)
+    held_up: set[str] = set()
+    for delivery in waiting:
+        about_alerts = bool(delivery.alert_ids)
+        if about_alerts and delivery.channel in held_up:
+            continue
+        if delivery.next_try_at <= now:
+            due[delivery.channel].append(delivery.id)
+        elif about_alerts:
+            held_up.add(delivery.channel)
+    return dict(due)

@@ -1,0 +1,166 @@
+"""Makes reports: one thread that takes those that were asked for, one by one, and looks each minute which are due.
+
+Reading, drawing and writing happen outside of every transaction; only what came of it is told to the controller.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+
+from corral.control import reports
+from corral.control.controller import Controller, ControllerStopped
+from corral.control.ports import Clock, History, ReportFiles, Store
+from corral.control.records import ReportRecord
+from corral.control.report_building import Material, build
+from corral.control.report_data import ReportData, Span
+from corral.control.report_material import gpu_counts, read_stored
+from corral.control.state import State
+from corral.reporting import csv, html, pdf
+from corral.reporting.document import document, summary
+
+log = logging.getLogger("corral.server.reporting")
+
+FORMATS = ("html", "pdf", "csv")
+TICK_SECONDS = 60.0
+_ANSWER_SECONDS = 30.0
+_STOP_SECONDS = 10.0
+
+
+def new_report_id() -> str:
+    return f"r-{secrets.token_hex(5)}"
+
+
+class Reporting:
+    def __init__(
+        self,
+        *,
+        controller: Controller,
+        store: Store,
+        history: History,
+        files: ReportFiles,
+        clock: Clock,
+        cluster: str,
+        tick_seconds: float = TICK_SECONDS,
+    ) -> None:
+        """`cluster` is the name that stands on every report."""
+        self.files = files
+        self._controller = controller
+        self._store = store
+        self._history = history
+        self._clock = clock
+        self._cluster = cluster
+        self._tick_seconds = tick_seconds
+        self._ticked_at = float("-inf")
+        self._wanted = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reporting", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """A report that is being made is finished, or made again at the next start."""
+        self._stopping.set()
+        self._wanted.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=_STOP_SECONDS)
+
+    def wake(self) -> None:
+        """A report was asked for."""
+        self._wanted.set()
+
+    # ---------------------------------------------------------------- the thread
+
+    def _run(self) -> None:
+        self._guarded(self._sweep)
+        while not self._stopping.is_set():
+            # Cleared before looking: what is asked for from now on is seen in the next round at the latest.
+            self._wanted.clear()
+            self._guarded(self.look)
+            self._wanted.wait(timeout=self._tick_seconds)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Nothing that goes wrong here may end the thread: the next report can be better."""
+        try:
+            work()
+        except ControllerStopped:
+            self._stopping.set()
+        except Exception:
+            log.exception("reports could not be made")
+
+    def look(self) -> None:
+        """Ask for what is due, then make what was asked for."""
+        if self._clock.now() >= self._ticked_at + self._tick_seconds:
+            self._ticked_at = self._clock.now()
+            self._tick()
+        with self._store.read() as tx:
+            working = tx.reports.working()
+        for report in working:
+            if not self._stopping.is_set():
+                self._make(report)
+
+    def _tick(self) -> None:
+        with self._store.read() as tx:
+            schedules = tx.reports.schedules()
+        if schedules:
+            # One id more than schedules are known: somebody may add one in this moment.
+            fresh = [new_report_id() for _ in range(len(schedules) + 1)]
+            self._controller.execute(reports.run_schedules, fresh).result(_ANSWER_SECONDS)
+            self.files.remove(self._controller.execute(reports.drop_old).result(_ANSWER_SECONDS))
+
+    def _sweep(self) -> None:
+        """Files whose report is gone: their server died between the two."""
+        with self._store.read() as tx:
+            known = tx.reports.ids()
+        self.files.remove(self.files.ids() - known)
+
+    def _make(self, report: ReportRecord) -> None:
+        try:
+            data, files = self._rendered(report)
+            self.files.put(report.id, files)
+        except ControllerStopped:
+            raise
+        except Exception as error:
+            log.exception("report %s could not be made", report.id)
+            reason = f"{type(error).__name__}: {error}"
+            self._controller.execute(reports.fail, report.id, reason).result(_ANSWER_SECONDS)
+            return
+        attached = self.files.path(report.id, reports.file_name(report, "pdf"))
+        made = self._controller.execute(
+            reports.finish, report.id, summary=summary(data), attachments=[str(attached)] if attached else []
+        ).result(_ANSWER_SECONDS)
+        if made is None:
+            self.files.remove([report.id])
+
+    def _rendered(self, report: ReportRecord) -> tuple[ReportData, Mapping[str, bytes]]:
+        span = Span(since=report.since, until=report.until)
+        now = self._clock.now()
+        with self._store.read() as tx:
+            stored = read_stored(tx, span)
+        material = Material(
+            cluster=self._cluster,
+            title=reports.TITLES[report.period],
+            span=span,
+            now=now,
+            usage=stored.usage,
+            submitted=stored.submitted,
+            submitted_before=stored.submitted_before,
+            gpu_counts=gpu_counts(self._history, span),
+            gpus_now=self._controller.inspect(_count_gpus).result(_ANSWER_SECONDS),
+            alerts=stored.alerts,
+            events=stored.events,
+        )
+        data = build(material)
+        shown = document(data)
+        return data, {
+            reports.file_name(report, "html"): html.render(shown),
+            reports.file_name(report, "pdf"): pdf.render(shown, made_at=now),
+            reports.file_name(report, "csv"): csv.render(material.usage, span, now),
+        }
+
+
+def _count_gpus(state: State) -> int:
+    return sum(len(node.gpus) for node in state.snapshot.nodes.values())

@@ -1,0 +1,119 @@
+"""The newest readings: a row per metric and moment, written as they come and small enough to be read in a moment.
+
+Readings leave the head for chunks when their hour is over (`compaction`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from corral.control.ports import Metric
+from corral.telemetry.history.columns import Columns, raw_columns
+from corral.telemetry.history.levels import COMPACTION_MS, floor_to
+from corral.telemetry.history.names import Metrics, Names, read_layouts
+from corral.telemetry.history.precision import MISSING, Ints, quantise
+
+_DTYPES = {width: np.dtype(f"<i{width}") for width in (1, 2, 4, 8)}
+
+
+class Head:
+    """Used under the write lock."""
+
+    def __init__(self, connection: sqlite3.Connection, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._names = Names(connection)
+        #: the subjects that each metric's rows have at present, with their places
+        self._present: dict[Metric, dict[str, int]] = {}
+        self._window = 0
+        #: The last moment never leaves the head, so nothing that is appended can belong to an hour that did.
+        (self.newest,) = connection.execute("SELECT ifnull(max(at), 0) FROM head").fetchone()
+
+    def append(self, connection: sqlite3.Connection, at: int, values: Mapping[Metric, Mapping[str, float]]) -> None:
+        if floor_to(at, COMPACTION_MS) != self._window:
+            # Subjects that went away take no room beyond their last hour.
+            self._window = floor_to(at, COMPACTION_MS)
+            self._present = {}
+        rows = [
+            (self._metrics.ids[metric], at, *self._row(connection, metric, readings))
+            for metric, readings in values.items()
+            if readings
+        ]
+        connection.executemany("INSERT INTO head VALUES (?, ?, ?, ?, ?)", rows)
+
+    def committed(self, at: int) -> None:
+        self.newest = at
+        self._names.committed()
+
+    def rolled_back(self) -> None:
+        self._names.rolled_back()
+        self._present = {}
+
+    def forget_layouts(self, connection: sqlite3.Connection) -> None:
+        self._names.forget_layouts(connection)
+
+    def _row(
+        self, connection: sqlite3.Connection, metric: Metric, readings: Mapping[str, float]
+    ) -> tuple[int, int, bytes]:
+        units = quantise(np.fromiter(readings.values(), np.float64, len(readings)), self._metrics.per_unit[metric])
+        places = self._places(metric, readings)
+        if len(places) != len(readings) or not _same_order(places, readings):
+            laid_out = np.full(len(places), MISSING)
+            laid_out[[places[name] for name in readings]] = units
+            units = laid_out
+        width, data = _bytes_of(units)
+        return self._names.layout(connection, tuple(places)), width, data
+
+    def _places(self, metric: Metric, readings: Mapping[str, float]) -> Mapping[str, int]:
+        """The subjects seen in this hour, with those that are new."""
+        places = self._present.setdefault(metric, {})
+        if not places.keys() >= readings.keys():
+            for name in readings:
+                places.setdefault(name, len(places))
+        return places
+
+
+def first_moment(connection: sqlite3.Connection, metric: int) -> int | None:
+    (at,) = connection.execute("SELECT min(at) FROM head WHERE metric = ?", (metric,)).fetchone()
+    return None if at is None else int(at)
+
+
+def read_head(connection: sqlite3.Connection, metric: int, since: int, until: int) -> Columns | None:
+    """What the head has of a metric from `since` on and before `until`; None: nothing."""
+    rows = connection.execute(
+        "SELECT at, layout, width, data FROM head WHERE metric = ? AND at >= ? AND at < ? ORDER BY at, rowid",
+        (metric, since, until),
+    ).fetchall()
+    if not rows:
+        return None
+    layouts = read_layouts(connection, (layout for _, layout, _, _ in rows))
+    subjects = np.unique(np.concatenate(list(layouts.values())))
+    values = np.full((len(rows), len(subjects)), MISSING)
+    by_form: dict[tuple[int, int], list[int]] = {}
+    for number, (_, layout, width, _) in enumerate(rows):
+        by_form.setdefault((layout, width), []).append(number)
+    for (layout, width), numbers in by_form.items():
+        table = _from_bytes([rows[number][3] for number in numbers], width, len(layouts[layout]))
+        values[np.ix_(np.array(numbers), np.searchsorted(subjects, layouts[layout]))] = table
+    times = np.array([at for at, _, _, _ in rows], np.int64)
+    return raw_columns(subjects, times, np.ascontiguousarray(values.T))
+
+
+def _same_order(places: Mapping[str, int], readings: Mapping[str, float]) -> bool:
+    return list(places) == list(readings)
+
+
+def _bytes_of(units: Ints) -> tuple[int, bytes]:
+    there = units[units != MISSING]
+    greatest = int(np.abs(there).max(initial=0))
+    width = next(width for width, dtype in _DTYPES.items() if greatest <= np.iinfo(dtype).max)
+    dtype = _DTYPES[width]
+    return width, np.where(units == MISSING, np.iinfo(dtype).min, units).astype(dtype).tobytes()
+
+
+def _from_bytes(rows: Sequence[bytes], width: int, length: int) -> Ints:
+    dtype = _DTYPES[width]
+    table = np.frombuffer(b"".join(rows), dtype).reshape(len(rows), length)
+    return np.where(table == np.iinfo(dtype).min, MISSING, table.astype(np.int64))

@@ -1,0 +1,67 @@
+"""Answers: the parts of a question that each level and the head have, put together."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import numpy as np
+
+from corral.control.ports import Point
+from corral.telemetry.history.columns import Columns, joined
+from corral.telemetry.history.compaction import BLOCK, read_chunks, read_floors
+from corral.telemetry.history.head import first_moment, read_head
+from corral.telemetry.history.levels import COMPACTION_MS, Level, choose, floor_to
+from corral.telemetry.history.precision import Ints
+
+
+def gather(
+    connection: sqlite3.Connection, metric: int, subjects: Ints | None, since: int, until: int, step: int
+) -> Columns:
+    """One column per step (or per step of the finest level that is left, where that is longer)."""
+    return joined(
+        part.of(subjects).summed(max(step, level.step_ms))
+        for level, part in _parts(connection, metric, subjects, since, until, step)
+    )
+
+
+def points(columns: Columns, row: int, per_unit: float) -> list[Point]:
+    there = columns.counts[row] > 0
+    counts = columns.counts[row][there]
+    return [
+        Point(at=at, mean=mean, least=least, most=most, count=count)
+        for at, mean, least, most, count in zip(
+            (columns.times[there] / 1000).tolist(),
+            (columns.totals[row][there] / counts / per_unit).tolist(),
+            (columns.least[row][there] / per_unit).tolist(),
+            (columns.most[row][there] / per_unit).tolist(),
+            counts.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _parts(
+    connection: sqlite3.Connection, metric: int, subjects: Ints | None, since: int, until: int, step: int
+) -> Iterator[tuple[Level, Columns]]:
+    first = first_moment(connection, metric)
+    # Hours leave the head whole: before this one everything is in chunks, from it on nothing is.
+    border = until if first is None else floor_to(first, COMPACTION_MS)
+    if since < border:
+        spans = choose(since, min(until, border), step, read_floors(connection))
+        blocks = _blocks(connection, subjects)
+        for span in spans:
+            for block in blocks:
+                for part in read_chunks(connection, span.level, metric, block, span.since, span.until):
+                    yield span.level, part
+    if until > border:
+        newest = read_head(connection, metric, max(since, border), until)
+        if newest is not None:
+            yield Level.RAW, newest
+
+
+def _blocks(connection: sqlite3.Connection, subjects: Ints | None) -> list[int]:
+    if subjects is not None:
+        return [int(block) for block in np.unique(subjects // BLOCK)]
+    (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM subject").fetchone()
+    return list(range(last // BLOCK + 1))

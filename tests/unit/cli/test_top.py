@@ -1,0 +1,302 @@
+"""`corral top`: what a frame shows, in every size, and the live view in a real terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import ioctl
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corral.cli.topview import Look, Pane, Picture, Sort, frame, whole
+from tests.unit.cli.fleet_views import NODES, NOW, OVERVIEW, RUNNING, WAITING, gpu, job, node
+from tests.unit.cli.running import corral
+from tests.unit.client.scripted_server import Answer, ScriptedServer, Seen, as_json, scripted
+
+
+def picture(**changes: Any) -> Picture:
+    usual = {"at": NOW, "server": "http://c:8470", "overview": OVERVIEW, "nodes": NODES}
+    return Picture(**{**usual, "running": RUNNING, "waiting": WAITING, **changes})
+
+
+def text(look: Look | None = None, *, width: int = 100, height: int = 24, trouble: str = "", **changes: Any) -> str:
+    lines, _ = frame(picture(**changes), look or Look(), width=width, height=height, now=NOW, trouble=trouble)
+    return "\n".join(line.plain for line in lines)
+
+
+def line_of(shown: str, start: str) -> str:
+    return next(line for line in shown.splitlines() if line.startswith(start))
+
+
+def test_a_frame_tells_totals_gpus_by_node_and_jobs() -> None:
+    shown = text()
+    assert "GPUs 4: 1 held, 3 free" in shown
+    assert "1.2 kW" in shown
+    assert "hottest 91°C" in shown
+    assert "1 GPU failed   2 GPUs not read   alerts: 2 critical" in shown
+    assert line_of(shown, "n1") == "n1  ready  2 GPUs A10, 1 free"
+    assert "down" in line_of(shown, "n2")
+    busy = line_of(shown, "   0")
+    assert " 97% " in busy
+    assert "12G/24G" in busy
+    assert "91°C!" in busy
+    assert busy.endswith("healthy  ann train-j-1")
+    assert line_of(shown, "j-1").endswith("running      1       3s  n1")
+    assert line_of(shown, "j-2").endswith("queued       4       3s  queue default")
+    assert "… and 2 more that wait" in shown
+
+
+def test_what_is_old_or_unknown_is_never_shown_as_zero() -> None:
+    shown = whole(picture(), Sort.NODE, width=100, now=NOW)
+    plain = [line.plain for line in shown]
+    stale = next(line for line in plain if "stale" in line)
+    assert "stale: read 2m ago" in stale
+    assert "%" not in stale
+    failed = next(line for line in plain if "failed " in line and "no reading yet" in line)
+    assert "%" not in failed
+    unknown = next(line for line in plain if "?" in line)
+    assert "[      " in unknown
+    assert "   - " in unknown
+    blind = text(overview={**OVERVIEW, "utilization": None, "power_watts": None, "temperature_celsius": None})
+    assert "use [     ?      ] -" in blind
+    assert "0%" not in blind.splitlines()[1]
+
+
+def test_a_server_that_went_away_is_told_with_the_age_of_the_data() -> None:
+    lines, _ = frame(picture(), Look(), width=80, height=24, now=NOW + 65, trouble="cannot reach http://c:8470")
+    assert "AWAY, 1m5s old: cannot reach" in lines[0].plain
+
+
+def test_gpus_can_be_ordered_by_what_they_do() -> None:
+    hot = text(Look(sort=Sort.HEAT))
+    ids = [line.split()[0] for line in hot.splitlines() if "-gpu" in line.split(" ")[0]]
+    # what is not known comes last, in the order of the nodes
+    assert ids == ["n1-gpu0", "n2-gpu1", "n1-gpu1", "n2-gpu0"]
+
+
+def test_keys_scroll_inside_what_there_is() -> None:
+    many = [node(f"n{number}", [gpu(f"n{number}", index) for index in range(8)]) for number in range(10)]
+    seen = picture(nodes=many)
+    lines, look = frame(seen, Look().to_end(), width=80, height=24, now=NOW)
+    shown = [line.plain for line in lines]
+    assert look.gpu_offset > 50
+    assert any(line.startswith("   7") for line in shown)
+    assert not any(line.startswith("n0 ") for line in shown)
+    assert f"{look.gpu_offset + 1}-90/90" in shown[-1]
+    lines, again = frame(seen, look.scrolled(5), width=80, height=24, now=NOW)
+    assert again == look
+    assert frame(seen, look.to_start(), width=80, height=24, now=NOW)[1].gpu_offset == 0
+    jobs = picture(running=[job(f"j-{number}") for number in range(50)])
+    _, moved = frame(jobs, Look(focus=Pane.JOBS).scrolled(7), width=80, height=24, now=NOW)
+    assert (moved.job_offset, moved.gpu_offset) == (7, 0)
+
+
+@given(width=st.integers(10, 250), height=st.integers(2, 70), gpus=st.integers(0, 40), jobs=st.integers(0, 40))
+def test_a_frame_never_leaves_the_terminal(width: int, height: int, gpus: int, jobs: int) -> None:
+    seen = picture(
+        nodes=[*NODES, node("n9", [gpu("n9", index) for index in range(gpus)])] if gpus else [],
+        running=[job(f"j-{number}", name="x" * 63) for number in range(jobs)],
+    )
+    for look in (Look(), Look(sort=Sort.USE, focus=Pane.JOBS).to_end()):
+        lines, _ = frame(seen, look, width=width, height=height, now=NOW, trouble="")
+        assert len(lines) <= height
+        assert all(line.cell_len <= width for line in lines)
+
+
+# ---------------------------------------------------------------------------------------------- against a server
+
+
+def answers(seen: Seen, _: int) -> Answer:
+    path = urlsplit(seen.path)
+    if path.path.endswith("/overview"):
+        return as_json(OVERVIEW)
+    if path.path.endswith("/nodes"):
+        return as_json({"items": NODES, "next_cursor": None})
+    items = WAITING if "state=queued" in path.query else RUNNING
+    return as_json({"items": items, "next_cursor": None})
+
+
+def test_without_a_terminal_one_frame_is_printed() -> None:
+    with scripted(answers) as server:
+        done = corral("top", CORRAL_SERVER=server.url, COLUMNS="90")
+    assert done.exit_code == 0
+    assert "GPUs 4: 1 held, 3 free" in done.stdout
+    assert "j-2" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_a_frame_as_json() -> None:
+    with scripted(answers) as server:
+        done = corral("top", "-o", "json", CORRAL_SERVER=server.url)
+    document = json.loads(done.stdout)
+    assert document["overview"]["gpus_failed"] == 1
+    assert [found["id"] for found in document["nodes"]] == ["n1", "n2"]
+    assert [found["id"] for found in document["running"]] == ["j-1"]
+
+
+def test_a_server_that_was_never_there_is_an_error() -> None:
+    assert corral("top").exit_code == 5
+    assert corral("top", "--sort", "name").exit_code == 2
+
+
+class TerminalSession:
+    """A process in a terminal of its own: what it draws, and keys for it."""
+
+    def __init__(self, *command: str, env: dict[str, str], columns: int = 80, rows: int = 24) -> None:
+        self.ours, self._theirs = pty.openpty()
+        self.resize(columns, rows)
+        self.before = termios.tcgetattr(self._theirs)
+        self.process = subprocess.Popen(
+            command, stdin=self._theirs, stdout=self._theirs, stderr=self._theirs, env=env, start_new_session=True
+        )
+        self.drawn = ""
+
+    def resize(self, columns: int, rows: int) -> None:
+        ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def press(self, keys: str) -> None:
+        self.drawn = ""
+        os.write(self.ours, keys.encode())
+
+    def wait_for(self, what: str, seconds: float = 20.0) -> None:
+        deadline = time.monotonic() + seconds
+        while what not in self.drawn:
+            left = deadline - time.monotonic()
+            assert left > 0, f"never drawn: {what!r}; last {self.drawn[-2000:]!r}"
+            if select.select([self.ours], [], [], left)[0]:
+                self.drawn += os.read(self.ours, 65536).decode(errors="replace")
+
+    def end(self) -> int:
+        """Its exit code, when it has ended by itself."""
+        deadline = time.monotonic() + 20
+        while self.process.poll() is None and time.monotonic() < deadline:
+            if select.select([self.ours], [], [], 0.02)[0]:
+                self.drawn += os.read(self.ours, 65536).decode(errors="replace")
+        while select.select([self.ours], [], [], 0)[0]:
+            self.drawn += os.read(self.ours, 65536).decode(errors="replace")
+        return self.process.wait(timeout=1)
+
+    @property
+    def settings(self) -> list[Any]:
+        return termios.tcgetattr(self._theirs)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.ours)
+        os.close(self._theirs)
+
+
+@contextmanager
+def top_in_a_terminal(server: ScriptedServer, *args: str) -> Iterator[TerminalSession]:
+    env = {**os.environ, "CORRAL_SERVER": server.url, "TERM": "xterm-256color"}
+    session = TerminalSession(sys.executable, "-m", "corral.cli.main", "top", *args, env=env)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def test_in_a_terminal_q_ends_it_and_the_terminal_is_as_before() -> None:
+    is_away = False
+
+    def sometimes(seen: Seen, number: int) -> Answer:
+        return Answer(status=500, body=b"{}") if is_away else answers(seen, number)
+
+    with scripted(sometimes) as server, top_in_a_terminal(server, "--interval", "0.2") as session:
+        session.wait_for("j-2")
+        assert "\x1b[?1049h" in session.drawn
+        assert session.settings[3] & termios.ICANON == 0
+        session.press("s")
+        session.wait_for("s sort: use")
+        session.press("\x1b[B")
+        session.press("\t")
+        session.wait_for("▸jobs")
+        # away: the picture stays, with its age
+        is_away = True
+        session.wait_for("AWAY")
+        session.drawn = ""
+        session.wait_for("old")
+        is_away = False
+        session.press("k")
+        session.wait_for("j-1")
+        session.press("q")
+        assert session.end() == 0
+        assert session.settings == session.before
+        assert session.drawn.rstrip().endswith(("\x1b[?1049l", "\x1b[?25h"))
+        assert "\x1b[?25h" in session.drawn
+        assert "Traceback" not in session.drawn
+
+
+@pytest.mark.parametrize("number", [2, 15])
+def test_a_signal_leaves_the_terminal_as_before(number: int) -> None:
+    with scripted(answers) as server, top_in_a_terminal(server) as session:
+        session.wait_for("j-2")
+        session.process.send_signal(number)
+        assert session.end() in (130, 128 + number)
+        assert session.settings == session.before
+        assert "\x1b[?1049l" in session.drawn
+        assert "Traceback" not in session.drawn
+
+
+def test_the_table_of_gpus_can_be_watched_and_says_when_the_server_is_away() -> None:
+    is_away = False
+
+    def sometimes(seen: Seen, number: int) -> Answer:
+        gpus = [found for one in NODES for found in one["gpus"]]
+        return Answer(status=500, body=b"{}") if is_away else as_json({"items": gpus, "next_cursor": None})
+
+    with scripted(sometimes) as server:
+        env = {**os.environ, "CORRAL_SERVER": server.url, "TERM": "xterm-256color"}
+        command = (sys.executable, "-m", "corral.cli.main", "gpus", "-w", "--interval", "0.2")
+        session = TerminalSession(*command, env=env)
+        try:
+            session.wait_for("n2-gpu1")
+            assert "50%?" in session.drawn
+            is_away = True
+            session.wait_for("AWAY")
+            session.process.send_signal(2)
+            assert session.end() == 130
+            assert session.settings == session.before
+        finally:
+            session.close()
+
+
+def test_status_keeps_its_shape_and_says_what_needs_attention() -> None:
+    def answer(seen: Seen, number: int) -> Answer:
+        if "/tasks" in seen.path:
+            return as_json({"items": [], "next_cursor": None})
+        return answers(seen, number)
+
+    with scripted(answer) as server:
+        page = corral("status", CORRAL_SERVER=server.url).stdout.splitlines()
+        document = json.loads(corral("status", "-o", "json", CORRAL_SERVER=server.url).stdout)
+    assert page[3:9] == [
+        "Total Nodes: 2",
+        "Total GPUs: 4",
+        "Free GPUs: 3",
+        "Allocated GPUs: 1",
+        "Active Tasks: 1",
+        "Queued Tasks: 3",
+    ]
+    assert page[9:13] == [
+        "GPU Utilization: 24%",
+        "Attention: 1 GPU failed: corral gpus",
+        "Attention: 2 GPUs without a fresh reading: corral gpus",
+        "Attention: firing alerts, 2 critical: corral alert ls",
+    ]
+    assert (document["failed_gpus"], document["firing_alerts"]["critical"]) == (1, 2)
