@@ -69,7 +69,15 @@ class Ended:
     message: str = ""
 
 
-Event = StartRequested | Planned | Up | StopRequested | Ended
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResizeRequested:
+    """It shall go on with other GPUs: the present attempt is told to save and end, the next one begins on them."""
+
+    at: float
+    allocation: Allocation
+
+
+Event = StartRequested | Planned | Up | StopRequested | ResizeRequested | Ended
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,6 +129,8 @@ def advance(job: Job, event: Event) -> Transition:
                 job=_told_what_failed(stopping, event),
                 instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),),
             )
+        case ResizeRequested() if job.state is JobState.RUNNING:
+            return _resizing(job, event)
         case StopRequested(reason=reason) if (
             job.state is JobState.STOPPING and reason in BY_PERSONS and job.stopping_for not in BY_PERSONS
         ):
@@ -133,6 +143,8 @@ def advance(job: Job, event: Event) -> Transition:
             return Transition(job=_told_what_failed(job, event))
         case Ended() if job.state in (JobState.STARTING, JobState.RUNNING):
             return Transition(job=_ended_by_itself(job, event))
+        case Ended() if job.state is JobState.STOPPING and _goes_on_resized(job, event):
+            return _resized(job, event)
         case Ended() if job.state is JobState.STOPPING:
             return Transition(job=_ended_by_stop(job, event))
         case _:
@@ -173,6 +185,49 @@ def _planned(job: Job, event: Planned) -> Transition:
     return Transition(job=starting, instructions=(Launch(attempt_id=starting.attempt_id),))
 
 
+def _resizing(job: Job, event: ResizeRequested) -> Transition:
+    """The GPUs of both attempts are held until the first one is over, so that nobody takes what it shall get."""
+    assert job.allocation is not None
+    stopping = replace(
+        job,
+        state=JobState.STOPPING,
+        stopping_for=EndReason.RESIZED,
+        next_allocation=event.allocation,
+        allocation=together(job.allocation, event.allocation),
+    )
+    return Transition(job=stopping, instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),))
+
+
+def _goes_on_resized(job: Job, event: Ended) -> bool:
+    """A failure that is not the program's own may have hit what the next attempt would get: then it is planned anew."""
+    return job.stopping_for is EndReason.RESIZED and job.next_allocation is not None and event.reason not in RETRIED
+
+
+def _resized(job: Job, event: Ended) -> Transition:
+    assert job.next_allocation is not None
+    gpus = len(job.next_allocation.grants[0].gpus)
+    starting = replace(
+        job,
+        state=JobState.STARTING,
+        request=replace(job.request, gpus=gpus),
+        attempt=job.attempt + 1,
+        allocation=job.next_allocation,
+        next_allocation=None,
+        allocated_at=event.at,
+        resized_at=event.at,
+        started_at=None,
+        stopping_for=None,
+    )
+    return Transition(job=starting, instructions=(Launch(attempt_id=starting.attempt_id),))
+
+
+def together(one: Allocation, other: Allocation) -> Allocation:
+    """Both allocations of one job at once. An elastic job runs on one node, and its CPUs and memory do not change."""
+    (grant,), (more,) = one.grants, other.grants
+    assert grant.node == more.node, "a resize stays on the node"
+    return replace(one, grants=(replace(grant, gpus=tuple(sorted({*grant.gpus, *more.gpus}))),))
+
+
 def _ended_by_itself(job: Job, event: Ended) -> Job:
     if event.reason in RETRIED and job.retries < job.max_retries:
         return _requeued(_avoiding(job, event.reason), event, retries=job.retries + 1)
@@ -183,6 +238,8 @@ def _ended_by_itself(job: Job, event: Ended) -> Job:
 
 def _ended_by_stop(job: Job, event: Ended) -> Job:
     reason = job.stopping_for or event.reason
+    if reason is EndReason.RESIZED:
+        reason = event.reason
     event = replace(event, message=job.message or event.message)
     if reason in REQUEUED:
         return _requeued(job, event, retries=job.retries)
@@ -226,6 +283,7 @@ def _requeued(job: Job, event: Ended, *, retries: int) -> Job:
         retries=retries,
         not_before=event.at + backoff_seconds(retries) if spent else 0.0,
         allocation=None,
+        next_allocation=None,
         allocated_at=None,
         started_at=None,
         stopping_for=None,
@@ -249,6 +307,7 @@ def _over(
         exit_code=exit_code,
         message=message,
         allocation=None,
+        next_allocation=None,
         allocated_at=None,
         stopping_for=None,
         pinned_at=None,
