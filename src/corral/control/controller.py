@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from corral.control.checkpoints import told_at_launch
 from corral.control.cycle import run_cycle
 from corral.control.errors import Refusal
 from corral.control.housekeeping import EVERY_SECONDS, tidy
@@ -27,6 +28,7 @@ from corral.control.policies import Policies
 from corral.control.ports import (
     AttemptPhase,
     AttemptStatus,
+    Checkpoints,
     Clock,
     Engine,
     EngineUnavailable,
@@ -83,13 +85,15 @@ class Controller:
         clock: Clock,
         policies: Policies,
         workspace: Workspace,
+        checkpoints: Checkpoints | None = None,
         announce: Callable[[Sequence[EventRecord]], None] = lambda events: None,
         observe_seconds: float = 5.0,
         tidy_seconds: float = 30.0,
     ) -> None:
         """`announce` is called from the controller's thread with events that were just committed; it must be quick.
 
-        `tidy_seconds` is the safety net: a cycle runs that often even if nothing seems to have happened.
+        `tidy_seconds` is the safety net: a cycle runs that often even if nothing seems to have happened. With
+        `checkpoints`, attempts are told what to resume from.
         """
         self.engines = dict(engines)
         self.health: dict[str, ClusterHealth] = {}
@@ -110,7 +114,8 @@ class Controller:
         self._stopping = threading.Event()
         self._observe_now = threading.Event()
         self._outboxes = {
-            name: Outbox(name, engine, workspace, self._launch_refused) for name, engine in self.engines.items()
+            name: Outbox(name, engine, workspace, self._launch_refused, checkpoints)
+            for name, engine in self.engines.items()
         }
         self._threads = [
             threading.Thread(target=self._serve, name="controller", daemon=True),
@@ -312,7 +317,7 @@ class Controller:
             if isinstance(instruction, Launch):
                 if job is not None and job.allocation is not None and job.attempt_id == instruction.attempt_id:
                     spec = self._state.specs.get(job.id) or self._read_spec(job.id)
-                    env = self._workspace.env(job.id)
+                    env = {**self._workspace.env(job.id), **told_at_launch(self._policies.checkpoints, spec)}
                     outbox.put(LaunchEffect(order=launch_order(job, spec, self._state.snapshot.nodes, env)))
             else:
                 outbox.put(StopEffect(attempt_id=instruction.attempt_id, grace_seconds=instruction.grace_seconds))

@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from corral.control.ports import Engine, EngineUnavailable, LaunchOrder, LaunchRefused, Workspace
+from corral.control.ports import Checkpoints, Engine, EngineUnavailable, LaunchOrder, LaunchRefused, Workspace
+from corral.control.resuming import Resuming
 
 log = logging.getLogger("corral.control")
 
@@ -21,6 +22,8 @@ RETRY_SECONDS = 1.0
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LaunchEffect:
     order: LaunchOrder
+    #: it is known what it resumes from, if from anything
+    is_looked_up: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,12 +51,25 @@ Effect = LaunchEffect | StopEffect | ForgetEffect | DeleteEffect
 class Outbox:
     """One engine's effects, on a thread of their own, so that a slow engine slows nobody else."""
 
-    def __init__(self, name: str, engine: Engine, workspace: Workspace, refused: Callable[[str, str], None]) -> None:
-        """`refused` is told the attempt and the reason when the engine will never launch it."""
+    def __init__(
+        self,
+        name: str,
+        engine: Engine,
+        workspace: Workspace,
+        refused: Callable[[str, str], None],
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
+        """`refused` is told the attempt and the reason when the engine will never launch it.
+
+        With `checkpoints`, an attempt that follows on others is told what to resume from.
+        """
         self._engine = engine
         self._workspace = workspace
         self._refused = refused
         self._effects: queue.SimpleQueue[Effect | None] = queue.SimpleQueue()
+        self._resuming = Resuming(name, checkpoints, self._looked_up) if checkpoints is not None else None
+        #: attempts whose launch waits until it is known what they resume from
+        self._awaited: set[str] = set()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"outbox-{name}", daemon=True)
 
@@ -66,16 +82,44 @@ class Outbox:
     def close(self) -> None:
         """Return once what is under way is done. What is still waiting is found again by reconciling."""
         self._stopped.set()
+        if self._resuming is not None:
+            self._resuming.close()
         self._effects.put(None)
         if self._thread.is_alive():
             self._thread.join(timeout=10.0)
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            effect = self._effects.get()
+            effect = self._due(self._effects.get())
             while effect is not None and not self._carry_out(effect):
                 if self._stopped.wait(RETRY_SECONDS):
                     return
+
+    def _looked_up(self, order: LaunchOrder) -> None:
+        self._effects.put(LaunchEffect(order=order, is_looked_up=True))
+
+    def _due(self, effect: Effect | None) -> Effect | None:
+        """What is to be done now: a launch that must wait for its checkpoint to be read holds up nobody else."""
+        match effect:
+            case LaunchEffect(order=order, is_looked_up=False) if order.attempt_id in self._awaited:
+                return None  # reconciling found it missing, and it is on its way
+            case LaunchEffect(order=order, is_looked_up=False) if self._resuming is not None:
+                if not self._resuming.is_needed(order):
+                    return effect
+                self._awaited.add(order.attempt_id)
+                self._resuming.look_up(order)
+                return None
+            case LaunchEffect(order=order, is_looked_up=True):
+                if order.attempt_id not in self._awaited:
+                    return None  # it was stopped meanwhile
+                self._awaited.remove(order.attempt_id)
+            case StopEffect(attempt_id=attempt_id) if attempt_id in self._awaited:
+                self._awaited.remove(attempt_id)
+                self._refused(attempt_id, "it was stopped before it was launched")
+                return None
+            case _:
+                pass
+        return effect
 
     def _carry_out(self, effect: Effect) -> bool:
         """Whether it is done with; False means: again later."""

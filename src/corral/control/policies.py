@@ -29,6 +29,19 @@ class TaskPolicy:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CheckpointPolicy:
+    """What jobs are told about saving their work. Switched off, they are told the directory and nothing else."""
+
+    enabled: bool = True
+    #: how often, unless a job says otherwise itself
+    interval_seconds: float = 600.0
+    #: how many of them stay
+    keep: int = 3
+    #: a directory for PYTHONPATH in which programs find the helper; None means that they bring their own
+    library: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Policies:
     limits: Limits = field(default_factory=Limits)
     score_time_constant: float = DEFAULT_TIME_CONSTANT
@@ -42,6 +55,7 @@ class Policies:
     blocking: str = "backfill"
     placement: str = "pack"
     tasks: TaskPolicy = field(default_factory=TaskPolicy)
+    checkpoints: CheckpointPolicy = field(default_factory=CheckpointPolicy)
     #: what new users may hold, until an operator says otherwise; a kind or type that is left out has no limit
     default_quota: Mapping[JobKind, Quota] = field(default_factory=dict)
     default_volume_bytes: Mapping[VolumeType, int] = field(default_factory=dict)

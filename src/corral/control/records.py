@@ -36,6 +36,8 @@ class JobSpec:
     ssh: bool = False
     #: a workbench that nobody has used for so long is stopped; None means never
     idle_stop_seconds: float | None = None
+    #: how often its program shall save; None means as often as the installation says
+    checkpoint_interval_seconds: float | None = None
     #: its place in an array of jobs
     array_index: int | None = None
     #: the preset that it was made from, and what was given for it

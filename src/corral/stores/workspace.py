@@ -17,10 +17,13 @@ class DirectoryWorkspace:
         self._root = root
 
     def env(self, job_id: str) -> Mapping[str, str]:
-        home = self._home(job_id)
-        checkpoints = home / "checkpoints"
+        checkpoints = self.checkpoint_dir(job_id)
         checkpoints.mkdir(parents=True, exist_ok=True)
-        return {"CORRAL_JOB_DIR": str(home), "CORRAL_CHECKPOINT_DIR": str(checkpoints)}
+        return {"CORRAL_JOB_DIR": str(self._home(job_id)), "CORRAL_CHECKPOINT_DIR": str(checkpoints)}
+
+    def checkpoint_dir(self, job_id: str) -> Path:
+        """What all attempts of a job share; there once the job was launched."""
+        return self._home(job_id) / "checkpoints"
 
     def put_once(self, job_id: str, name: str, value: Mapping[str, Any]) -> bool:
         home = self._home(job_id)

@@ -3,6 +3,7 @@
 Docstrings are contracts: what must be quick, what must tolerate absence, and which error means "try again".
 """
 
+from corral.control.ports.checkpoints import Checkpoints, SavedWork
 from corral.control.ports.engine import (
     AttemptPhase,
     AttemptStatus,
@@ -83,6 +84,7 @@ __all__ = [
     "AttemptTable",
     "CatalogTable",
     "ChannelTable",
+    "Checkpoints",
     "Clock",
     "Collected",
     "Collector",
@@ -122,6 +124,7 @@ __all__ = [
     "ReportFiles",
     "ReportTable",
     "Round",
+    "SavedWork",
     "ScoreTable",
     "SelfTest",
     "SshKeyTable",

@@ -1,0 +1,58 @@
+"""What the programs of jobs have saved, as the control layer needs to know it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SavedWork:
+    """One checkpoint, or what is left of one."""
+
+    name: str
+    #: where it lies: what the next attempt is told to resume from
+    path: str
+    #: steps done: where a program that resumes from it goes on
+    step: int
+    #: when it was saved; None if that cannot be known
+    at: float | None
+    size_bytes: int
+    #: which attempt saved it; 0 if that cannot be known
+    attempt: int
+    #: how many ranks of a gang saved a part of it
+    parts: int = 1
+    #: why it cannot be used
+    problem: str | None = None
+
+    @property
+    def is_good(self) -> bool:
+        return self.problem is None
+
+
+class Checkpoints(Protocol):
+    """The checkpoint directory of every job. Safe for use by several threads.
+
+    Whoever runs a job can put anything there: nothing in it is believed without a look, and no link is followed.
+    An OSError means that the directory cannot be read at this moment.
+    """
+
+    def mark(self, job_id: str) -> int | None:
+        """Another one whenever something was added, renamed or removed since; None if there is no directory. One look
+        at the directory itself. The time of that change in nanoseconds."""
+
+    def has_any(self, job_id: str) -> bool:
+        """Whether anything is there that could be resumed from. Quick: names only."""
+
+    def list(self, job_id: str) -> Sequence[SavedWork]:
+        """Newest first, damaged ones too as far as their lengths show it. Quick: no content is read."""
+
+    def last_saved_at(self, job_id: str) -> float | None:
+        """When the program last saved its work, also one that has formats of its own. As quick as `list`."""
+
+    def latest_good(self, job_id: str) -> SavedWork | None:
+        """The newest of which every byte is as it was saved. Reads them all: may take minutes."""
+
+    def request(self, job_id: str) -> None:
+        """Ask the job's program to save soon. Quick."""

@@ -1,0 +1,96 @@
+"""The checkpoints of jobs in their directories, read with the same library that writes them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from corral.checkpoint import catalog
+from corral.checkpoint.layout import parse_name
+from corral.control.ports import SavedWork
+from corral.stores.workspace import DirectoryWorkspace
+
+#: So many entries of formats that are not ours are looked at: more says nothing new.
+_LOOKS = 1000
+
+
+class DirectoryCheckpoints:
+    """Implements `corral.control.ports.Checkpoints`."""
+
+    def __init__(self, workspace: DirectoryWorkspace) -> None:
+        self._workspace = workspace
+
+    def mark(self, job_id: str) -> int | None:
+        try:
+            return os.stat(self._directory(job_id)).st_mtime_ns
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def has_any(self, job_id: str) -> bool:
+        try:
+            return any(parse_name(name) for name in os.listdir(self._directory(job_id)))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def list(self, job_id: str) -> Sequence[SavedWork]:
+        try:
+            found = catalog.list_checkpoints(self._directory(job_id))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [_saved_work(checkpoint) for checkpoint in found]
+
+    def last_saved_at(self, job_id: str) -> float | None:
+        saved = self.list(job_id)
+        if saved:
+            return next((work.at for work in saved if work.is_good), None)
+        return self._newest_entry_at(job_id)
+
+    def latest_good(self, job_id: str) -> SavedWork | None:
+        try:
+            found = catalog.latest_good(self._directory(job_id), thorough=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return None if found is None else _saved_work(found)
+
+    def request(self, job_id: str) -> None:
+        catalog.request_save(self._directory(job_id))
+
+    def _newest_entry_at(self, job_id: str) -> float | None:
+        """Of a program with a format of its own: it renames what is complete, which is when the entry is seen here."""
+        newest: float | None = None
+        try:
+            with os.scandir(self._directory(job_id)) as entries:
+                for _, entry in zip(range(_LOOKS), entries, strict=False):
+                    if entry.name.startswith("."):
+                        continue
+                    found = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
+                        newest = max(newest or 0.0, found.st_mtime)
+        except (FileNotFoundError, NotADirectoryError):
+            pass  # removed while we looked
+        return None if newest is None else min(newest, time.time())
+
+    def _directory(self, job_id: str) -> Path:
+        """Not a link that a job has put in its place: it would lead the server into somebody else's directory."""
+        path = self._workspace.checkpoint_dir(job_id)
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+        return path
+
+
+def _saved_work(checkpoint: catalog.Checkpoint) -> SavedWork:
+    return SavedWork(
+        name=checkpoint.path.name,
+        path=str(checkpoint.path),
+        step=checkpoint.step,
+        # The clock of another node may be ahead, and a manifest may say anything.
+        at=min(checkpoint.at, time.time()) if checkpoint.at else None,
+        size_bytes=checkpoint.bytes,
+        attempt=checkpoint.attempt,
+        parts=checkpoint.world,
+        problem=checkpoint.problem,
+    )
