@@ -77,6 +77,8 @@ GET    /jobs/{job}                   401      ok    404   ok       401      401 
 PATCH  /jobs/{job}                   401      ok    404   ok       401      401     403
 DELETE /jobs/{job}                   401      ok    404   ok       401      401     403
 GET    /jobs/{job}/attempts          401      ok    404   ok       401      401     ok
+GET    /jobs/{job}/checkpoints       401      ok    404   ok       401      401     ok
+POST   /jobs/{job}/checkpoint        401      in    404   in       401      401     403
 GET    /jobs/{job}/logs              401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/metrics           401      ok    404   ok       401      401     ok
 POST   /jobs/{job}/extend            401      in    404   in       401      401     403

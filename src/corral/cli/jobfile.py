@@ -39,6 +39,8 @@ KEYS: Mapping[str, str] = {
     "workdir": "workdir",
     "retries": "max_retries",
     "max_retries": "max_retries",
+    "checkpoint-interval": "checkpoint_interval",
+    "checkpoint_interval": "checkpoint_interval",
     "hold": "hold",
 }
 #: Mappings of text to text: `BATCH: 08` must arrive as it stands, not as the number 8.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli import words
+from corral.cli.checkpoints import last_checkpoint
 from corral.cli.failures import WrongUsage, exit_code, problem, readable
 from corral.cli.submit import end_text
 from corral.cli.terminal import Section, Terminal, command
@@ -130,11 +131,12 @@ def show(terminal: Terminal, job: JobArgument) -> None:
     with terminal.client() as client:
         view = client.jobs.get(job)
         attempts = list(client.jobs.attempts(view["id"]))
+        saved = list(client.jobs.checkpoints(view["id"])) if view.get("checkpointed_at") else []
     now = terminal.now()
     if terminal.as_json:
         terminal.json({**view, "attempts": attempts})
         return
-    terminal.facts(view, _job_facts(view, now))
+    terminal.facts(view, [*_job_facts(view, now), ("Last checkpoint", last_checkpoint(view, saved, now))])
     if attempts:
         terminal.say("\nAttempts")
         terminal.table(

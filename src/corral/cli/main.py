@@ -18,6 +18,7 @@ from corral.cli import (
     analyse,
     catalog,
     channels,
+    checkpoints,
     configuration,
     doctor,
     drill,
@@ -120,6 +121,7 @@ app = typer.Typer(
 app.add_typer(submit.app)
 app.add_typer(jobs.app)
 app.add_typer(logs.app)
+app.add_typer(checkpoints.app)
 app.add_typer(queues.top)
 app.add_typer(quotas.top)
 app.add_typer(queues.app, name="queue", rich_help_panel=Section.QUEUE)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 #: The API's word to the flag, where they differ.
-FLAGS = {"labels": "--label", "max_retries": "--retries"}
+FLAGS = {"labels": "--label", "max_retries": "--retries", "checkpoint_interval": "--checkpoint-interval"}
 
 
 @command(
@@ -77,6 +77,9 @@ def submit(
     retries: Annotated[
         int | None, typer.Option(metavar="N", help="New attempts after failures that are not its own.")
     ] = None,
+    checkpoint_interval: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How often its program shall save, such as 5m.")
+    ] = None,
     hold: Annotated[bool | None, typer.Option("--hold", help="Only create it; `corral start` queues it.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; submit nothing.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for its end and exit with its exit code.")] = False,
@@ -105,6 +108,7 @@ def submit(
         "env": pairs("--env", env),
         "workdir": str(workdir.absolute()) if workdir is not None else None,
         "max_retries": retries,
+        "checkpoint_interval": checkpoint_interval,
         "hold": hold,
     }
     job_file = _read(file)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from corral.client.errors import ServerUnreachable
 from corral.client.following import LogEnd, LogText, Patience, follow_log
 from corral.client.transport import Transport, segment
-from corral.client.views import AttemptView, JobView, PlanView, TaskView, WhyView
+from corral.client.views import AttemptView, CheckpointView, JobView, PlanView, TaskView, WhyView
 
 #: The body of a submission, in the words of the API; the server refuses what it does not know.
 JobCreate = Mapping[str, Any]
@@ -92,6 +92,14 @@ class Jobs:
 
     def attempts(self, job: str) -> Sequence[AttemptView]:
         return cast(Sequence[AttemptView], self._transport.get(_path(job, "attempts"))["items"])
+
+    def checkpoints(self, job: str) -> Sequence[CheckpointView]:
+        """What its program has saved, the newest first."""
+        return cast(Sequence[CheckpointView], self._transport.get(_path(job, "checkpoints"))["items"])
+
+    def request_checkpoint(self, job: str) -> JobView:
+        """Ask its program to save now."""
+        return cast(JobView, self._transport.post(_path(job, "checkpoint")))
 
     def log(self, job: str, *, attempt: int | None = None, rank: int = 0, tail: int | None = None) -> str:
         return self._transport.get_text(_path(job, "logs"), {"attempt": attempt, "rank": rank, "tail": tail})

@@ -68,6 +68,8 @@ class JobView(TypedDict):
     time_limit_seconds: float | None
     grace_seconds: float
     max_retries: int
+    checkpoint_interval_seconds: NotRequired[float | None]
+    checkpointed_at: NotRequired[str | None]
     created_at: str
     queued_at: str | None
     started_at: str | None
@@ -85,6 +87,18 @@ class JobView(TypedDict):
     #: only of a single job
     usage: NotRequired[UsageView | None]
     idle_warning: NotRequired[IdleWarningView | None]
+
+
+class CheckpointView(TypedDict):
+    name: str
+    path: str | None
+    step: int
+    saved_at: str | None
+    size_bytes: int
+    attempt: int | None
+    parts: int
+    good: bool
+    problem: str | None
 
 
 class AttemptView(TypedDict):

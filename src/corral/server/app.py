@@ -20,6 +20,7 @@ from corral.server.routes import (
     auth,
     catalog,
     channels,
+    checkpoints,
     events,
     fleet,
     groups,
@@ -49,6 +50,7 @@ VERSION = version("corral")
 ROUTERS = (
     jobs.router,
     logs.router,
+    checkpoints.router,
     events.router,
     fleet.router,
     measurements.router,

@@ -16,6 +16,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from corral.checkpoint.slim import install_slim
 from corral.control import people, providers
 from corral.control.controller import Controller
 from corral.control.ports import Store
@@ -31,6 +32,7 @@ from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords, one_time_password
 from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
+from corral.server.checkpointing import CheckpointWatch
 from corral.server.context import ServerContext
 from corral.server.metrics import ServerMetrics
 from corral.server.monitoring import monitored
@@ -39,6 +41,7 @@ from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.stream import EventFeed
 from corral.stores import open_store
+from corral.stores.checkpoints import DirectoryCheckpoints
 from corral.stores.report_files import DirectoryReportFiles
 from corral.stores.workspace import DirectoryWorkspace
 
@@ -76,6 +79,10 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         parts.callback(engine.close)
         feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
         workspace = DirectoryWorkspace(settings.home / "jobs")
+        checkpoints = DirectoryCheckpoints(workspace)
+        saves = settings.fault_tolerance.enable_checkpointing
+        if saves:
+            install_slim(settings.helper_path)
         metrics = ServerMetrics(VERSION)
 
         def announce(events: Sequence[EventRecord]) -> None:
@@ -88,11 +95,16 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             clock=clock,
             policies=settings.control_policies,
             workspace=workspace,
+            checkpoints=checkpoints if saves else None,
             announce=announce,
         )
         controller.cycle_seconds = metrics.observe_cycle
         controller.start()
         parts.callback(controller.stop)
+        if saves:
+            watch = CheckpointWatch(controller=controller, checkpoints=checkpoints, clock=clock)
+            watch.start()
+            parts.callback(watch.stop)
         box = SecretBox(settings.home)
         monitoring = parts.enter_context(
             monitored(settings, controller=controller, store=store, fleet=fleet, box=box, clock=clock)
@@ -113,6 +125,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             controller=controller,
             engine=engine,
             workspace=workspace,
+            checkpoints=checkpoints,
             task_holder=(sys.executable, "-u", holder.__file__),
             readings=monitoring.readings,
             clock=clock,

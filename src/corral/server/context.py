@@ -12,6 +12,7 @@ from fastapi import Request
 
 from corral.control.controller import Controller
 from corral.control.ports import (
+    Checkpoints,
     Clock,
     Engine,
     History,
@@ -72,6 +73,8 @@ class ServerContext:
     controller: Controller
     engine: Engine
     workspace: Workspace
+    #: what the programs of jobs have saved
+    checkpoints: Checkpoints
     #: the command that holds a task's GPUs until its program comes
     task_holder: tuple[str, ...]
     readings: LatestReadings

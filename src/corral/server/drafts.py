@@ -15,7 +15,13 @@ def draft_of(body: JobCreate) -> JobDraft:
     whole, share = parse_gpus(body.gpus)
     labels = body.labels or {}
     return JobDraft(
-        spec=JobSpec(command=tuple(body.command), env=body.env or {}, workdir=body.workdir, labels=labels),
+        spec=JobSpec(
+            command=tuple(body.command),
+            env=body.env or {},
+            workdir=body.workdir,
+            labels=labels,
+            checkpoint_interval_seconds=body.checkpoint_interval,
+        ),
         request=Request(
             nodes=body.nodes,
             gpus=whole,

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from corral.control.policies import Policies, TaskPolicy
+from corral.control.policies import CheckpointPolicy, Policies, TaskPolicy
 from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
 from corral.core.health.model import HealthRules
@@ -89,6 +89,11 @@ class Settings(SettingsFile):
         return self.storage.database
 
     @property
+    def helper_path(self) -> Path:
+        """Where programs find the checkpoint helper: a directory for PYTHONPATH."""
+        return self.home / "helper"
+
+    @property
     def health_rules(self) -> HealthRules:
         health, grace = self.monitoring.health, self.monitoring.health.idle_grace_minutes
         return HealthRules(
@@ -131,6 +136,11 @@ class Settings(SettingsFile):
                 max_manual_gpus=self.policies.max_manual_gpus,
                 command=(*shlex.split(template.command), *template.args),
                 env=template.env_vars,
+            ),
+            checkpoints=CheckpointPolicy(
+                enabled=self.fault_tolerance.enable_checkpointing,
+                interval_seconds=self.fault_tolerance.checkpoint_interval_minutes * 60,
+                library=str(self.helper_path),
             ),
             default_quota=self.default_quota,
             default_volume_bytes={
@@ -182,8 +192,6 @@ class Settings(SettingsFile):
 NOT_YET = (
     "allocation.strategy",
     "allocation.reserved_ratio",
-    "fault_tolerance.checkpoint_interval_minutes",
-    "fault_tolerance.enable_checkpointing",
     "policies.enable_preemption",
     "scaling.",
     "storage.metrics",

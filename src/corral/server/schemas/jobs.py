@@ -86,6 +86,9 @@ class JobCreate(Body):
     env: Annotated[dict[str, Word], Field(max_length=1024), AfterValidator(_environment)] | None = None
     workdir: Directory | None = None
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
+    checkpoint_interval: Annotated[Duration, Field(ge=1, le=7 * 86_400)] | None = Field(
+        default=None, description="How often its program shall save its work; null: as the installation says."
+    )
     hold: bool = False
 
 
@@ -162,6 +165,10 @@ class JobView(View):
     time_limit_seconds: Number | None
     grace_seconds: Number
     max_retries: int
+    checkpoint_interval_seconds: Number | None = Field(
+        description="How often its program shall save; null: as the installation says."
+    )
+    checkpointed_at: str | None = Field(description="When its program last saved its work.")
     created_at: str
     queued_at: str | None
     started_at: str | None
@@ -258,6 +265,10 @@ def job_view(
         time_limit_seconds=None if job.time_limit_seconds is None else number(job.time_limit_seconds),
         grace_seconds=number(job.grace_seconds),
         max_retries=job.max_retries,
+        checkpoint_interval_seconds=(
+            None if spec.checkpoint_interval_seconds is None else number(spec.checkpoint_interval_seconds)
+        ),
+        checkpointed_at=rfc3339_or_none(job.checkpointed_at),
         created_at=rfc3339(job.created_at),
         queued_at=rfc3339_or_none(job.queued_at),
         started_at=rfc3339_or_none(job.started_at),

@@ -1,0 +1,118 @@
+"""Noticing that programs have saved their work.
+
+Programs do not tell; their directories show it. Every few seconds the directory of each job that runs is looked at
+once, and read only if it has changed since. A job that runs no more is looked at one last time: many save at the end.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import Any
+
+from corral.control.checkpoints import Saved, note_saved
+from corral.control.controller import Controller, ControllerStopped
+from corral.control.ports import Checkpoints, Clock
+from corral.control.state import State
+
+log = logging.getLogger("corral.server.checkpointing")
+
+LOOK_SECONDS = 2.0
+#: A program may save with every step. Its owner and the scheduler need not know it to the second.
+NOTE_SECONDS = 15.0
+#: A directory that changed so lately may change again under the same time stamp.
+_SETTLE_NANOSECONDS = 2_000_000_000
+_ASK_SECONDS = 10.0
+
+
+class CheckpointWatch:
+    def __init__(self, *, controller: Controller, checkpoints: Checkpoints, clock: Clock) -> None:
+        self._controller = controller
+        self._checkpoints = checkpoints
+        self._clock = clock
+        #: the jobs of the last round, with what their directories looked like when they were read
+        self._marks: dict[str, int | None] = {}
+        self._is_first = True
+        self._unreadable: set[str] = set()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
+
+    def look(self) -> None:
+        """One round."""
+        try:
+            # After a start, those that wait too: they may have saved while no server was there to see it.
+            known = self._controller.inspect(_last_saved, self._is_first).result(_ASK_SECONDS)
+        except (ControllerStopped, TimeoutError):
+            return
+        self._is_first = False
+        seen = [saved for job_id, at in known.items() if (saved := self._changed(job_id, at)) is not None]
+        seen += self._last_looks(self._marks.keys() - known.keys())
+        if seen:
+            self._controller.execute(note_saved, seen).add_done_callback(_log_failure)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(LOOK_SECONDS):
+            try:
+                self.look()
+            except Exception:
+                # One round that fails must not end the watch.
+                log.exception("checkpoints could not be looked for")
+
+    def _changed(self, job_id: str, noted_at: float | None) -> Saved | None:
+        """What is new about a job that runs."""
+        try:
+            mark = self._checkpoints.mark(job_id)
+            if job_id in self._marks and self._marks[job_id] == mark:
+                return None
+            at = self._checkpoints.last_saved_at(job_id)
+        except OSError as error:
+            self._complain(job_id, error)
+            return None
+        self._unreadable.discard(job_id)
+        too_early = noted_at is not None and at is not None and 0.0 < at - noted_at < NOTE_SECONDS
+        is_settled = mark is None or self._clock.now() * 1e9 - mark > _SETTLE_NANOSECONDS
+        # No directory looks like 0: what is not settled is read again in the next round.
+        self._marks[job_id] = mark if is_settled and not too_early else 0
+        return None if too_early or at == noted_at else Saved(job_id=job_id, at=at)
+
+    def _last_looks(self, job_ids: Iterable[str]) -> list[Saved]:
+        seen = []
+        for job_id in sorted(job_ids):
+            del self._marks[job_id]
+            try:
+                seen.append(Saved(job_id=job_id, at=self._checkpoints.last_saved_at(job_id)))
+            except OSError as error:
+                self._complain(job_id, error)
+            self._unreadable.discard(job_id)
+        return seen
+
+    def _complain(self, job_id: str, error: OSError) -> None:
+        """Once: every two seconds would bury everything else."""
+        if job_id not in self._unreadable:
+            self._unreadable.add(job_id)
+            log.warning("the checkpoints of %s cannot be read: %s", job_id, error)
+
+
+def _last_saved(state: State, with_waiting: bool) -> dict[str, float | None]:
+    """When the programs of jobs that run saved, as far as it is known."""
+    return {
+        job.id: job.checkpointed_at
+        for job in state.snapshot.jobs.values()
+        if job.state.holds_resources or (with_waiting and job.attempt > 0)
+    }
+
+
+def _log_failure(answer: Future[Any]) -> None:
+    error = answer.exception()
+    if error is not None and not isinstance(error, ControllerStopped):
+        log.error("saved work could not be noted: %s", error, exc_info=error)
