@@ -13,7 +13,7 @@ from corral.control.state import State
 from corral.core.fleet import Fleet
 from corral.core.model import WHOLE, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request
 from corral.core.placing import could_ever_fit
-from corral.core.quantities import format_bytes
+from corral.core.quantities import format_bytes, format_duration
 from corral.core.resources import NOTHING, Amount, asked_by, gpus_text
 
 NAME = re.compile(r"[A-Za-z0-9_-]{4,63}")
@@ -120,7 +120,8 @@ def queue_refusal(state: State, queue: Queue, job: Job) -> Refusal | None:
     longest = _longest(state, queue)
     if longest is not None and job.time_limit_seconds is not None and job.time_limit_seconds > longest:
         return OverLimit(
-            f"queue {queue.name} allows {longest:g} s at most: asked {job.time_limit_seconds:g} s",
+            f"queue {queue.name} allows {format_duration(longest)} at most: "
+            f"asked {format_duration(job.time_limit_seconds)}",
             field="time",
             asked=job.time_limit_seconds,
             limit=longest,
@@ -145,7 +146,7 @@ def check_queue_lengths(state: State, jobs: Sequence[Job]) -> None:
         arriving[job.queue] += 1
     for name, count in arriving.items():
         limit = state.snapshot.queues[name].max_length
-        queued = sum(len(line.jobs) for key, line in state.snapshot.lines.items() if key.queue == name)
+        queued = state.snapshot.queued_in(name)
         if limit is not None and queued + count > limit:
             raise OverLimit(
                 f"queue {name} is full: {queued} of {limit} jobs wait in it",

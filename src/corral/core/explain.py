@@ -39,6 +39,8 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
         return Explanation(job_id=job.id, summary=_not_waiting(job))
     if any(start.job_id == job.id for start in plan.starts):
         return Explanation(job_id=job.id, summary="it starts now")
+    if job.after:
+        return _comes_later(snapshot, job, now)
     queue = snapshot.queues.get(job.queue)
     with snapshot.trial() as trial:
         # What this very plan starts can be what reaches a limit or takes the last room.
@@ -61,6 +63,12 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
         ahead=tuple(ahead),
         planned=planned,
     )
+
+
+def _comes_later(snapshot: ClusterSnapshot, job: Job, now: float) -> Explanation:
+    """A job that waits for others has no place in a line yet."""
+    reasons = all_reasons(snapshot, job, now)
+    return Explanation(job_id=job.id, summary=_summary(reasons, 0), reasons=tuple(reasons))
 
 
 def line_order(snapshot: ClusterSnapshot, key: LineKey, now: float) -> list[Job]:

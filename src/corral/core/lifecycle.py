@@ -122,7 +122,7 @@ def advance(job: Job, event: Event) -> Transition:
             # The stop overtook the start; it stays a stop, but the run time counts.
             return Transition(job=replace(job, started_at=event.at))
         case StopRequested() if job.state in (JobState.CREATED, JobState.QUEUED):
-            return Transition(job=_over(job, JobState.STOPPED, event.at, event.reason))
+            return Transition(job=_over(job, JobState.STOPPED, event.at, event.reason, message=event.message))
         case StopRequested() if job.state in (JobState.STARTING, JobState.RUNNING):
             stopping = replace(job, state=JobState.STOPPING, stopping_for=event.reason, message=event.message)
             return Transition(

@@ -1,4 +1,4 @@
-"""The rules that can hold a job back although there may be room for it: limits, quotas, back-off.
+"""The rules that can hold a job back although there may be room for it: other jobs, limits, quotas, back-off.
 
 Each rule is one function from a picture and a job to a reason, or nothing. The scheduler stops at the first reason;
 an explanation lists them all. Add a rule here, and both know it.
@@ -6,10 +6,12 @@ an explanation lists them all. Add a rule here, and both know it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from corral.core.model import WHOLE, Job
+from corral.core.model import WHOLE, Job, JobState
+from corral.core.quantities import format_duration
 from corral.core.resources import asked_by, gpus_text
 from corral.core.snapshot import ClusterSnapshot
 
@@ -28,7 +30,24 @@ class Reason:
 TOTAL_LIMIT = "total-gpus"
 QUEUE_LIMIT = "queue-gpus"
 
+#: how many of the jobs that one waits for are put into words; their number is always complete
+TOLD = 5
+
 Rule = Callable[[ClusterSnapshot, Job, float], Reason | None]
+
+
+def dependency(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """It comes after jobs that have not completed. The scheduler never meets such a job; whoever asks for it does."""
+    if not job.after:
+        return None
+    others = [(job_id, snapshot.jobs.get(job_id)) for job_id in job.after]
+    words = ", ".join(f"{job_id} ({_progress(other, now)})" for job_id, other in others[:TOLD])
+    more = f" and {len(others) - TOLD} more" if len(others) > TOLD else ""
+    numbers: dict[str, float | int | str] = {"jobs": len(others)}
+    last = max(_latest_end(other) for _, other in others)
+    if math.isfinite(last):
+        numbers["seconds_left"] = max(0.0, last - now)
+    return Reason(rule="dependency", detail=f"it comes after {words}{more}", numbers=numbers, jobs=job.after)
 
 
 def backing_off(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
@@ -37,7 +56,10 @@ def backing_off(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | Non
         return None
     return Reason(
         rule="back-off",
-        detail=f"retry {job.retries} of {job.max_retries} waits {left:.0f} s after a failure: {job.message or '?'}",
+        detail=(
+            f"retry {job.retries} of {job.max_retries} waits {format_duration(max(1.0, left))} after a failure: "
+            f"{job.message or '?'}"
+        ),
         numbers={"seconds_left": left, "retry": job.retries, "max_retries": job.max_retries},
     )
 
@@ -102,6 +124,7 @@ def quota(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
 
 #: in the order in which they are checked
 RULES: tuple[Rule, ...] = (
+    dependency,
     backing_off,
     queue_missing,
     membership,
@@ -123,6 +146,20 @@ def first_reason(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | No
 
 def all_reasons(snapshot: ClusterSnapshot, job: Job, now: float) -> list[Reason]:
     return [reason for rule in RULES if (reason := rule(snapshot, job, now)) is not None]
+
+
+def _progress(job: Job | None, now: float) -> str:
+    """Where a job that another one waits for stands; one that is not live was never started."""
+    if job is None:
+        return "not started"
+    if job.state is JobState.QUEUED:
+        return "queued, waits for others itself" if job.after else "queued"
+    end = _latest_end(job)
+    return f"{job.state}, {format_duration(max(1.0, end - now))} at most" if math.isfinite(end) else job.state
+
+
+def _latest_end(job: Job | None) -> float:
+    return job.expected_end if job is not None and job.state.holds_resources else math.inf
 
 
 def _over(rule: str, whose: str, held_milli: int, job: Job, limit: int | None) -> Reason | None:

@@ -63,6 +63,7 @@ class ClusterSnapshot:
         self._fleet: Fleet | None = None
         self._scored_models: dict[str, set[str]] = {}
         self._by_state: dict[JobState, int] = dict.fromkeys(JobState, 0)
+        self._queued_in: dict[str, int] = {}
         self.apply(changes)
 
     # ---------------------------------------------------------------- reading
@@ -92,6 +93,10 @@ class ClusterSnapshot:
 
     def count(self, state: JobState) -> int:
         return self._by_state[state]
+
+    def queued_in(self, queue: str) -> int:
+        """Jobs that wait in a queue: those in its lines, and those that come after others."""
+        return self._queued_in.get(queue, 0)
 
     # ---------------------------------------------------------------- changing
 
@@ -163,7 +168,10 @@ class ClusterSnapshot:
         self._by_state[job.state] += 1
         self.active.add(job)
         if job.state is JobState.QUEUED:
-            self._line(line_of(job)).add(job)
+            self._queued_in[job.queue] = self._queued_in.get(job.queue, 0) + 1
+            # Who waits for other jobs stands in no line: thousands of them cost a cycle nothing.
+            if not job.after:
+                self._line(line_of(job)).add(job)
             return
         if job.allocation is None:
             raise ValueError(f"job {job.id} is {job.state} without an allocation")
@@ -179,16 +187,24 @@ class ClusterSnapshot:
         self._by_state[job.state] -= 1
         self.active.remove(job)
         if job.state is JobState.QUEUED:
-            key = line_of(job)
-            self.lines[key].remove(job)
-            if not self.lines[key].jobs:
-                del self.lines[key]
+            self._leave_queue(job)
             return
         self.held.remove(job)
         del self.releases[bisect_left(self.releases, _release(job))]
         if self._fleet is not None:
             assert job.allocation is not None
             self._fleet.give_back(job.allocation)
+
+    def _leave_queue(self, job: Job) -> None:
+        self._queued_in[job.queue] -= 1
+        if not self._queued_in[job.queue]:
+            del self._queued_in[job.queue]
+        if job.after:
+            return
+        key = line_of(job)
+        self.lines[key].remove(job)
+        if not self.lines[key].jobs:
+            del self.lines[key]
 
     def _put_node(self, node: Node) -> None:
         known = self.nodes.get(node.id)

@@ -30,6 +30,7 @@ def waiting_jobs(seen: AnalysisInput, domain: Domain) -> list[Job]:
         job
         for job in seen.jobs
         if job.state is JobState.QUEUED
+        and not job.after
         and job.not_before <= seen.until
         and job.request.wants_gpu
         and seen.pool_of(job) == pool

@@ -40,7 +40,7 @@ def _waits(seen: AnalysisInput, queue: str) -> _Waits | None:
     have = [
         max(0.0, seen.until - max(job.queued_at or job.created_at, job.not_before))
         for job in seen.jobs
-        if job.queue == queue and job.state is JobState.QUEUED
+        if job.queue == queue and job.state is JobState.QUEUED and not job.after
     ]
     if not had and not have:
         return None
