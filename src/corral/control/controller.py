@@ -32,6 +32,7 @@ from corral.control.ports import (
     Clock,
     Engine,
     EngineUnavailable,
+    LaunchOrder,
     Store,
     StoreSuperseded,
     Workspace,
@@ -98,6 +99,8 @@ class Controller:
         self.engines = dict(engines)
         self.health: dict[str, ClusterHealth] = {}
         self.cycle_seconds: Callable[[float], None] = lambda seconds: None
+        #: called before an attempt is launched, on a thread that may wait; what it raises ends the attempt
+        self.prepare: Callable[[LaunchOrder], None] = lambda order: None
         self._store = store
         self._clock = clock
         self._policies = policies
@@ -114,7 +117,7 @@ class Controller:
         self._stopping = threading.Event()
         self._observe_now = threading.Event()
         self._outboxes = {
-            name: Outbox(name, engine, workspace, self._launch_refused, checkpoints)
+            name: Outbox(name, engine, workspace, self._launch_refused, checkpoints, self._prepare)
             for name, engine in self.engines.items()
         }
         self._threads = [
@@ -354,6 +357,9 @@ class Controller:
         request = _Request(run=lambda work: report(work, status), is_patient=True)
         request.answer.add_done_callback(_log_failure)
         self._enqueue(request)
+
+    def _prepare(self, order: LaunchOrder) -> None:
+        self.prepare(order)
 
     def _launch_refused(self, refused: str, message: str) -> None:
         self._heard(

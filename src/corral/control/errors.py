@@ -91,3 +91,10 @@ class OverLimit(Refusal):
 
     slug = "over-limit"
     status = 409
+
+
+class Missing(Refusal):
+    """Something that it needs is missing."""
+
+    slug = "missing"
+    status = 409

@@ -58,14 +58,17 @@ class Outbox:
         workspace: Workspace,
         refused: Callable[[str, str], None],
         checkpoints: Checkpoints | None = None,
+        prepare: Callable[[LaunchOrder], None] = lambda order: None,
     ) -> None:
-        """`refused` is told the attempt and the reason when the engine will never launch it.
+        """`refused` is told the attempt and the reason when the engine will never launch it. `prepare` is called
+        before every launch, on the thread of this engine.
 
         With `checkpoints`, an attempt that follows on others is told what to resume from.
         """
         self._engine = engine
         self._workspace = workspace
         self._refused = refused
+        self._prepare = prepare
         self._effects: queue.SimpleQueue[Effect | None] = queue.SimpleQueue()
         self._resuming = Resuming(name, checkpoints, self._looked_up) if checkpoints is not None else None
         #: attempts whose launch waits until it is known what they resume from
@@ -126,6 +129,7 @@ class Outbox:
         try:
             match effect:
                 case LaunchEffect(order=order):
+                    self._prepare(order)
                     self._engine.launch(order)
                 case StopEffect(attempt_id=attempt_id, grace_seconds=grace_seconds):
                     self._engine.stop(attempt_id, grace_seconds)

@@ -12,9 +12,10 @@ from corral.control.fleet import effective_state
 from corral.control.health import forget
 from corral.control.ports import AttemptPhase, AttemptStatus, Observation
 from corral.control.work import SYSTEM, Work
+from corral.control.workbenches import explained
 from corral.core.changes import PutNode
 from corral.core.lifecycle import Ended, Launch, Stop, StopRequested, Up
-from corral.core.model import EndReason, Job, JobState, Node, NodeState, job_of_attempt
+from corral.core.model import EndReason, Job, JobKind, JobState, Node, NodeState, job_of_attempt
 
 log = logging.getLogger("corral.control")
 
@@ -140,6 +141,8 @@ def _leave_lost_nodes(work: Work, cluster: str) -> None:
 
 
 def _end(work: Work, job: Job, status: AttemptStatus) -> None:
+    if job.kind is JobKind.WORKBENCH:
+        status = explained(work.spec(job.id), status)
     reason = status.reason or EndReason.LOST
     ended = work.advance(
         job,

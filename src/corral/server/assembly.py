@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -23,9 +24,10 @@ from corral.control.ports import Store
 from corral.control.records import EventRecord, UserRecord
 from corral.control.state import State
 from corral.control.work import SYSTEM, Work
-from corral.engines import holder
+from corral.engines import holder, workbench_host
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
+from corral.engines.local.tools import LocalTools
 from corral.server import secrets
 from corral.server.app import VERSION, build_app
 from corral.server.auth.identity import Identities
@@ -40,9 +42,11 @@ from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.stream import EventFeed
+from corral.server.workbenching import Workbenching
 from corral.stores import open_store
 from corral.stores.checkpoints import DirectoryCheckpoints
 from corral.stores.report_files import DirectoryReportFiles
+from corral.stores.workbenches import DirectoryWorkbenches
 from corral.stores.workspace import DirectoryWorkspace
 
 log = logging.getLogger("corral.server")
@@ -99,8 +103,20 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             announce=announce,
         )
         controller.cycle_seconds = metrics.observe_cycle
+        workbenches = Workbenching(
+            controller=controller,
+            store=store,
+            files=DirectoryWorkbenches(workspace.home, Path(workbench_host.__file__)),
+            tools=LocalTools(),
+            clock=clock,
+            ssh_listen=settings.server.host,
+            ssh_ports=settings.workbench.port_range,
+        )
+        controller.prepare = workbenches.prepare
         controller.start()
         parts.callback(controller.stop)
+        workbenches.start()
+        parts.callback(workbenches.stop)
         if saves:
             watch = CheckpointWatch(controller=controller, checkpoints=checkpoints, clock=clock)
             watch.start()
@@ -126,6 +142,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             engine=engine,
             workspace=workspace,
             checkpoints=checkpoints,
+            workbenches=workbenches,
             task_holder=(sys.executable, "-u", holder.__file__),
             readings=monitoring.readings,
             clock=clock,

@@ -36,6 +36,7 @@ from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.stream import EventFeed
+from corral.server.workbenching import Workbenching
 from corral.telemetry.readings import LatestReadings
 
 Params = ParamSpec("Params")
@@ -75,6 +76,8 @@ class ServerContext:
     workspace: Workspace
     #: what the programs of jobs have saved
     checkpoints: Checkpoints
+    #: what workbenches offer, and who uses them
+    workbenches: Workbenching
     #: the command that holds a task's GPUs until its program comes
     task_holder: tuple[str, ...]
     readings: LatestReadings

@@ -25,6 +25,7 @@ from corral.telemetry.scraping import metrics_url
 
 _JOB_NAME_PART = re.compile(r"[A-Za-z0-9_-]*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*")
 
 
 class Section(BaseModel):
@@ -282,6 +283,28 @@ class ServerSettings(Section):
     licence_public_key: Annotated[str, _readable_by(check_public_key)] | None = None
     log_format: Literal["plain", "json"] = "plain"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+def _ports(text: str) -> tuple[int, int]:
+    first, dash, last = text.partition("-")
+    if not (dash and first.isdigit() and last.isdigit() and 1024 <= int(first) <= int(last) <= 65_535):
+        raise ValueError(f"{text!r} is not a range of ports from 1024 on, such as 40000-49999")
+    return int(first), int(last)
+
+
+class WorkbenchSettings(Section):
+    #: the name or address under which people reach the nodes by SSH; null: that of this server
+    ssh_host: Annotated[str, Field(min_length=1, max_length=253), _matching(_HOST_NAME, "gpu1.example.org")] | None = (
+        None
+    )
+    #: where a workbench's SSH server listens
+    ssh_ports: Annotated[str, _readable_by(_ports)] = "40000-49999"
+    #: let operators open others' workbenches in a browser, in which the code of those others then runs
+    operators_open: bool = False
+
+    @property
+    def port_range(self) -> tuple[int, int]:
+        return _ports(self.ssh_ports)
 
 
 class LocalSettings(Section):

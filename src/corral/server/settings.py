@@ -36,6 +36,7 @@ from corral.server.sections import (
     SchedulingSettings,
     ServerSettings,
     StorageSettings,
+    WorkbenchSettings,
 )
 from corral.server.validation import Location, dotted, findings
 
@@ -68,6 +69,7 @@ class SettingsFile(BaseModel):
     notification: NotificationSettings = NotificationSettings()
     storage: StorageSettings = StorageSettings()
     server: ServerSettings = ServerSettings()
+    workbench: WorkbenchSettings = WorkbenchSettings()
     local: LocalSettings = LocalSettings()
 
 

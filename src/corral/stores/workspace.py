@@ -19,14 +19,14 @@ class DirectoryWorkspace:
     def env(self, job_id: str) -> Mapping[str, str]:
         checkpoints = self.checkpoint_dir(job_id)
         checkpoints.mkdir(parents=True, exist_ok=True)
-        return {"CORRAL_JOB_DIR": str(self._home(job_id)), "CORRAL_CHECKPOINT_DIR": str(checkpoints)}
+        return {"CORRAL_JOB_DIR": str(self.home(job_id)), "CORRAL_CHECKPOINT_DIR": str(checkpoints)}
 
     def checkpoint_dir(self, job_id: str) -> Path:
         """What all attempts of a job share; there once the job was launched."""
-        return self._home(job_id) / "checkpoints"
+        return self.home(job_id) / "checkpoints"
 
     def put_once(self, job_id: str, name: str, value: Mapping[str, Any]) -> bool:
-        home = self._home(job_id)
+        home = self.home(job_id)
         home.mkdir(parents=True, exist_ok=True)
         draft = home / f".{name}.{os.getpid()}"
         draft.write_text(json.dumps(value))
@@ -41,9 +41,10 @@ class DirectoryWorkspace:
 
     def remove(self, job_ids: Sequence[str]) -> None:
         for job_id in job_ids:
-            shutil.rmtree(self._home(job_id), ignore_errors=True)
+            shutil.rmtree(self.home(job_id), ignore_errors=True)
 
-    def _home(self, job_id: str) -> Path:
+    def home(self, job_id: str) -> Path:
+        """A job's directory, whether it is there or not."""
         # A few hundred jobs per directory keeps listing and deleting quick.
         shard = f"{int(job_id.removeprefix('j-')) // 1000:06d}"
         return self._root / shard / job_id

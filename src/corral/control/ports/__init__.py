@@ -63,6 +63,7 @@ from corral.control.ports.store import (
     Transaction,
     UsageTable,
 )
+from corral.control.ports.workbenches import Tool, ToolProbe, WorkbenchFiles, WorkbenchStatus
 from corral.control.ports.world import (
     Clock,
     NoticeFailed,
@@ -131,7 +132,11 @@ __all__ = [
     "Store",
     "StoreConflict",
     "StoreSuperseded",
+    "Tool",
+    "ToolProbe",
     "Transaction",
     "UsageTable",
+    "WorkbenchFiles",
+    "WorkbenchStatus",
     "Workspace",
 ]

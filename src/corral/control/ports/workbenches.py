@@ -1,0 +1,57 @@
+"""What a workbench needs where it runs, and what it tells from there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+
+class Tool(StrEnum):
+    """A program that a workbench offers."""
+
+    JUPYTER = "jupyter"
+    SSHD = "sshd"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkbenchStatus:
+    """A running workbench as it describes itself; whoever runs it could write anything here."""
+
+    #: which attempt wrote it
+    attempt: int
+    at: float
+    #: the account of the operating system that it runs as
+    account: str
+    jupyter_ready: bool = False
+    ssh_ready: bool = False
+    ssh_port: int | None = None
+    #: the public key that its SSH server shows
+    ssh_host_key: str | None = None
+    ssh_sessions: int = 0
+    #: somebody is logged in, or something computes
+    is_busy: bool = False
+    #: when it was last used
+    used_at: float
+
+
+class WorkbenchFiles(Protocol):
+    """The directory of a workbench, shared by the server and the program that runs in it."""
+
+    def prepare(self, job_id: str, settings: Mapping[str, Any], keys: Sequence[str]) -> None:
+        """Everything that the program finds when it starts; what was there before is replaced. Raises OSError."""
+
+    def put_keys(self, job_id: str, keys: Sequence[str]) -> bool:
+        """Whose SSH keys are let in from now on; whether that changed anything. A workbench without a directory is
+        left alone."""
+
+    def status(self, job_id: str) -> WorkbenchStatus | None:
+        """What it last told; None if that is nothing, or nonsense."""
+
+
+class ToolProbe(Protocol):
+    """Looks for programs where a workbench without an image would run."""
+
+    def missing(self, needed: Sequence[Tool], *, venv: str | None, env: Mapping[str, str]) -> list[Tool]:
+        """Those of the needed ones that are not there. Quick."""

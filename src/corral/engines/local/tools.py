@@ -1,0 +1,25 @@
+"""Looks for what a workbench offers, on the machine of the local engine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from corral.control.ports import Tool
+from corral.engines.local.environment import base_environment
+from corral.engines.workbench_host import environment, find_jupyter, find_sshd
+
+_FINDERS = {Tool.JUPYTER: find_jupyter, Tool.SSHD: find_sshd}
+
+
+class LocalTools:
+    """Implements `corral.control.ports.ToolProbe`: looks where the program in the workbench will look."""
+
+    def __init__(self, server_env: Mapping[str, str] | None = None) -> None:
+        given = os.environ if server_env is None else server_env
+        self._base = base_environment(given, python_dir=os.path.dirname(sys.executable))
+
+    def missing(self, needed: Sequence[Tool], *, venv: str | None, env: Mapping[str, str]) -> list[Tool]:
+        found_in = environment({**self._base, **env}, venv)
+        return [tool for tool in needed if _FINDERS[tool](found_in) is None]

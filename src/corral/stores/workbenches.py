@@ -1,0 +1,184 @@
+"""The directories of workbenches, on a file system that the nodes share with the server (on one machine: any).
+
+    <jobs>/<shard>/<job>/workbench/          the server's: host.py, settings.json, authorized_keys
+    <jobs>/<shard>/<job>/workbench/run/      the workbench's own: status.json, jupyter.sock, keys of its SSH server
+    <jobs>/<shard>/<job>/work/               what its owner keeps there, when no other directory is named
+
+The job's own account may write in some of them, and the server may be root. So every step down is one that follows no
+link, files are replaced and never written into, and only plain files are read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import stat
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from corral.control.ports import WorkbenchStatus
+
+SETTINGS = "settings.json"
+KEYS = "authorized_keys"
+PROGRAM = "host.py"
+STATUS = "status.json"
+SOCKET = "jupyter.sock"
+_MAX_STATUS_BYTES = 1 << 16
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREDENTIALS = struct.Struct("3i")
+_ACCOUNT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_HOST_KEY = re.compile(r"ssh-ed25519 [A-Za-z0-9+/=]{1,200}")
+
+
+class NotTheWorkbench(ConnectionError):
+    """Something else than the workbench answers at its socket."""
+
+
+class DirectoryWorkbenches:
+    """Implements `corral.control.ports.WorkbenchFiles`. `home_of` gives a job's directory, and `program` is the file
+    that runs in a workbench."""
+
+    def __init__(self, home_of: Callable[[str], Path], program: Path) -> None:
+        self._home_of = home_of
+        self._program = program
+
+    def prepare(self, job_id: str, settings: Mapping[str, Any], keys: Sequence[str]) -> None:
+        self._home_of(job_id).mkdir(parents=True, exist_ok=True)
+        with _directory(self._home_of(job_id)) as home:
+            _make(home, "workbench", 0o711)
+            if not settings.get("workdir"):
+                _make(home, "work", 0o700)
+            with _below(home, "workbench") as own:
+                _make(own, "run", 0o700)
+                _replace(own, PROGRAM, self._program.read_bytes())
+                _replace(own, SETTINGS, json.dumps(dict(settings)).encode())
+                _replace(own, KEYS, _lines(keys))
+
+    def put_keys(self, job_id: str, keys: Sequence[str]) -> bool:
+        try:
+            with _directory(self._home_of(job_id)) as home, _below(home, "workbench") as own:
+                if _read(own, KEYS, 1 << 20) == _lines(keys):
+                    return False
+                _replace(own, KEYS, _lines(keys))
+                return True
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def status(self, job_id: str) -> WorkbenchStatus | None:
+        try:
+            with self._run(job_id) as run:
+                return parse_status(_read(run, STATUS, _MAX_STATUS_BYTES))
+        except OSError:
+            return None
+
+    def connect(self, job_id: str) -> socket.socket:
+        """A connection to its Jupyter that does not block. Raises OSError (BlockingIOError: again in a moment), and
+        NotTheWorkbench for a socket of somebody else: whoever runs the workbench could have put a link to any other
+        one there."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        connection.setblocking(False)
+        try:
+            with self._run(job_id) as run:
+                # Through the descriptor: the path of a socket may have 107 characters only.
+                connection.connect(f"/proc/self/fd/{run}/{SOCKET}")
+                owner = os.fstat(run).st_uid
+            credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            if _CREDENTIALS.unpack(credentials)[1] != owner:
+                raise NotTheWorkbench(f"what answers at the socket of {job_id} is not the workbench")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _run(self, job_id: str) -> Iterator[int]:
+        with _directory(self._home_of(job_id)) as home, _below(home, "workbench") as own, _below(own, "run") as run:
+            yield run
+
+
+def parse_status(data: bytes) -> WorkbenchStatus | None:
+    """What the program in the workbench told, or None: its owner can write anything there."""
+    try:
+        told = json.loads(data)
+        port, key = told["ssh_port"], told["ssh_host_key"]
+        status = WorkbenchStatus(
+            attempt=int(told["attempt"]),
+            at=float(told["at"]),
+            account=_matched(_ACCOUNT, told["account"]),
+            jupyter_ready=told["jupyter_ready"] is True,
+            ssh_ready=told["ssh_ready"] is True,
+            ssh_port=None if port is None else int(port),
+            ssh_host_key=None if key is None else _matched(_HOST_KEY, key),
+            ssh_sessions=int(told["ssh_sessions"]),
+            is_busy=told["busy"] is True,
+            used_at=float(told["used_at"]),
+        )
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return None
+    return status if status.ssh_port is None or 0 < status.ssh_port < 65536 else None
+
+
+def _matched(pattern: re.Pattern[str], value: Any) -> str:
+    """These two become part of a command that people copy."""
+    if not isinstance(value, str) or pattern.fullmatch(value) is None:
+        raise ValueError(f"{value!r} is not of the form {pattern.pattern}")
+    return value
+
+
+def _lines(keys: Sequence[str]) -> bytes:
+    return "".join(f"{key}\n" for key in keys).encode()
+
+
+@contextmanager
+def _directory(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, _DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _below(parent: int, name: str) -> Iterator[int]:
+    descriptor = os.open(name, _DIRECTORY, dir_fd=parent)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _make(parent: int, name: str, mode: int) -> None:
+    """Whose the job's directory is, that account's is also what is made in it later."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, mode, dir_fd=parent)
+        above = os.fstat(parent)
+        if above.st_uid != os.geteuid():
+            os.chown(name, above.st_uid, above.st_gid, dir_fd=parent, follow_symlinks=False)
+
+
+def _replace(parent: int, name: str, content: bytes) -> None:
+    """Whole or not at all; readable for the job's account, as nothing of it is secret."""
+    draft = f".{name}.{os.getpid()}"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(draft, dir_fd=parent)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(draft, flags, 0o644, dir_fd=parent)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, 0o644)
+        file.write(content)
+    os.rename(draft, name, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def _read(parent: int, name: str, limit: int) -> bytes:
+    # Not blocking: a pipe of that name would never be written to.
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{name} is not a file")
+        return file.read(limit)
