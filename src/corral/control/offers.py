@@ -17,7 +17,7 @@ from corral.control.state import State
 from corral.core.changes import DropJob, PutJob
 from corral.core.fleet import EVERYWHERE, Slot, places
 from corral.core.lifecycle import StartRequested, advance
-from corral.core.model import WHOLE, Job, JobKind, JobState, Queue, Quota
+from corral.core.model import WHOLE, Job, JobKind, Queue, Quota
 from corral.core.placing import could_ever_fit, domains_for
 from corral.core.resources import asked_by
 from corral.core.scheduler import schedule
@@ -95,7 +95,7 @@ def _trial(state: State, job: Job, queue: Queue, now: float) -> tuple[int, float
         check_lengths(state, [job])
     except Refusal:
         return 0, None
-    if most and not job.request.is_gang and not state.snapshot.count(JobState.QUEUED):
+    if most and not job.request.is_gang and not state.snapshot.lines:
         return most, 0.0  # nobody is in the way: what is free can be divided
     queued = advance(job, StartRequested(at=now)).job
     copies = [replace(queued, id=f"j-{_FIRST_TRIAL + n}") for n in range(max(1, min(most, MAX_TRIED)))]

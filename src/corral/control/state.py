@@ -24,6 +24,7 @@ from corral.core.changes import (
     PutRules,
     PutScore,
 )
+from corral.core.dependencies import Dependents
 from corral.core.health.model import Condition
 from corral.core.journal import Digest
 from corral.core.model import GpuHealth, Job, JobState, Membership
@@ -47,6 +48,8 @@ class State:
         self.specs: OrderedDict[str, JobSpec] = OrderedDict()
         #: of every job that holds resources, its present attempt
         self.attempts: dict[str, AttemptRecord] = {}
+        #: who waits for whose end; also jobs that are not started yet
+        self.dependents = Dependents()
         #: of every GPU that is not healthy or was suspected lately
         self.conditions: dict[str, Condition] = {}
         #: GPUs that are being tested, with their conditions before
@@ -72,7 +75,10 @@ class State:
 def load_state(tx: Transaction, policies: Policies) -> State:
     """The state as the store has it."""
     state = State(policies)
-    jobs = [job for job in tx.jobs.live() if job.state.is_active]
+    live = tx.jobs.live()
+    for job in live:
+        state.dependents.follow(None, job)
+    jobs = [job for job in live if job.state.is_active]
     changes: list[Change] = [
         PutRules(limits=policies.limits, score_time_constant=policies.score_time_constant),
         *(PutNode(node=node) for node in tx.fleet.nodes()),

@@ -7,6 +7,7 @@ committed and the state is loaded again.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,8 +26,9 @@ from corral.control.records import (
 from corral.control.state import State
 from corral.core.accounting import change_usage
 from corral.core.changes import Change, DropJob, PutJob, PutScore
-from corral.core.lifecycle import Ended, Event, Instruction, Planned, Up, advance
-from corral.core.model import DEFAULT_POOL, WHOLE, Job, JobState, Score
+from corral.core.dependencies import broken_words, met
+from corral.core.lifecycle import Ended, Event, Instruction, Planned, StopRequested, Up, advance
+from corral.core.model import DEFAULT_POOL, WHOLE, EndReason, Job, JobState, Score
 
 #: The actor of what the platform does by itself.
 PLATFORM = "corral"
@@ -70,6 +72,9 @@ class Work:
         self._new_usage: dict[str, UsageRecord] = {}
         self._courses: dict[str, UsageCourse] = {}
         self._scores: dict[tuple[str, str], Score] = {}
+        #: jobs that are over, whose dependents have not heard of it yet
+        self._over: deque[Job] = deque()
+        self._is_telling = False
 
     # ---------------------------------------------------------------- reading
 
@@ -127,6 +132,7 @@ class Work:
         self._new[record.job.id] = record
         self._new_names.add((record.job.user, record.job.name))
         self.state.keep_spec(record.job.id, record.spec)
+        self.state.dependents.follow(None, record.job)
         self._picture(None, record.job)
 
     def advance(self, job: Job, event: Event) -> Job:
@@ -136,6 +142,8 @@ class Work:
         self.instructions.extend(transition.instructions)
         self._account(job, after)
         self._follow_attempt(job, after, event)
+        if after.state.is_ended:
+            self._tell_dependents(after)
         return after
 
     def edit(self, before: Job, after: Job) -> Job:
@@ -146,6 +154,7 @@ class Work:
             if before.id not in self._changed:
                 after = replace(after, version=before.version + 1)
             self._changed[before.id] = after
+        self.state.dependents.follow(before, after)
         self._picture(before, after)
         return after
 
@@ -161,7 +170,9 @@ class Work:
                 del attempts[key]
         self.tx.jobs.delete([job.id])
         self.state.specs.pop(job.id, None)
+        self.state.dependents.follow(job, None)
         self.steps += 1
+        self._tell_dependents(job)
 
     def flush(self) -> list[EventRecord]:
         """Write everything to the transaction; the events with their ids."""
@@ -192,6 +203,36 @@ class Work:
             self.change(DropJob(id=after.id))
         else:
             self.steps += 1
+
+    def _tell_dependents(self, over: Job) -> None:
+        """Those who wait for a job that is over may start, or will never: then they are over too. One after the other
+        and not one within the other: a chain may have thousands of jobs."""
+        self._over.append(over)
+        if self._is_telling:
+            return
+        self._is_telling = True
+        while self._over:
+            over = self._over.popleft()
+            for job_id in self.state.dependents.of(over.id):
+                job = self.job(job_id)
+                assert job is not None, f"{job_id} waits for {over.id} and is unknown"
+                if over.state is JobState.COMPLETED:
+                    self._let_go_on(job, over)
+                elif job.state is JobState.QUEUED:
+                    self._give_up(job, over)
+                # One that is not started yet can wait: the other may be started again and complete.
+        self._is_telling = False
+
+    def _let_go_on(self, job: Job, completed: Job) -> None:
+        free = self.edit(job, met(job, completed.id, self.now))
+        if free.state is JobState.QUEUED and not free.after:
+            self.record(SYSTEM, "job.dependencies-met", job.id, owner=job.user, detail={"last": completed.id})
+
+    def _give_up(self, job: Job, over: Job) -> None:
+        message = broken_words(over, is_gone=not over.state.is_ended)
+        self.advance(job, StopRequested(at=self.now, reason=EndReason.DEPENDENCY_FAILED, message=message))
+        detail = {"reason": EndReason.DEPENDENCY_FAILED, "after": over.id, "message": message}
+        self.record(SYSTEM, "job.stopped", job.id, owner=job.user, detail=detail)
 
     def _account(self, before: Job, after: Job) -> None:
         """Usage changes when an allocation begins or ends, and with it the score."""
