@@ -1,0 +1,176 @@
+"""Programs that save, noticed without reading more than what changed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.checkpoint.environment import Surroundings
+from corral.checkpoint.keeper import Keeper
+from corral.control.controller import Controller
+from corral.control.jobs import submit
+from corral.control.policies import Policies
+from corral.control.ports import AttemptPhase, Store
+from corral.core.model import EndReason, Job, JobState
+from corral.server.checkpointing import CheckpointWatch
+from corral.stores.checkpoints import DirectoryCheckpoints
+from corral.stores.workspace import DirectoryWorkspace
+from tests.unit.control.conftest import empty_database, store  # noqa: F401 - fixtures
+from tests.unit.control.world import ANN, RecordingEngine, StillClock, draft, eventually, status
+
+
+class CountingCheckpoints(DirectoryCheckpoints):
+    def __init__(self, workspace: DirectoryWorkspace) -> None:
+        super().__init__(workspace)
+        self.reads: list[str] = []
+
+    def last_saved_at(self, job_id: str) -> float | None:
+        self.reads.append(job_id)
+        return super().last_saved_at(job_id)
+
+
+class Watched:
+    def __init__(self, store: Store, root: Path) -> None:  # noqa: F811
+        self.store = store
+        # As long after now as it takes for what happens in the test to be settled.
+        self.clock = StillClock(time.time() + 3600.0)
+        self.engine = RecordingEngine()
+        self.workspace = DirectoryWorkspace(root)
+        self.checkpoints = CountingCheckpoints(self.workspace)
+        self.controller = Controller(
+            store=store,
+            engines={"local": self.engine},
+            clock=self.clock,
+            policies=Policies(),
+            workspace=self.workspace,
+            observe_seconds=3600.0,
+            tidy_seconds=3600.0,
+        )
+        self.controller.start()
+        self.watch = self.new_watch()
+
+    def new_watch(self) -> CheckpointWatch:
+        return CheckpointWatch(controller=self.controller, checkpoints=self.checkpoints, clock=self.clock)
+
+    def running(self, name: str, **values: Any) -> str:
+        (record,) = self.controller.execute(submit, ANN, [draft(name, **values)]).result(10)
+        job_id: str = record.job.id
+        eventually(lambda: f"{job_id}.1" in [order.attempt_id for order in self.engine.launched])
+        self.engine.report(status(f"{job_id}.1", AttemptPhase.RUNNING, self.clock.time))
+        eventually(lambda: self.job(job_id).state is JobState.RUNNING)
+        return job_id
+
+    def save(self, job_id: str, step: int, at: float) -> float:
+        """As a program would, at a time of the test's choosing."""
+        directory = self.workspace.checkpoint_dir(job_id)
+        path = directory / f"own-{step}"
+        path.write_text("weights")
+        os.utime(path, (at, at))
+        os.utime(directory, (at, at))
+        return at
+
+    def look(self) -> list[str]:
+        """One round; which directories were read."""
+        before = len(self.checkpoints.reads)
+        self.watch.look()
+        self.controller.execute(lambda work: None).result(10)
+        return self.checkpoints.reads[before:]
+
+    def job(self, job_id: str) -> Job:
+        with self.store.read() as tx:
+            record = tx.jobs.get(job_id)
+        assert record is not None
+        return record.job
+
+
+@pytest.fixture
+def watched(store: Store, tmp_path: Path) -> Iterator[Watched]:  # noqa: F811
+    watched = Watched(store, tmp_path)
+    yield watched
+    watched.controller.stop()
+
+
+def test_a_directory_is_read_only_when_it_has_changed(watched: Watched) -> None:
+    one, two = watched.running("one-one"), watched.running("two-two")
+    assert sorted(watched.look()) == [one, two]
+    assert watched.look() == []
+    at = watched.save(one, 1, 5000.0)
+    assert watched.look() == [one]
+    assert watched.look() == []
+    assert (watched.job(one).checkpointed_at, watched.job(two).checkpointed_at) == (at, None)
+
+
+def test_what_changed_a_moment_ago_is_read_again(watched: Watched) -> None:
+    """Two changes within one tick of the file system's clock look like one."""
+    job_id = watched.running("training")
+    watched.save(job_id, 1, 5000.0)
+    a_moment_ago = watched.clock.time - 1.0
+    os.utime(watched.workspace.checkpoint_dir(job_id), (a_moment_ago, a_moment_ago))
+    assert [watched.look(), watched.look()] == [[job_id], [job_id]]
+    watched.clock.time += 10.0
+    assert [watched.look(), watched.look()] == [[job_id], []]
+
+
+def test_a_program_that_saves_all_the_time_is_noted_now_and_then(watched: Watched) -> None:
+    job_id = watched.running("training")
+    for second in range(60):
+        watched.save(job_id, second, 5000.0 + second)
+        watched.look()
+    with watched.store.read() as tx:
+        events = [event for event in tx.events.after(0, 500) if event.action == "job.checkpointed"]
+    assert [event.detail["at"] for event in events] == [5000.0, 5015.0, 5030.0, 5045.0]
+    watched.engine.report(
+        status(f"{job_id}.1", AttemptPhase.ENDED, watched.clock.time, reason=EndReason.EXIT_CODE, exit_code=0)
+    )
+    eventually(lambda: watched.job(job_id).state is JobState.COMPLETED)
+    assert watched.look() == [job_id], "one last look, for what was saved at the end"
+    assert watched.job(job_id).checkpointed_at == 5059.0
+    assert watched.look() == []
+
+
+def test_what_was_saved_while_no_server_was_there_is_found(watched: Watched) -> None:
+    job_id = watched.running("training", max_retries=3)
+    watched.look()
+    at = watched.save(job_id, 1, 5000.0)
+    watched.engine.report(
+        status(f"{job_id}.1", AttemptPhase.ENDED, watched.clock.time, reason=EndReason.NODE_LOST, message="gone")
+    )
+    eventually(lambda: watched.job(job_id).state is JobState.QUEUED)
+    watched.watch = watched.new_watch()
+    watched.look()
+    assert watched.job(job_id).checkpointed_at == at
+
+
+def test_checkpoints_of_the_helper_are_noted_with_their_own_time(watched: Watched) -> None:
+    job_id = watched.running("training")
+    Keeper(Surroundings(directory=watched.workspace.checkpoint_dir(job_id))).save({"step": 7}, step=7)
+    watched.look()
+    (saved,) = watched.checkpoints.list(job_id)
+    assert watched.job(job_id).checkpointed_at == saved.at
+    os.truncate(Path(saved.path) / "state", 3)
+    os.utime(Path(saved.path).parent, (6000.0, 6000.0))
+    watched.look()
+    assert watched.job(job_id).checkpointed_at is None, "what was lost is not counted as saved"
+
+
+def test_a_directory_that_cannot_be_read_harms_no_other(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+    broken, sound = watched.running("broken"), watched.running("sound")
+    watched.look()
+    at = watched.save(sound, 1, 5000.0)
+    mark = watched.checkpoints.mark
+    watched.checkpoints.mark = lambda job_id: _fail() if job_id == broken else mark(job_id)  # type: ignore[method-assign]
+    watched.look()
+    watched.look()
+    assert watched.job(sound).checkpointed_at == at
+    assert [record.message for record in caplog.records if "cannot be read" in record.message] == [
+        f"the checkpoints of {broken} cannot be read: [Errno 116] Stale file handle"
+    ]
+
+
+def _fail() -> int | None:
+    raise OSError(116, "Stale file handle")
