@@ -97,6 +97,6 @@ def _proposal(plan: DefragmentationPlan) -> str:
         )
     freed = ", ".join(node.node for node in plan.frees)
     return (
-        f"{len(plan.moves)} moves would free {freed} as a whole, at the cost of at most"
+        f"{'1 move' if len(plan.moves) == 1 else f'{len(plan.moves)} moves'} would free {freed} as a whole, at the cost of at most"
         f" {plan.lost_gpu_hours:.1f} GPU-hours. Look at them: corral analyse defragmentation."
     )
