@@ -106,7 +106,8 @@ def _reclaim(work: Work, job: Job, sighting: Sighting, warning: IdleWarning, rul
     minutes = (work.now - warning.warned_at + rules.window_seconds) / 60
     message = (
         f"stopped because it did nothing with what it held (GPUs: {gpus_text(job.allocation.total_gpu_milli)}): "
-        f"their use was {sighting.utilization:.1%} over {minutes:.0f} minutes, below the limit of {rules.utilization:.1%}"
+        f"their use was {sighting.utilization:.1%} over {minutes:.0f} minutes, "
+        f"below the limit of {rules.utilization:.1%}"
     )
     _drop(work, [job.id])
     work.advance(job, StopRequested(at=work.now, reason=EndReason.EVICTED, message=message))
