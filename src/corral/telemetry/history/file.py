@@ -38,6 +38,7 @@ FORMATS = (
     INSERT INTO level VALUES (0, 0), (1, 0), (2, 0);
     """,
 )
+SYNCHRONOUS = "FULL"
 _BUSY_SECONDS = 10.0
 _IDLE_READERS = 4
 
@@ -104,7 +105,7 @@ class HistoryFile:
         connection = sqlite3.connect(
             self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
         )
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         # Readings are no secret that must be wiped when they are old.
         connection.execute("PRAGMA secure_delete = OFF")
         return connection
