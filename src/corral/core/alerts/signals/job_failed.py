@@ -12,6 +12,8 @@ def read(failure: FailureFact) -> float | None:
 
 def describe(failure: FailureFact, value: float) -> Finding:
     named = f" ({failure.name})" if failure.name else ""
-    why = ": ".join(part for part in (failure.reason.replace("_", " "), failure.message) if part)
+    reason = failure.reason.replace("_", " ")
+    # The program's own end says its reason itself: "exit code 1".
+    why = failure.message if failure.message.startswith(reason) else ": ".join(filter(None, (reason, failure.message)))
     text = f"job {failure.id}{named} of {failure.user} failed{': ' if why else ''}{why}"
     return Finding(text=text, owner=failure.user, jobs=(failure.id,))
