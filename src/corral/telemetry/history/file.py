@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import zstandard
+
 from corral.control.ports import HistoryUnavailable
 
 #: "cHst" as a number: other programs' files are not touched.
@@ -136,6 +138,8 @@ class HistoryFile:
             yield
         except (sqlite3.Error, OSError) as error:
             raise HistoryUnavailable(f"cannot use the metric history {self.path}: {error}") from error
+        except zstandard.ZstdError as error:
+            raise HistoryUnavailable(f"the metric history {self.path} is damaged: {error}") from error
 
 
 def _create_privately(path: Path) -> None:
