@@ -11,9 +11,9 @@ from corral.control.state import State
 from corral.core.accounting import score_at
 from corral.core.changes import DropJob, PutJob
 from corral.core.explain import Explanation, explain, line_order
+from corral.core.health.model import Condition
 from corral.core.lifecycle import StartRequested, advance
 from corral.core.lines import LineKey
-from corral.core.health.model import Condition
 from corral.core.model import Gpu, Job, JobState, Node, Queue
 from corral.core.plan import Start
 from corral.core.scheduler import schedule

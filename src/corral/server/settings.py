@@ -186,7 +186,6 @@ NOT_YET = (
     "fault_tolerance.enable_checkpointing",
     "policies.enable_preemption",
     "scaling.",
-    "storage.metrics",
 )
 
 

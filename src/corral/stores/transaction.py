@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-
 from corral.control.ports import (
     AlertTable,
     AttemptTable,
