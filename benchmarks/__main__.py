@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import footprint, jobs, scheduling
+from benchmarks import footprint, history, jobs, scheduling
 
-ALL = {"scheduling": scheduling.main, "jobs": jobs.main, "footprint": footprint.main}
+ALL = {"scheduling": scheduling.main, "jobs": jobs.main, "footprint": footprint.main, "history": history.main}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ALL:

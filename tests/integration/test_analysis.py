@@ -15,8 +15,10 @@ from tests.unit.cli.running import corral
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[CorralServer]:
-    with api_server("--virtual-nodes", "2x2xA10", users=("ann",)) as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CorralServer]:
+    config = tmp_path_factory.mktemp("config") / "corral.yaml"
+    config.write_text("monitoring: {interval_seconds: 0.5}\n")
+    with api_server("--virtual-nodes", "2x2xA10", "--config", str(config), users=("ann",)) as running:
         yield running
 
 
@@ -105,3 +107,22 @@ def test_a_job_tells_what_it_used(server: CorralServer, scattered: list[str]) ->
     usage = json.loads(corral("show", scattered[0], "-o", "json", **env).stdout)
     assert usage["usage"]["gpu_hours"] > 0
     assert usage["attempts"][0]["usage"]["gpu_hours"] == pytest.approx(usage["usage"]["gpu_hours"], abs=0.01)
+
+
+def test_readings_belong_to_the_job_that_held_the_gpu(server: CorralServer, scattered: list[str]) -> None:
+    job = scattered[1]
+    with server.http("ann") as ann:
+
+        def series() -> dict[str, list[dict[str, float]]]:
+            shown = ann.get(f"/jobs/{job}/metrics").raise_for_status().json()
+            return {one["metric"]: one["points"] for one in shown["series"]}
+
+        wait_until(lambda: all(series().values()), "there are readings of everything")
+        assert 0 < series()["power"][-1]["mean"] < 1000
+        ann.post(f"/jobs/{job}/stop").raise_for_status()
+        wait_until(lambda: ann.get(f"/jobs/{job}").json()["usage"]["measured_gpu_hours"] > 0, "it is written down")
+        usage = ann.get(f"/jobs/{job}").json()["usage"]
+        assert 0 < usage["utilization"] <= 1
+        assert usage["measured_gpu_hours"] <= usage["gpu_hours"]
+        assert usage["energy_kwh"] > 0
+        assert usage["memory_peak_bytes"] > 0

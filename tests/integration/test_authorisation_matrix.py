@@ -35,6 +35,16 @@ method path                          stranger owner other operator disabled expi
 GET    /about                        401      ok    ok    ok       401      401     ok
 PUT    /about/licence                401      403   403   in       401      401     403
 DELETE /about/licence                401      403   403   in       401      401     403
+GET    /alert-rules                  401      403   403   ok       401      401     403
+POST   /alert-rules                  401      403   403   in       401      401     403
+GET    /alert-rules/{name}           401      403   403   in       401      401     403
+PATCH  /alert-rules/{name}           401      403   403   in       401      401     403
+DELETE /alert-rules/{name}           401      403   403   in       401      401     403
+POST   /alert-rules/{name}/reset     401      403   403   in       401      401     403
+GET    /alert-signals                401      403   403   ok       401      401     403
+GET    /alerts                       401      ok    ok    ok       401      401     ok
+GET    /alerts/{alert}               401      404   404   404      401      401     404
+POST   /alerts/{alert}/acknowledge   401      403   403   404      401      401     403
 POST   /auth/login                   in       in    in    in       in       in      in
 POST   /auth/logout                  401      ok    ok    ok       401      401     ok
 GET    /analysis                     401      403   403   ok       401      401     403
@@ -48,7 +58,15 @@ GET    /auth/providers/{id}/people   401      403   403   in       401      401 
 POST   /auth/providers/{id}/test     401      403   403   in       401      401     403
 GET    /auth/{id}/callback           in       in    in    in       in       in      in
 GET    /auth/{id}/login              in       in    in    in       in       in      in
+GET    /channels                     401      403   403   ok       401      401     403
+POST   /channels                     401      403   403   in       401      401     403
+GET    /channels/{name}              401      403   403   in       401      401     403
+PATCH  /channels/{name}              401      403   403   in       401      401     403
+DELETE /channels/{name}              401      403   403   in       401      401     403
+POST   /channels/{name}/test         401      403   403   404      401      401     403
 GET    /clusters                     401      ok    ok    ok       401      401     ok
+GET    /deliveries                   401      403   403   ok       401      401     403
+POST   /deliveries/{delivery}/resend 401      403   403   404      401      401     403
 GET    /events                       401      ok    ok    ok       401      401     ok
 GET    /events/export                401      403   403   ok       401      401     403
 GET    /flavors                      401      ok    ok    ok       401      401     ok
@@ -148,6 +166,9 @@ DELETE /reports/{id}                 401      403   403   in       401      401 
 GET    /reports/{id}/file            401      403   403   in       401      401     403
 GET    /scores                       401      ok    ok    ok       401      401     ok
 GET    /scores/{user}                401      ok    ok    ok       401      401     ok
+GET    /silences                     401      403   403   ok       401      401     403
+POST   /silences                     401      403   403   in       401      401     403
+DELETE /silences/{silence}           401      403   403   in       401      401     403
 GET    /stream                       401      ok    ok    ok       401      401     ok
 GET    /tasks                        401      ok    ok    ok       401      401     ok
 POST   /tasks                        401      in    in    in       401      401     403
@@ -228,7 +249,7 @@ class House:
         if "{key}" in path:
             body = BODIES["POST", "/me/ssh-keys"]()
             return path.replace("{key}", self.owners("POST", "/me/ssh-keys", body)["id"])
-        given = {"{node}": self.node, "{user}": "ann", "{task}": "matrix"}
+        given = {"{node}": self.node, "{user}": "ann", "{task}": "matrix", "{alert}": "9999", "{delivery}": "9999"}
         for name, value in given.items():
             path = path.replace(name, value)
         return re.sub(r"\{\w+\}", "nowhere", path)

@@ -22,18 +22,24 @@ import httpx
 import pypdfium2
 import pytest
 
+from corral.control.records import ReportPeriod, ReportSchedule
 from corral.stores import open_store
 from tests.integration.api import api_server, problem
 from tests.integration.cli_harness import Person, operator_of
 from tests.integration.report_month import DAY, DAYS, fill, month
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
+from tests.servers.smtp import SmtpServer
 
 pytestmark = pytest.mark.slow
 
 
 def rfc3339(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat()
+
+
+def moment_of(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
 
 
 def made(http: httpx.Client, **asked: Any) -> dict[str, Any]:
@@ -161,13 +167,28 @@ def until() -> float:
 
 
 @pytest.fixture(scope="module")
-def full_server(tmp_path_factory: pytest.TempPathFactory, until: float) -> Iterator[CorralServer]:
-    home = tmp_path_factory.mktemp("full") / "state"
+def smtp() -> Iterator[SmtpServer]:
+    with SmtpServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def full_server(tmp_path_factory: pytest.TempPathFactory, until: float, smtp: SmtpServer) -> Iterator[CorralServer]:
+    """A server that finds a month of usage in its store, and a schedule that was due while it was down."""
+    directory = tmp_path_factory.mktemp("full")
+    home = directory / "state"
     home.mkdir(mode=0o700)
     store = open_store(f"sqlite:///{home / 'corral.db'}")
     fill(store, month(until), until)
+    missed = ReportSchedule(
+        name="every-day", period=ReportPeriod.DAILY, hour=0, channels=("config-1",), created_at=until - 5 * DAY
+    )
+    with store.write() as tx:
+        tx.reports.save_schedule(missed)
     store.close()
-    server = CorralServer(home, "--virtual-nodes", "7x4xA10,4x4xA100-80G")
+    config = directory / "corral.yaml"
+    config.write_text(f"notification:\n  channels: ['{smtp.url}']\n")
+    server = CorralServer(home, "--config", str(config), "--virtual-nodes", "7x4xA10,4x4xA100-80G")
     try:
         server.start()
         yield server
@@ -241,6 +262,30 @@ def test_the_numbers_of_a_month_are_those_of_the_raw_rows(
             (tmp_path / f"page-{number + 1}.png").write_bytes(png(pixels))
 
 
+def test_a_scheduled_report_comes_by_mail_once(full_server: CorralServer, until: float, smtp: SmtpServer) -> None:
+    wait_until(lambda: any("Daily report" in subject for subject in smtp.subjects), "the report is in the mail")
+    [mail] = [mail for mail in smtp.mails if "Daily report" in str(mail["Subject"])]
+    [attached] = mail.iter_attachments()
+    assert attached.get_content_type() == "application/pdf"
+    assert str(attached.get_filename()).endswith(".pdf")
+    text = text_of(attached.get_content())
+    with sqlite3.connect(f"file:{full_server.home / 'corral.db'}?mode=ro", uri=True) as raw:
+        [(gpu_hours,)] = raw.execute(
+            f"SELECT SUM(MAX(0, MIN(COALESCE(ended_at, {until}), {until}) - MAX(planned_at, {until - DAY})) "
+            "* gpu_milli / 3600000.0) FROM usage"
+        )
+    assert number_after("GPU-hours held", text) == pytest.approx(gpu_hours, abs=0.06)
+    body = mail.get_body(("plain", "html"))
+    assert body is not None
+    assert number_after("GPU-hours held:", str(body.get_content())) == pytest.approx(gpu_hours, abs=0.06)
+    with full_server.http() as http:
+        kept = [report for report in http.get("/reports").json()["items"] if report["schedule"] == "every-day"]
+        schedule = http.get("/report-schedules/every-day").json()
+    assert len(kept) == 1, "only the last of those that were missed"
+    assert schedule["last_until"] == kept[0]["until"]
+    assert moment_of(kept[0]["until"]) == until
+
+
 def test_the_command_line_makes_and_keeps_reports(full_server: CorralServer, operator: Person) -> None:
     said = operator.ok("report", "--period", "30d", "--format", "pdf", "-f", "month.pdf")
     assert "Saved Usage report" in said
@@ -263,8 +308,9 @@ def test_the_command_line_makes_and_keeps_reports(full_server: CorralServer, ope
 def test_the_command_line_keeps_schedules(operator: Person) -> None:
     said = operator.ok("report", "schedule", "create", "weekly", "--weekday", "fri", "--hour", "7")
     assert "every Friday at 07:00 UTC" in said
-    [view] = operator.read("report", "schedule", "ls")["items"]
-    assert (view["name"], view["period"], view["weekday"], view["hour"]) == ("weekly", "weekly", 4, 7)
+    views = {view["name"]: view for view in operator.read("report", "schedule", "ls")["items"]}
+    view = views["weekly"]
+    assert (view["period"], view["weekday"], view["hour"]) == ("weekly", 4, 7)
     assert view["next_run"] is not None
     assert "switched off" in operator.ok("report", "schedule", "edit", "weekly", "--disable")
     assert "on the 1st" in operator.ok("report", "schedule", "edit", "weekly", "--period", "monthly", "--enable")
@@ -272,4 +318,4 @@ def test_the_command_line_keeps_schedules(operator: Person) -> None:
     operator.run("report", "schedule", "create", "x", "--weekday", "someday", code=2)
     assert "no channel" in operator.run("report", "schedule", "create", "x", "--channel", "nowhere", code=1).err
     operator.ok("report", "schedule", "rm", "weekly")
-    assert "No schedules" in operator.run("report", "schedule", "ls", code=0).err
+    assert "weekly" not in operator.ok("report", "schedule")

@@ -28,6 +28,19 @@ class PrometheusServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    def backfill(self, openmetrics: str) -> None:
+        """Readings of the past, with their times; before it is started."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        source = self.directory / "backfill.txt"
+        source.write_text(openmetrics)
+        promtool = Path(self.program).with_name("promtool")
+        subprocess.run(
+            [promtool, "tsdb", "create-blocks-from", "openmetrics", source, self.directory / "data"],
+            check=True,
+            capture_output=True,
+            timeout=60,
+        )
+
     def start(self, configuration: str) -> None:
         """Paths in the configuration count from `directory`."""
         self.directory.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from corral.client.views import ReportScheduleView, ReportView
 
 app = typer.Typer(help="Make, keep and schedule reports on usage (operators).")
-schedule_app = typer.Typer(help="Reports that are made and sent by themselves.", no_args_is_help=True)
+schedule_app = typer.Typer(help="Reports that are made and sent by themselves.")
 app.add_typer(schedule_app, name="schedule")
 
 FORMATS = ("html", "pdf", "csv")
@@ -186,9 +186,22 @@ ChannelsOption = Annotated[
 EnabledOption = Annotated[bool | None, typer.Option("--enable/--disable", help="Switch it on or off.")]
 
 
-@command(schedule_app, "ls", examples=["corral report schedule ls"])
+@default_command(
+    schedule_app,
+    examples=["corral report schedule", "corral report schedule create weekly --channel mail"],
+)
+def schedule(terminal: Terminal) -> None:
+    """List schedules; with a command, manage them."""
+    _list_schedules(terminal)
+
+
+@command(schedule_app, "ls", examples=["corral report schedule ls", "corral report schedule ls -o json"])
 def schedule_ls(terminal: Terminal) -> None:
     """List schedules and when each makes its next report."""
+    _list_schedules(terminal)
+
+
+def _list_schedules(terminal: Terminal) -> None:
     now = terminal.now()
     with terminal.client() as client:
         found = list(client.reports.schedules())

@@ -14,7 +14,7 @@ from corral.control.errors import Refusal, WrongState
 from corral.control.work import SYSTEM, Work
 from corral.core.alerts.facts import Scope
 from corral.core.alerts.model import Alert, AlertAction
-from corral.core.alerts.signal import Value
+from corral.core.alerts.signal import Finding
 from corral.core.health.model import Sign
 from corral.core.lifecycle import StopRequested
 from corral.core.model import EndReason, GpuHealth, JobState, NodeState
@@ -28,9 +28,9 @@ FITTING: dict[AlertAction, frozenset[Scope]] = {
 }
 
 
-def act(work: Work, alert: Alert, action: AlertAction, value: Value) -> None:
+def act(work: Work, alert: Alert, action: AlertAction, found: Finding) -> None:
     """Carry out one action of an alert that just fired."""
-    for subject, do in _steps(action, alert, value):
+    for subject, do in _steps(action, alert, found):
         detail: dict[str, Any] = {"rule": alert.rule, "action": action, "alert": alert.id}
         try:
             do(work)
@@ -40,17 +40,17 @@ def act(work: Work, alert: Alert, action: AlertAction, value: Value) -> None:
         work.record(SYSTEM, "alert.acted", subject, owner=alert.owner, detail=detail)
 
 
-def _steps(action: AlertAction, alert: Alert, value: Value) -> list[tuple[str, Callable[[Work], None]]]:
+def _steps(action: AlertAction, alert: Alert, found: Finding) -> list[tuple[str, Callable[[Work], None]]]:
     """What is done to what."""
     match action:
         case AlertAction.CORDON_NODE:
-            return [(value.node, partial(_cordon, node_id=value.node))] if value.node else []
+            return [(found.node, partial(_cordon, node_id=found.node))] if found.node else []
         case AlertAction.MARK_GPU:
             return [(alert.subject, partial(_mark, alert=alert))]
         case AlertAction.STOP_JOB:
-            return [(job_id, partial(_stop, job_id=job_id)) for job_id in value.jobs]
+            return [(job_id, partial(_stop, job_id=job_id)) for job_id in found.jobs]
         case AlertAction.REQUEUE_JOB:
-            return [(job_id, partial(_requeue, job_id=job_id)) for job_id in value.jobs]
+            return [(job_id, partial(_requeue, job_id=job_id)) for job_id in found.jobs]
 
 
 def _cordon(work: Work, node_id: str) -> None:

@@ -73,7 +73,7 @@ def facts_of(
             for node in seen.nodes
         ],
         queues=seen.queues,
-        pools=[PoolFact(name=name, gpus=len(free), free=sum(free)) for name, free in pools.items()],
+        pools=[PoolFact(id=name, gpus=len(free), free=sum(free)) for name, free in pools.items()],
         failures=failures,
     )
 
@@ -91,7 +91,7 @@ def failures(tx: Transaction, now: float) -> list[FailureFact]:
         code = event.detail.get("exit_code")
         reason = str(event.detail.get("reason") or "")
         found[event.subject] = FailureFact(
-            job_id=event.subject,
+            id=event.subject,
             at=event.at,
             user=event.owner,
             name=record.job.name if record is not None else "",
@@ -144,7 +144,7 @@ def _queues(state: State, now: float) -> list[QueueFact]:
         oldest[key.queue] = min(oldest.get(key.queue, since), since)
     return [
         QueueFact(
-            name=name,
+            id=name,
             waiting=count,
             longest_wait_seconds=max(0.0, now - oldest[name][0]) if name in oldest else 0.0,
             first_job=oldest[name][1] if name in oldest else "",

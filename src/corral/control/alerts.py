@@ -43,14 +43,14 @@ def apply(work: Work, evaluation: Evaluation) -> None:
     work.tx.alerts.save([*changed, *resolved])
     work.tx.alerts.delete([alert.id for alert in evaluation.dropped])
     for alert in (*added, *changed):
-        value = evaluation.fired.get(alert.key)
-        if value is None or (alert.id in stored and stored[alert.id].fired_at is not None):
+        found = evaluation.fired.get(alert.key)
+        if found is None or (alert.id in stored and stored[alert.id].fired_at is not None):
             continue
         work.record(SYSTEM, "alert.fired", str(alert.id), owner=alert.owner, detail=_told(alert))
         rule = rules.get(alert.rule)
         # What another alert explains needs no remedy of its own.
         for action in rule.actions if rule is not None and not alert.folded_into else ():
-            act(work, alert, action, value)
+            act(work, alert, action, found)
     for alert in resolved:
         work.record(SYSTEM, "alert.resolved", str(alert.id), owner=alert.owner, detail=_told(alert))
     news = [

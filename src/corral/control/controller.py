@@ -357,6 +357,9 @@ class Controller:
         request = _Request(run=lambda work: report(work, status), is_patient=True)
         request.answer.add_done_callback(_log_failure)
         self._enqueue(request)
+        if status.reason is EndReason.NODE_LOST:
+            # Before the next regular look, others would be sent to a node that is not there.
+            self.observe_soon()
 
     def _prepare(self, order: LaunchOrder) -> None:
         self.prepare(order)

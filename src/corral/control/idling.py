@@ -17,6 +17,7 @@ from corral.control.work import SYSTEM, Caller, Work
 from corral.core.idling import Activity, IdleRules
 from corral.core.lifecycle import StopRequested
 from corral.core.model import WHOLE, EndReason, Job, JobState
+from corral.core.resources import gpus_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,8 +105,9 @@ def _reclaim(work: Work, job: Job, sighting: Sighting, warning: IdleWarning, rul
     assert job.allocation is not None
     minutes = (work.now - warning.warned_at + rules.window_seconds) / 60
     message = (
-        f"stopped because it did nothing: {sighting.utilization:.1%} use of {job.allocation.total_gpu_milli / WHOLE:g} "
-        f"GPUs over {minutes:.0f} minutes, the limit is {rules.utilization:.1%}"
+        f"stopped because it did nothing with what it held (GPUs: {gpus_text(job.allocation.total_gpu_milli)}): "
+        f"their use was {sighting.utilization:.1%} over {minutes:.0f} minutes, "
+        f"below the limit of {rules.utilization:.1%}"
     )
     _drop(work, [job.id])
     work.advance(job, StopRequested(at=work.now, reason=EndReason.EVICTED, message=message))

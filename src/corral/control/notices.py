@@ -6,14 +6,14 @@ a while; what comes in between joins the notice that waits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from corral.control.ports import Transaction
 from corral.control.records import ChannelRecord, DeliveryRecord, DeliveryState
 from corral.control.work import Work
 from corral.core.alerts.model import Alert, AlertRule, AlertState, is_at_least
-from corral.core.alerts.notices import compose, may_go_at
+from corral.core.alerts.notices import QUIET_SECONDS, compose, may_go_at
 
 #: How far back is looked for what a channel was told; the quiet time is a minute.
 RECENT = 50
@@ -54,6 +54,7 @@ def _tell(work: Work, channel: ChannelRecord, alerts: Sequence[Alert]) -> None:
                         channel=channel.name, kind="", title="", body="", created_at=work.now, next_try_at=go_at
                     ),
                     alerts,
+                    _told_before(alerts, others, work.now),
                 )
             ]
         )
@@ -61,7 +62,8 @@ def _tell(work: Work, channel: ChannelRecord, alerts: Sequence[Alert]) -> None:
     fresh = {alert.id: alert for alert in alerts}
     earlier = [alert for alert in _alerts(work.tx, joined.alert_ids) if alert.id not in fresh]
     together = [*earlier, *alerts][:MAX_ALERTS]
-    work.tx.channels.save_delivery(_notice(replace(joined, next_try_at=min(joined.next_try_at, go_at)), together))
+    told = _told_before(together, others, work.now)
+    work.tx.channels.save_delivery(_notice(replace(joined, next_try_at=min(joined.next_try_at, go_at)), together, told))
 
 
 def _can_be_joined(delivery: DeliveryRecord) -> bool:
@@ -78,13 +80,20 @@ def _told_at(deliveries: Sequence[DeliveryRecord]) -> dict[str, float]:
     return told
 
 
+def _told_before(alerts: Sequence[Alert], deliveries: Sequence[DeliveryRecord], now: float) -> set[int]:
+    """Whose beginning was told already. No beginning waits for much longer than the quiet time, and further back than
+    a few deliveries nobody looks."""
+    told = {alert_id for item in deliveries for alert_id in item.alert_ids}
+    return told | {alert.id for alert in alerts if (alert.fired_at or 0.0) < now - 2 * QUIET_SECONDS}
+
+
 def _alerts(tx: Transaction, alert_ids: Sequence[int]) -> list[Alert]:
     found = (tx.alerts.get(alert_id) for alert_id in alert_ids)
     return [alert for alert in found if alert is not None]
 
 
-def _notice(delivery: DeliveryRecord, alerts: Sequence[Alert]) -> DeliveryRecord:
-    notice = compose(alerts)
+def _notice(delivery: DeliveryRecord, alerts: Sequence[Alert], told: Collection[int]) -> DeliveryRecord:
+    notice = compose(alerts, told)
     return replace(
         delivery,
         kind=notice.kind,

@@ -9,6 +9,8 @@ from corral.control.report_data import DAY, HOUR, Span
 
 #: Stands where nothing is known.
 UNKNOWN = "–"
+#: Between a number and its unit: they stay in one line.
+GAP = "\N{NO-BREAK SPACE}"
 
 
 def whole(value: float) -> str:
@@ -26,22 +28,23 @@ def percent(part: float | None) -> str:
     if part is None:
         return UNKNOWN
     if 0 < part < 0.01:
-        return "< 1 %"
-    return f"{part * 100:.0f} %"
+        return f"<{GAP}1{GAP}%"
+    return f"{part * 100:.0f}{GAP}%"
 
 
 def duration(seconds: float) -> str:
     """The two largest parts that matter: 8 s, 3 min, 2 h 5 min, 1 d 12 h."""
     if seconds < 60:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.0f}{GAP}s"
     units = ((DAY, "d"), (HOUR, "h"), (60.0, "min"))
     for (size, name), (smaller, smaller_name) in pairwise(units):
         # Rounded to the smaller unit first: 59.7 min must not become "0 h 60 min".
         parts = round(seconds / smaller)
         if parts * smaller >= size:
             count, rest = divmod(parts, round(size / smaller))
-            return f"{count} {name} {rest} {smaller_name}" if rest else f"{count} {name}"
-    return f"{seconds / 60:.0f} min"
+            first = f"{count}{GAP}{name}"
+            return f"{first}{GAP}{rest}{GAP}{smaller_name}" if rest else first
+    return f"{seconds / 60:.0f}{GAP}min"
 
 
 def count(amount: float, noun: str, plural: str | None = None) -> str:

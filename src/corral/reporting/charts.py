@@ -47,7 +47,7 @@ PRINT = Theme(
     grid="#e2e5ea",
     paints={
         Paint.AVAILABLE: "#eceff3",
-        Paint.HELD: "#8fb8de",
+        Paint.HELD: "#7aaad8",
         Paint.BUSY: "#1f4e79",
         Paint.GOOD: "#a9cce3",
         Paint.PLAIN: "#6b7f93",
@@ -150,7 +150,13 @@ def nice_ticks(most: float, count: int = 5) -> list[float]:
 
 def text_width(text: str, size: float = FONT_SIZE) -> float:
     """About as wide as it will be, rather more."""
-    return sum(1.0 if ord(char) > 0x2E7F else 0.3 if char in " .,:;'|il" else 0.62 for char in text) * size
+    return sum(map(_char_width, text)) * size
+
+
+def _char_width(char: str) -> float:
+    if char in " \N{NO-BREAK SPACE}.,:;'|il":
+        return 0.34
+    return 1.0 if char in "%mMW@…" or ord(char) > 0x2E7F else 0.64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -97,7 +97,7 @@ def _tiles(now: Totals, before: Totals | None) -> tuple[Tile, ...]:
         Tile(
             label="GPU-hours held",
             value=words.hours(now.hours.gpu_hours),
-            note=_change(now.hours.gpu_hours, was.hours.gpu_hours if before else None),
+            note=_change(now.hours.gpu_hours, was.hours.gpu_hours if before else None) or "by all jobs together",
         ),
         Tile(
             label="Allocation",
@@ -112,7 +112,7 @@ def _tiles(now: Totals, before: Totals | None) -> tuple[Tile, ...]:
         Tile(
             label="Energy",
             value=f"{words.hours(now.hours.energy_kwh)} kWh",
-            note=_change(now.hours.energy_kwh, was.hours.energy_kwh if before else None),
+            note=_change(now.hours.energy_kwh, was.hours.energy_kwh if before else None) or "of held GPUs",
         ),
         Tile(
             label="Jobs completed",
@@ -132,7 +132,7 @@ def _tiles(now: Totals, before: Totals | None) -> tuple[Tile, ...]:
         Tile(
             label="Active users",
             value=words.whole(now.users),
-            note=_was(words.whole(before.users) if before else words.UNKNOWN),
+            note=_was(words.whole(before.users) if before else words.UNKNOWN) or "had jobs",
         ),
     )
 

@@ -9,7 +9,7 @@ from corral.reporting.document import Document, Figure, Row, Section, Table
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2530; --soft: #5b6673; --line: #e1e5ea; --page: #fff; --card: #f6f8fa;
-  --available: #eceff3; --held: #8fb8de; --busy: #1f4e79; --good: #a9cce3; --plain: #6b7f93; --bad: #a3261b; }
+  --available: #eceff3; --held: #7aaad8; --busy: #1f4e79; --good: #a9cce3; --plain: #6b7f93; --bad: #a3261b; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6eaef; --soft: #a3adb8; --line: #333b45; --page: #14181d;
   --card: #1d232a; --available: #232a32; --held: #3d6d9c; --busy: #a8d1f5; --good: #3f78a8; --plain: #8796a5;
   --bad: #e8695c; } }
@@ -32,14 +32,14 @@ h1, td, li, th { overflow-wrap: anywhere; }
 .findings { padding: 0; list-style: none; }
 .findings li { border-left: 4px solid var(--plain); padding: .1rem 0 .1rem .8rem; margin: .6rem 0; }
 .findings .good { border-color: var(--good); } .findings .bad { border-color: var(--bad); }
-figure { margin: 1rem 0; } figure svg { width: 100%; height: auto; display: block; }
+figure { margin: 1rem 0; overflow-x: auto; } figure svg { width: 100%; min-width: 36rem; height: auto; display: block; }
 figcaption { font-weight: 600; color: var(--ink); margin-bottom: .25rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 caption { text-align: left; font-weight: 600; padding: .75rem 0 .25rem; }
 th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { color: var(--soft); font-weight: 600; white-space: nowrap; overflow-wrap: normal; }
-tbody th { font-weight: 400; }
+tbody th { font-weight: 400; } thead th:first-child { width: 32%; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .total th, .total td { font-weight: 600; border-top: 2px solid var(--soft); border-bottom: 0; }
 .bar { display: block; height: 4px; margin-top: 2px; background: var(--held); border-radius: 2px; min-width: 1px; }

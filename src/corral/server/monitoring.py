@@ -33,6 +33,7 @@ from corral.telemetry.history import EmbeddedHistory
 from corral.telemetry.host import HostCollector
 from corral.telemetry.notices import AppriseNotifier
 from corral.telemetry.nvml import NvmlCollector
+from corral.telemetry.prometheus import PrometheusHistory
 from corral.telemetry.readings import LatestReadings
 from corral.telemetry.scraping import ScrapingCollector
 from corral.telemetry.selftest import DriverSelfTest, VirtualSelfTest
@@ -115,7 +116,7 @@ def open_history(settings: Settings, clock: Clock) -> History:
     """The server's own, or that of a Prometheus that reads this server."""
     monitoring = settings.monitoring
     if settings.storage.metrics != "embedded":
-        raise NotImplementedError
+        return PrometheusHistory(settings.storage.metrics)
     return EmbeddedHistory(
         settings.home / HISTORY_FILE,
         raw_seconds=monitoring.raw_retention_hours * 3600,

@@ -196,7 +196,6 @@ NOT_YET = (
     "allocation.reserved_ratio",
     "policies.enable_preemption",
     "scaling.",
-    "storage.metrics",
 )
 
 

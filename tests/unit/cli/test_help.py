@@ -42,6 +42,8 @@ ONLY_GROUPS = {
     ("permission-group",),
     ("provider",),
     ("licence",),
+    ("alert", "rule"),
+    ("channel",),
 }
 
 

@@ -118,7 +118,7 @@ def test_the_same_rule_is_told_once_a_minute_and_the_rest_joins_the_next_notice(
     assert sent(desk) == []
     desk.now += 60
     (joined,) = sent(desk)
-    assert joined.title == "[corral] WARNING: 3 alerts fired (hot), 1 alert resolved"
+    assert joined.title == "[corral] WARNING: 4 alerts fired (hot), 1 of them resolved already"
     assert len(deliveries(desk)) == 2
 
 
@@ -156,6 +156,7 @@ def test_rules_may_end_quietly_and_a_deleted_rule_ends_its_alerts(desk: Desk) ->
     look(desk, {"g1": 60}, after=100)
     assert len(deliveries(desk)) == 1
     look(desk, {"g1": 90}, after=100)
+    sent(desk)
     desk.do(alerts.delete_rule, ROOT, "hot")
     look(desk, {"g1": 90}, after=100)
     assert "rule hot was deleted" in found(desk)[-1].text

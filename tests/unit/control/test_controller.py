@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from corral.control.policies import Policies
 from corral.control.ports import AttemptPhase, Store
 from corral.control.state import State
 from corral.control.work import Work
-from corral.core.model import EndReason, Job, JobState
+from corral.core.model import EndReason, Job, JobState, NodeState
 from corral.core.plan import Plan
 from corral.stores import open_store
 from tests.unit.control.world import (
@@ -208,6 +209,20 @@ def test_an_orphan_is_stopped(house: House) -> None:
     house.engine.report(status("j-9.1", RUNNING, 900.0))
     house.controller.observe_soon()
     eventually(lambda: house.engine.stopped == [("j-9.1", 0.0)])
+
+
+def test_a_lost_node_is_looked_for_at_once(house: House) -> None:
+    [record] = house.controller.execute(jobs.submit, ANN, [draft(gpus=4)]).result(5)
+    job_id = record.job.id
+    eventually(lambda: house.engine.launched)
+    house.engine.nodes = tuple(replace(node, state=NodeState.DOWN) for node in house.engine.nodes)
+    house.engine.report(status(f"{job_id}.1", ENDED, 1001.0, reason=EndReason.NODE_LOST))
+    # the next regular look is an hour away
+    eventually(lambda: {NodeState.DOWN} == house.controller.inspect(_node_states).result(5))
+
+
+def _node_states(state: State) -> set[NodeState]:
+    return {node.state for node in state.snapshot.nodes.values()}
 
 
 def test_the_end_of_a_back_off_wakes_the_controller(house: House) -> None:

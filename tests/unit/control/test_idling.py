@@ -62,7 +62,10 @@ def test_an_idle_job_is_warned_once_and_stopped_at_its_deadline(desk: Desk) -> N
     desk.hear(desk.job(job.id), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=143, message="terminated")
     over = desk.job(job.id)
     assert (over.state, over.end_reason) == (JobState.STOPPED, EndReason.EVICTED)
-    assert over.message == ("stopped because it did nothing: 0.4% use of 2 GPUs over 40 minutes, the limit is 2.0%")
+    assert over.message == (
+        "stopped because it did nothing with what it held (GPUs: 2): their use was 0.4% over 40 minutes, "
+        "below the limit of 2.0%"
+    )
     assert idle_actions(desk, job) == ["job.idle-warned", "job.idle-stopped"]
 
 

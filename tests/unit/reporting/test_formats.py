@@ -15,7 +15,7 @@ import typst
 from corral.control.records import UsageRecord
 from corral.control.report_building import Material, build
 from corral.control.report_data import ReportData, Span
-from corral.control.report_words import span_text
+from corral.control.report_words import GAP, duration, hours, span_text
 from corral.reporting import csv, html, pdf
 from corral.reporting.document import document, summary
 from tests.unit.control.report_rows import DAY, MONDAY, gpu_counts, row
@@ -193,3 +193,27 @@ def test_the_summary_fits_into_a_message() -> None:
 )
 def test_spans_in_words(since: float, until: float, text: str) -> None:
     assert span_text(Span(since=MONDAY + since * DAY, until=MONDAY + until * DAY)) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (59.4, "59 s"),
+        (60, "1 min"),
+        (3599, "1 h"),
+        (3660, "1 h 1 min"),
+        (86_399, "1 d"),
+        (100_000, "1 d 4 h"),
+    ],
+)
+def test_durations_in_words(seconds: float, text: str) -> None:
+    assert duration(seconds) == text.replace(" ", GAP)
+
+
+@pytest.mark.parametrize(
+    ("value", "of", "text"),
+    [(0, None, "0"), (12_345.6, None, "12,346"), (12.34, None, "12.3"), (0.0123, None, "0.0123"), (3.2, 4000, "3")],
+)
+def test_amounts_have_as_many_decimals_as_their_whole(value: float, of: float | None, text: str) -> None:
+    assert hours(value, of=of) == text

@@ -20,36 +20,13 @@ from corral.core.model import GpuHealth, NodeState, Queue
 from corral.server.exposition import Histogram, gauge, labels, render
 from corral.server.fleet_metrics import Seen, families_of, read_fleet
 from corral.server.metrics import ServerMetrics
+from corral.telemetry.prometheus import EXPOSED
 from corral.telemetry.readings import LatestHost, LatestReading
 from tests.unit.core.builders import node, running, waiting
 
 NOW = 10_000.0
 #: One exposed name for everything that a history keeps, and the label that tells the subject.
-NAME_OF = {
-    Metric.GPU_UTILIZATION: ("corral_gpu_utilization_ratio", "gpu"),
-    Metric.GPU_MEMORY_USED: ("corral_gpu_memory_used_bytes", "gpu"),
-    Metric.GPU_TEMPERATURE: ("corral_gpu_temperature_celsius", "gpu"),
-    Metric.GPU_POWER: ("corral_gpu_power_watts", "gpu"),
-    Metric.GPU_ENERGY: ("corral_gpu_energy_joules_total", "gpu"),
-    Metric.GPU_SM_CLOCK: ("corral_gpu_sm_clock_hertz", "gpu"),
-    Metric.GPU_MEMORY_CLOCK: ("corral_gpu_memory_clock_hertz", "gpu"),
-    Metric.GPU_THROTTLED: ("corral_gpu_throttled", "gpu"),
-    Metric.NODE_CPU: ("corral_node_cpu_ratio", "node"),
-    Metric.NODE_MEMORY_USED: ("corral_node_memory_used_bytes", "node"),
-    Metric.NODE_DISK_USED: ("corral_node_disk_used_bytes", "node"),
-    Metric.NODE_NETWORK_RECEIVE: ("corral_node_network_receive_bytes_per_second", "node"),
-    Metric.NODE_NETWORK_SEND: ("corral_node_network_send_bytes_per_second", "node"),
-    Metric.QUEUE_LENGTH: ("corral_queue_length", "queue"),
-    Metric.QUEUE_WAIT: ("corral_queue_wait_seconds", "queue"),
-    Metric.CLUSTER_ALLOCATION: ("corral_cluster_allocation_ratio", ""),
-    Metric.CLUSTER_UTILIZATION: ("corral_cluster_utilization_ratio", ""),
-    Metric.CLUSTER_POWER: ("corral_cluster_power_watts", ""),
-    Metric.CLUSTER_TEMPERATURE: ("corral_cluster_temperature_celsius", ""),
-    Metric.CLUSTER_GPUS: ("corral_cluster_gpus", ""),
-    Metric.CLUSTER_GPUS_HELD: ("corral_cluster_gpus_held", ""),
-    Metric.CLUSTER_RUNNING: ("corral_cluster_jobs_running", ""),
-    Metric.CLUSTER_QUEUED: ("corral_cluster_jobs_queued", ""),
-}
+NAME_OF = {metric: (named.name, named.label) for metric, named in EXPOSED.items()}
 
 
 def reading(gpu_id: str, **values: object) -> GpuReading:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 from corral.control.ports import Metric, Point
-from corral.telemetry.history import EmbeddedHistory
+from corral.telemetry.history import EmbeddedHistory, file
 from corral.telemetry.history.precision import PER_UNIT
 
 HOUR_MS = 3_600_000
@@ -26,14 +27,16 @@ class SetClock:
 def open_history(
     path: Path, clock: SetClock, *, raw_hours: float = 24, minute_hours: float = 720, hour_hours: float = 8760
 ) -> EmbeddedHistory:
-    return EmbeddedHistory(
-        path,
-        raw_seconds=raw_hours * 3600,
-        minute_seconds=minute_hours * 3600,
-        hour_seconds=hour_hours * 3600,
-        clock=clock,
-        tended=False,
-    )
+    # A crash of the machine would lose data; these tests do not care, and are faster.
+    with mock.patch.object(file, "SYNCHRONOUS", "OFF"):
+        return EmbeddedHistory(
+            path,
+            raw_seconds=raw_hours * 3600,
+            minute_seconds=minute_hours * 3600,
+            hour_seconds=hour_hours * 3600,
+            clock=clock,
+            tended=False,
+        )
 
 
 @dataclass

@@ -220,6 +220,18 @@ def test_a_write_that_fails_leaves_nothing_behind(path: Path, clock: SetClock) -
     history.close()
 
 
+def test_a_damaged_chunk_is_told_not_believed(path: Path, clock: SetClock) -> None:
+    history = open_history(path, clock)
+    fill(history, T - 3600, T + 1, every=60)
+    history.tend()
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE chunk SET data = substr(data, 1, length(data) - 9) || zeroblob(9) WHERE level = 0")
+    with pytest.raises(HistoryUnavailable, match="damaged"):
+        history.series(UTIL, None, T - 3600, T, 60.5)
+    assert len(history.series(UTIL, ["g0"], T - 3600, T, 60)["g0"]) == 60
+    history.close()
+
+
 def test_a_closed_history_says_so(path: Path, clock: SetClock) -> None:
     history = open_history(path, clock)
     history.close()

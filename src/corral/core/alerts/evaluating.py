@@ -7,13 +7,14 @@ nothing, neither that something is wrong nor that it is over.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from corral.core.alerts.facts import Facts, Scope
-from corral.core.alerts.model import Alert, AlertRule, AlertState, Silence, is_at_least
-from corral.core.alerts.signal import Signal, Value, quantity
+from corral.core.alerts.facts import Fact, Facts, Scope
+from corral.core.alerts.model import Alert, AlertRule, AlertState, Comparison, Silence, is_at_least
+from corral.core.alerts.signal import Finding, Signal, quantity
 from corral.core.alerts.signals import SIGNALS
 
 #: The rule and the subject: at most one alert of both is live.
@@ -21,6 +22,12 @@ Key = tuple[str, str]
 #: The signal whose alerts explain those of the GPUs of the same node.
 NODE_LOST = "node-lost"
 MAX_TEXT = 500
+_CROSSES = {
+    Comparison.ABOVE: operator.gt,
+    Comparison.BELOW: operator.lt,
+    Comparison.AT_LEAST: operator.ge,
+    Comparison.AT_MOST: operator.le,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +41,7 @@ class Evaluation:
     #: pending ones that ended before they fired
     dropped: tuple[Alert, ...] = ()
     #: those that began to fire just now, with what actions are done to
-    fired: Mapping[Key, Value] = field(default_factory=dict)
+    fired: Mapping[Key, Finding] = field(default_factory=dict)
     #: firing ones that people shall hear of now: they just fired, or what hushed them has ended
     told: frozenset[Key] = frozenset()
 
@@ -49,21 +56,11 @@ def evaluate(
     """What becomes of the live alerts, and which new ones there are."""
     known = {alert.key: alert for alert in live}
     usable = {rule.name: rule for rule in rules if rule.enabled and rule.signal in SIGNALS}
-    values = {name: SIGNALS[name].measure(facts) for name in {rule.signal for rule in usable.values()}}
     # 1. Every subject that can be measured takes one step.
     after: dict[Key, Alert | None] = {}
-    fired: dict[Key, Value] = {}
+    fired: dict[Key, Finding] = {}
     for rule in usable.values():
-        for subject, value in values[rule.signal].items():
-            if not covers(rule, subject):
-                continue
-            before = known.get((rule.name, subject))
-            stepped = _step(rule, SIGNALS[rule.signal], before, subject, value, now)
-            if stepped is None and before is None:
-                continue
-            after[rule.name, subject] = stepped
-            if stepped is not None and stepped.fired_at == now and (before is None or before.fired_at is None):
-                fired[rule.name, subject] = value
+        _step_all(rule, facts, known, after, fired, now)
     # 2. Of those that cannot, the ones end that have lost their rule or their subject; the others stay as they are.
     existing: dict[Scope, set[str]] = {}
     for key, alert in known.items():
@@ -91,23 +88,47 @@ def is_silenced(rule: str, subject: str, silences: Iterable[Silence], now: float
 # ------------------------------------------------------------------------------------------------ one step
 
 
+def _step_all(
+    rule: AlertRule,
+    facts: Facts,
+    known: Mapping[Key, Alert],
+    after: dict[Key, Alert | None],
+    fired: dict[Key, Finding],
+    now: float,
+) -> None:
+    """Every subject of one rule. Nearly all of them are fine and stay so: for them this must be quick."""
+    signal = SIGNALS[rule.signal]
+    read, crosses, threshold = signal.read, _CROSSES[rule.comparison], rule.threshold
+    live = {subject: alert for (name, subject), alert in known.items() if name == rule.name}
+    for fact in facts.of(signal.scope):
+        value = read(fact)
+        if value is None:
+            continue
+        crossed = crosses(value, threshold)
+        before = live.get(fact.id)
+        if (not crossed and before is None) or (rule.subjects and not covers(rule, fact.id)):
+            continue
+        key = (rule.name, fact.id)
+        after[key] = stepped = _step(rule, signal, before, fact, value, crossed, now)
+        if stepped is not None and stepped.fired_at == now and (before is None or before.fired_at is None):
+            fired[key] = signal.describe(fact, value)
+
+
 def _step(
-    rule: AlertRule, signal: Signal, before: Alert | None, subject: str, value: Value, now: float
+    rule: AlertRule, signal: Signal, before: Alert | None, fact: Fact, value: float, crossed: bool, now: float
 ) -> Alert | None:
     """The alert after this value, or None if there is none any more."""
-    crossed = rule.comparison.holds(value.value, rule.threshold)
     if before is None:
-        if not crossed:
-            return None
+        found = signal.describe(fact, value)
         before = Alert(
             rule=rule.name,
-            subject=subject,
+            subject=fact.id,
             scope=signal.scope,
             severity=rule.severity,
-            value=value.value,
-            worst=value.value,
-            text=_text(rule, signal, value),
-            owner=value.owner,
+            value=value,
+            worst=value,
+            text=_text(rule, signal, found),
+            owner=found.owner,
             pending_since=now,
         )
     if before.state is AlertState.PENDING:
@@ -115,17 +136,17 @@ def _step(
             return None
         if now - before.pending_since < rule.for_seconds:
             return before
-        text = _text(rule, signal, value)
-        return replace(_worse(before, rule, value.value), state=AlertState.FIRING, fired_at=now, text=text)
+        text = _text(rule, signal, signal.describe(fact, value))
+        return replace(_worse(before, rule, value), state=AlertState.FIRING, fired_at=now, text=text)
     if crossed:
-        grown = _worse(before, rule, value.value)
+        grown = _worse(before, rule, value)
         if before.clear_since is not None:
             return replace(grown, clear_since=None)
         return grown if abs(grown.worst - before.worst) >= signal.step else before
     clear_since = before.clear_since if before.clear_since is not None else now
     if now - clear_since < rule.clear_seconds:
         return before if before.clear_since is not None else replace(before, clear_since=clear_since)
-    return _resolved(replace(before, clear_since=clear_since), now, value.text)
+    return _resolved(replace(before, clear_since=clear_since), now, signal.describe(fact, value).text)
 
 
 def _worse(alert: Alert, rule: AlertRule, value: float) -> Alert:
@@ -137,11 +158,11 @@ def _resolved(alert: Alert, now: float, why: str) -> Alert:
     return replace(alert, state=AlertState.RESOLVED, resolved_at=now, text=_cut(f"{alert.text}. Over: {why}"))
 
 
-def _text(rule: AlertRule, signal: Signal, value: Value) -> str:
+def _text(rule: AlertRule, signal: Signal, found: Finding) -> str:
     # Of a yes or no the threshold says nothing.
     if signal.unit == "":
-        return _cut(value.text)
-    return _cut(f"{value.text} ({rule.comparison.replace('-', ' ')} {quantity(rule.threshold, signal.unit)})")
+        return _cut(found.text)
+    return _cut(f"{found.text} ({rule.comparison.replace('-', ' ')} {quantity(rule.threshold, signal.unit)})")
 
 
 def _cut(text: str) -> str:
@@ -156,7 +177,7 @@ def _why_over(rule: AlertRule | None, alert: Alert, facts: Facts, existing: dict
     if alert.scope != signal.scope or not covers(rule, alert.subject):
         return f"rule {alert.rule} no longer watches {alert.subject}"
     if signal.scope not in existing:
-        existing[signal.scope] = facts.subjects(signal.scope)
+        existing[signal.scope] = {fact.id for fact in facts.of(signal.scope)}
     return None if alert.subject in existing[signal.scope] else signal.gone
 
 
@@ -227,7 +248,7 @@ def _causes(present: Sequence[Alert], rules: Mapping[str, AlertRule], facts: Fac
 def _sorted(
     known: Mapping[Key, Alert],
     after: Mapping[Key, Alert | None],
-    fired: Mapping[Key, Value],
+    fired: Mapping[Key, Finding],
     told: frozenset[Key],
 ) -> Evaluation:
     new, changed, resolved, dropped = [], [], [], []

@@ -7,7 +7,7 @@ and a signal gives no value for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from corral.core.model import DEFAULT_POOL, GpuHealth, NodeState
@@ -57,7 +57,7 @@ class NodeFact:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueFact:
-    name: str
+    id: str
     waiting: int = 0
     longest_wait_seconds: float = 0.0
     #: the job that waits longest
@@ -68,7 +68,7 @@ class QueueFact:
 class FailureFact:
     """A job that failed lately."""
 
-    job_id: str
+    id: str
     at: float
     user: str = ""
     name: str = ""
@@ -78,10 +78,13 @@ class FailureFact:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PoolFact:
-    name: str
+    id: str
     gpus: int = 0
     #: healthy, on a node that takes work, and held by nobody
     free: int = 0
+
+
+Fact = GpuFact | NodeFact | QueueFact | FailureFact | PoolFact
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,18 +94,18 @@ class Facts:
     nodes: Sequence[NodeFact] = ()
     queues: Sequence[QueueFact] = ()
     pools: Sequence[PoolFact] = ()
-    failures: Sequence[FailureFact] = field(default_factory=tuple)
+    failures: Sequence[FailureFact] = ()
 
-    def subjects(self, scope: Scope) -> set[str]:
+    def of(self, scope: Scope) -> Sequence[Fact]:
         """Everything of that kind that there is, whether it can be measured at this moment or not."""
         match scope:
             case Scope.GPU:
-                return {gpu.id for gpu in self.gpus}
+                return self.gpus
             case Scope.NODE:
-                return {node.id for node in self.nodes}
+                return self.nodes
             case Scope.QUEUE:
-                return {queue.name for queue in self.queues}
+                return self.queues
             case Scope.POOL:
-                return {pool.name for pool in self.pools}
+                return self.pools
             case Scope.JOB:
-                return {failure.job_id for failure in self.failures}
+                return self.failures

@@ -25,17 +25,6 @@ class Comparison(StrEnum):
     AT_LEAST = "at-least"
     AT_MOST = "at-most"
 
-    def holds(self, value: float, threshold: float) -> bool:
-        match self:
-            case Comparison.ABOVE:
-                return value > threshold
-            case Comparison.BELOW:
-                return value < threshold
-            case Comparison.AT_LEAST:
-                return value >= threshold
-            case Comparison.AT_MOST:
-                return value <= threshold
-
     @property
     def is_upward(self) -> bool:
         """Larger values are worse."""

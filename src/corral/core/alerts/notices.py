@@ -24,15 +24,18 @@ class Notice:
     body: str
 
 
-def compose(alerts: Iterable[Alert]) -> Notice:
-    """One notice about alerts that fire or are over; at least one."""
+def compose(alerts: Iterable[Alert], told: Collection[int] = ()) -> Notice:
+    """One notice about alerts that fire or are over; at least one. `told` are the ids of those whose beginning was
+    told before: one that is over and was not is told with both its beginning and its end."""
     ordered = sorted(alerts, key=lambda alert: (-SEVERITY_ORDER.index(alert.severity), alert.rule, alert.subject))
     firing = [alert for alert in ordered if alert.state is AlertState.FIRING]
-    over = [alert for alert in ordered if alert.state is AlertState.RESOLVED]
+    brief = [alert for alert in ordered if alert.state is AlertState.RESOLVED and alert.id not in told]
+    over = [alert for alert in ordered if alert.state is AlertState.RESOLVED and alert.id in told]
+    parts = [_part("Firing", firing), _part("Fired, and resolved already", brief), _part("Resolved", over)]
     return Notice(
-        kind="fired" if firing else "resolved",
-        title=f"[corral] {_title(firing, over)}",
-        body="\n".join([*_part("Firing", firing), *([""] if firing and over else []), *_part("Resolved", over)]),
+        kind="fired" if firing or brief else "resolved",
+        title=f"[corral] {_title(firing, brief, over)}",
+        body="\n\n".join("\n".join(lines) for lines in parts if lines),
     )
 
 
@@ -45,17 +48,20 @@ def may_go_at(rules: Collection[str], told: Mapping[str, float], now: float) -> 
     return max(now, min(times, default=now))
 
 
-def _title(firing: Sequence[Alert], over: Sequence[Alert]) -> str:
-    if len(firing) == 1 and not over:
-        return f"{firing[0].severity.upper()}: {firing[0].rule} {firing[0].subject}"
-    if len(over) == 1 and not firing:
-        return f"RESOLVED: {over[0].rule} {over[0].subject}"
+def _title(firing: Sequence[Alert], brief: Sequence[Alert], over: Sequence[Alert]) -> str:
+    if len(firing) + len(brief) + len(over) == 1:
+        alert = (*firing, *brief, *over)[0]
+        if over:
+            return f"RESOLVED: {alert.rule} {alert.subject}"
+        return f"{alert.severity.upper()}: {alert.rule} {alert.subject}{', resolved already' if brief else ''}"
     parts = []
-    if firing:
-        worst = firing[0].severity.upper()
-        parts.append(f"{worst}: {_count(len(firing))} fired ({_rules(firing)})")
+    fired = sorted([*firing, *brief], key=lambda alert: -SEVERITY_ORDER.index(alert.severity))
+    if fired:
+        parts.append(f"{fired[0].severity.upper()}: {_count(len(fired))} fired ({_rules(fired)})")
+    if brief:
+        parts.append(f"{len(brief)} of them resolved already")
     if over:
-        parts.append(f"{_count(len(over))} resolved{'' if firing else f' ({_rules(over)})'}")
+        parts.append(f"{_count(len(over))} resolved{'' if fired else f' ({_rules(over)})'}")
     return ", ".join(parts)
 
 

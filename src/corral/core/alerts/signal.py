@@ -1,18 +1,22 @@
-"""What can be measured for alerts. One file per signal in `signals`, one line in its registry."""
+"""What can be measured for alerts. One file per signal in `signals`, one line in its registry.
+
+A signal reads a number from one fact; thousands of them are read in every round, and hardly any crosses a threshold.
+So what is said about one is made only when somebody is to hear of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from corral.core.alerts.facts import Facts, GpuFact, Scope
+from corral.core.alerts.facts import GpuFact, Scope
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Value:
-    """One subject's value at this moment."""
+class Finding:
+    """What is to be said of one subject at this moment."""
 
-    value: float
     #: what is the case, in words, without the threshold
     text: str
     #: whose job it is about; "" means: only operators see it
@@ -29,8 +33,10 @@ class Signal:
     words: str
     #: "" for plain numbers
     unit: str
-    #: gives no value for a subject that cannot be judged now
-    measure: Callable[[Facts], Mapping[str, Value]]
+    #: the value of one fact of that scope; None when it cannot be judged now
+    read: Callable[[Any], float | None]
+    #: what is to be said about it
+    describe: Callable[[Any, float], Finding]
     #: a worst value that grows by less is not worth writing down
     step: float = 1.0
     #: why an alert ends when its subject is no longer there
@@ -51,13 +57,5 @@ def gpu_words(gpu: GpuFact) -> str:
     return f"GPU {gpu.id} ({' '.join(part for part in parts if part)})"
 
 
-def of_reading(
-    facts: Facts, read: Callable[[GpuFact], float | None], says: Callable[[GpuFact, float], str]
-) -> dict[str, Value]:
-    """The value of every GPU whose reading can be believed."""
-    found = {}
-    for gpu in facts.gpus:
-        value = read(gpu)
-        if value is not None:
-            found[gpu.id] = Value(value=value, text=says(gpu, value), jobs=gpu.jobs, node=gpu.node)
-    return found
+def about_gpu(gpu: GpuFact, text: str, *, owner: str = "") -> Finding:
+    return Finding(text=text, owner=owner, jobs=gpu.jobs, node=gpu.node)

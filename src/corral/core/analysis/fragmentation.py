@@ -95,8 +95,9 @@ def _proposal(plan: DefragmentationPlan) -> str:
             "No small set of moves would help. Queues with the placement `pack` keep free GPUs together:"
             " corral queue edit NAME --placement pack."
         )
+    count = "1 move" if len(plan.moves) == 1 else f"{len(plan.moves)} moves"
     freed = ", ".join(node.node for node in plan.frees)
     return (
-        f"{len(plan.moves)} moves would free {freed} as a whole, at the cost of at most"
+        f"{count} would free {freed} as a whole, at the cost of at most"
         f" {plan.lost_gpu_hours:.1f} GPU-hours. Look at them: corral analyse defragmentation."
     )

@@ -35,12 +35,13 @@ def _finding(seen: AnalysisInput, job: Job, use: float) -> Finding:
     idle = sum(line.measured.idle_gpu_seconds for line in seen.usage if line.attempt_id == job.attempt_id) / HOUR
     is_workbench = job.kind is JobKind.WORKBENCH
     window = format_duration(seen.recent_seconds)
+    gpus = f"{gpus_text(milli)} GPU{'s' if milli > WHOLE else ''}"
     return Finding(
         kind=FindingKind.IDLE_ALLOCATION,
         # Whoever sits at a workbench thinks from time to time.
         severity=Severity.INFO if is_workbench else Severity.WARNING,
         subject=job.id,
-        title=f"{job.id} ({job.name}) holds {gpus_text(milli)} GPUs and does nothing",
+        title=f"{job.id} ({job.name}) holds {gpus} and does nothing",
         evidence={
             "gpus": milli / WHOLE,
             "utilization": use,
@@ -50,8 +51,8 @@ def _finding(seen: AnalysisInput, job: Job, use: float) -> Finding:
             "queue": job.queue,
         },
         text=(
-            f"The job of {job.user} has used its {gpus_text(milli)} GPUs by {use:.1%} in the last {window}, and has"
-            f" held them idle for {idle:.1f} GPU-hours in this attempt."
+            f"The job of {job.user} has used its {gpus} by {use:.1%} in the last {window}. In this attempt it has held"
+            f" GPUs idle for {idle:.1f} GPU-hours."
         ),
         proposal=(
             f"Ask {job.user} whether it is still needed; if not: corral stop {job.id}. Idle reclaim"

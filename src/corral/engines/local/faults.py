@@ -112,14 +112,15 @@ def faults_body(faults: Faults) -> dict[str, Any]:
 
 def _fault_body(fault: GpuFault) -> dict[str, Any]:
     body: dict[str, Any] = {
-        "temperature": fault.temperature,
         "lost": fault.lost,
         "idle": fault.idle,
         "xids": list(fault.xids),
         "ecc_uncorrected": fault.ecc_uncorrected,
         "remap_failed": fault.remap_failed,
     }
-    return {key: value for key, value in body.items() if value not in (None, False, 0, [])}
+    wrong = {key: value for key, value in body.items() if value not in (False, 0, [])}
+    # A temperature of 0 is one, too.
+    return wrong if fault.temperature is None else {"temperature": fault.temperature, **wrong}
 
 
 def read_faults(path: Path) -> Faults:

@@ -23,9 +23,6 @@ from corral.telemetry.history.file import HistoryFile
 from corral.telemetry.history.head import first_moment, read_head
 from corral.telemetry.history.levels import COMPACTION_MS, Level, floor_to
 
-#: Subjects in a chunk.
-BLOCK = 16
-
 Rows = list[tuple[int, int, int, int, bytes]]
 
 
@@ -54,7 +51,7 @@ def prune(file: HistoryFile, metrics: list[int], floors: Mapping[Level, int]) ->
             with file.write() as connection:
                 connection.executemany(
                     "DELETE FROM chunk WHERE level = ? AND metric = ? AND block = ? AND start < ?",
-                    [(level, metric, block, floor) for block in range(subjects // BLOCK + 1)],
+                    [(level, metric, block, floor) for block in range(subjects // level.block + 1)],
                 )
             yield
 
@@ -120,7 +117,7 @@ def _rows(connection: sqlite3.Connection, level: Level, metric: int, readings: C
     encode = encode_raw if level is Level.RAW else encode_rollup
     start = floor_to(int(readings.times[0]), level.window_ms)
     rows = []
-    for block, part in readings.blocks(BLOCK):
+    for block, part in readings.blocks(level.block):
         before = [] if level.window_ms == COMPACTION_MS else _present(connection, level, metric, block, start)
         rows.append((int(level), metric, block, start, encode(joined([*before, part]))))
     return rows

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import zstandard
+
 from corral.control.ports import HistoryUnavailable
 
 #: "cHst" as a number: other programs' files are not touched.
@@ -38,6 +40,7 @@ FORMATS = (
     INSERT INTO level VALUES (0, 0), (1, 0), (2, 0);
     """,
 )
+SYNCHRONOUS = "FULL"
 _BUSY_SECONDS = 10.0
 _IDLE_READERS = 4
 
@@ -104,7 +107,7 @@ class HistoryFile:
         connection = sqlite3.connect(
             self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
         )
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         # Readings are no secret that must be wiped when they are old.
         connection.execute("PRAGMA secure_delete = OFF")
         return connection
@@ -135,6 +138,8 @@ class HistoryFile:
             yield
         except (sqlite3.Error, OSError) as error:
             raise HistoryUnavailable(f"cannot use the metric history {self.path}: {error}") from error
+        except zstandard.ZstdError as error:
+            raise HistoryUnavailable(f"the metric history {self.path} is damaged: {error}") from error
 
 
 def _create_privately(path: Path) -> None:

@@ -80,8 +80,10 @@ def first_moment(connection: sqlite3.Connection, metric: int) -> int | None:
     return None if at is None else int(at)
 
 
-def read_head(connection: sqlite3.Connection, metric: int, since: int, until: int) -> Columns | None:
-    """What the head has of a metric from `since` on and before `until`; None: nothing."""
+def read_head(
+    connection: sqlite3.Connection, metric: int, since: int, until: int, wanted: Ints | None = None
+) -> Columns | None:
+    """What the head has of the wanted subjects (None: of all) from `since` on and before `until`; None: nothing."""
     rows = connection.execute(
         "SELECT at, layout, width, data FROM head WHERE metric = ? AND at >= ? AND at < ? ORDER BY at, rowid",
         (metric, since, until),
@@ -90,13 +92,16 @@ def read_head(connection: sqlite3.Connection, metric: int, since: int, until: in
         return None
     layouts = read_layouts(connection, (layout for _, layout, _, _ in rows))
     subjects = np.unique(np.concatenate(list(layouts.values())))
+    if wanted is not None:
+        subjects = np.intersect1d(subjects, wanted)
     values = np.full((len(rows), len(subjects)), MISSING)
     by_form: dict[tuple[int, int], list[int]] = {}
     for number, (_, layout, width, _) in enumerate(rows):
         by_form.setdefault((layout, width), []).append(number)
     for (layout, width), numbers in by_form.items():
-        table = _from_bytes([rows[number][3] for number in numbers], width, len(layouts[layout]))
-        values[np.ix_(np.array(numbers), np.searchsorted(subjects, layouts[layout]))] = table
+        places = np.flatnonzero(np.isin(layouts[layout], subjects))
+        table = _from_bytes([rows[number][3] for number in numbers], width, len(layouts[layout]), places)
+        values[np.ix_(np.array(numbers), np.searchsorted(subjects, layouts[layout][places]))] = table
     times = np.array([at for at, _, _, _ in rows], np.int64)
     return raw_columns(subjects, times, np.ascontiguousarray(values.T))
 
@@ -113,7 +118,7 @@ def _bytes_of(units: Ints) -> tuple[int, bytes]:
     return width, np.where(units == MISSING, np.iinfo(dtype).min, units).astype(dtype).tobytes()
 
 
-def _from_bytes(rows: Sequence[bytes], width: int, length: int) -> Ints:
+def _from_bytes(rows: Sequence[bytes], width: int, length: int, places: Ints) -> Ints:
     dtype = _DTYPES[width]
-    table = np.frombuffer(b"".join(rows), dtype).reshape(len(rows), length)
+    table = np.frombuffer(b"".join(rows), dtype).reshape(len(rows), length)[:, places]
     return np.where(table == np.iinfo(dtype).min, MISSING, table.astype(np.int64))

@@ -28,11 +28,18 @@ class Level(IntEnum):
         """How much time a chunk of it holds."""
         return _WINDOWS_MS[self]
 
+    @property
+    def block(self) -> int:
+        """How many subjects a chunk of it holds, by their numbers."""
+        return _BLOCKS[self]
+
 
 _STEPS_MS = {Level.RAW: 1, Level.MINUTE: 60_000, Level.HOUR: HOUR_MS}
 #: All whole hours, so that floors of different levels never cut a step of another. A window of the hours is four days:
 #: rewritten every hour, and still few for a question about a month.
 _WINDOWS_MS = {Level.RAW: HOUR_MS, Level.MINUTE: HOUR_MS, Level.HOUR: 96 * HOUR_MS}
+#: Few, because a question about one GPU unpacks all of a block; more where an hour of a subject is a single value.
+_BLOCKS = {Level.RAW: 16, Level.MINUTE: 16, Level.HOUR: 64}
 #: Readings leave the head by this window.
 COMPACTION_MS = HOUR_MS
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from corral.control.ports import Point
 from corral.telemetry.history.columns import Columns, joined
-from corral.telemetry.history.compaction import BLOCK, read_chunks, read_floors
+from corral.telemetry.history.compaction import read_chunks, read_floors
 from corral.telemetry.history.head import first_moment, read_head
 from corral.telemetry.history.levels import COMPACTION_MS, Level, choose, floor_to
 from corral.telemetry.history.precision import Ints
@@ -20,7 +20,7 @@ def gather(
 ) -> Columns:
     """One column per step (or per step of the finest level that is left, where that is longer)."""
     return joined(
-        part.of(subjects).summed(max(step, level.step_ms))
+        part.summed(max(step, level.step_ms))
         for level, part in _parts(connection, metric, subjects, since, until, step)
     )
 
@@ -48,20 +48,18 @@ def _parts(
     # Hours leave the head whole: before this one everything is in chunks, from it on nothing is.
     border = until if first is None else floor_to(first, COMPACTION_MS)
     if since < border:
-        spans = choose(since, min(until, border), step, read_floors(connection))
-        blocks = _blocks(connection, subjects)
-        for span in spans:
-            for block in blocks:
+        for span in choose(since, min(until, border), step, read_floors(connection)):
+            for block in _blocks(connection, span.level, subjects):
                 for part in read_chunks(connection, span.level, metric, block, span.since, span.until):
-                    yield span.level, part
+                    yield span.level, part.of(subjects)
     if until > border:
-        newest = read_head(connection, metric, max(since, border), until)
+        newest = read_head(connection, metric, max(since, border), until, subjects)
         if newest is not None:
             yield Level.RAW, newest
 
 
-def _blocks(connection: sqlite3.Connection, subjects: Ints | None) -> list[int]:
+def _blocks(connection: sqlite3.Connection, level: Level, subjects: Ints | None) -> list[int]:
     if subjects is not None:
-        return [int(block) for block in np.unique(subjects // BLOCK)]
+        return [int(block) for block in np.unique(subjects // level.block)]
     (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM subject").fetchone()
-    return list(range(last // BLOCK + 1))
+    return list(range(last // level.block + 1))

@@ -155,7 +155,7 @@ def test_the_end_says_why() -> None:
 def test_a_failed_job_is_told_once_and_is_over_when_it_is_no_news() -> None:
     rule = AlertRule(name="failed", signal="job-failed", comparison=Comparison.AT_LEAST, threshold=1)
     watch = Watch(rules=[rule])
-    failure = FailureFact(job_id="j-7", at=0, user="ann", name="resnet", reason="exit_code 3", message="boom")
+    failure = FailureFact(id="j-7", at=0, user="ann", name="resnet", reason="exit_code 3", message="boom")
     for at in (0, 5, 10):
         watch.look(at, Facts(now=at, failures=[failure]))
     (alert,) = watch.live.values()

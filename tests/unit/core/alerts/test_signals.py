@@ -30,9 +30,9 @@ FACTS = Facts(
     now=0,
     gpus=[GPU, UNKNOWN],
     nodes=[NodeFact(id="n1", gpus=2, jobs=("j-1",)), NodeFact(id="n2", state=NodeState.DOWN)],
-    queues=[QueueFact(name="default", waiting=3, longest_wait_seconds=600, first_job="j-9")],
-    pools=[PoolFact(name="default", gpus=2, free=1), PoolFact(name="empty")],
-    failures=[FailureFact(job_id="j-3", at=0, user="bob", reason="oom_killed")],
+    queues=[QueueFact(id="default", waiting=3, longest_wait_seconds=600, first_job="j-9")],
+    pools=[PoolFact(id="default", gpus=2, free=1), PoolFact(id="empty")],
+    failures=[FailureFact(id="j-3", at=0, user="bob", reason="oom_killed")],
 )
 
 #: values and texts by signal and subject
@@ -58,27 +58,28 @@ MEASURED: dict[str, dict[str, tuple[float, str]]] = {
 def test_every_signal_measures_what_is_known_and_leaves_out_the_rest() -> None:
     assert MEASURED.keys() == SIGNALS.keys()
     for name, signal in SIGNALS.items():
-        found = {subject: (value.value, value.text) for subject, value in signal.measure(FACTS).items()}
+        found = {
+            fact.id: (value, signal.describe(fact, value).text)
+            for fact in FACTS.of(signal.scope)
+            if (value := signal.read(fact)) is not None
+        }
         assert found == MEASURED[name], name
-        assert found.keys() <= FACTS.subjects(signal.scope)
-        assert signal.measure(Facts(now=0)) == {}
 
 
 def test_only_alerts_about_somebodys_job_have_an_owner() -> None:
     owners = {
-        name: {value.owner for value in signal.measure(FACTS).values() if value.owner}
+        name: {signal.describe(fact, 1).owner for fact in FACTS.of(signal.scope)} - {""}
         for name, signal in SIGNALS.items()
     }
     assert {name: found for name, found in owners.items() if found} == {"gpu-idle": {"ann"}, "job-failed": {"bob"}}
-    shared = replace(FACTS, gpus=[replace(GPU, users=("ann", "bob"))])
-    assert SIGNALS["gpu-idle"].measure(shared)["g1"].owner == ""
+    assert SIGNALS["gpu-idle"].describe(replace(GPU, users=("ann", "bob")), 60).owner == ""
 
 
 def test_health_counts_up_and_says_why() -> None:
     suspect = replace(GPU, jobs=(), health=GpuHealth.SUSPECT, evidence="97 °C is above 85 °C")
     failed = replace(suspect, id="g3", health=GpuHealth.FAILED, evidence="")
-    found = SIGNALS["gpu-health"].measure(replace(FACTS, gpus=[suspect, failed]))
-    assert [(value.value, value.text) for value in found.values()] == [
+    signal = SIGNALS["gpu-health"]
+    assert [(value, signal.describe(gpu, value).text) for gpu in (suspect, failed) if (value := signal.read(gpu))] == [
         (1, "GPU g1 (A10 on n1) is suspect: 97 °C is above 85 °C"),
         (2, "GPU g3 (A10 on n1) has failed"),
     ]
@@ -177,19 +178,28 @@ def test_one_alert_is_its_own_title() -> None:
     notice = compose([alert(7, severity=Severity.CRITICAL)])
     assert (notice.kind, notice.title) == ("fired", "[corral] CRITICAL: hot g7")
     assert notice.body == "Firing:\n- #7 critical hot: GPU g7 is hot"
-    notice = compose([alert(7, over=True)])
+    notice = compose([alert(7, over=True)], told={7})
     assert (notice.kind, notice.title) == ("resolved", "[corral] RESOLVED: hot g7")
     assert notice.body == "Resolved:\n- #7 warning hot: GPU g7 is hot (after 90 s)"
 
 
 def test_many_alerts_are_one_notice_with_the_worst_first() -> None:
     firing = [alert(number) for number in range(1, 40)]
-    notice = compose([*firing, alert(50, rule="lost", severity=Severity.CRITICAL), alert(60, over=True)])
+    notice = compose([*firing, alert(50, rule="lost", severity=Severity.CRITICAL), alert(60, over=True)], told={60})
     assert notice.title == "[corral] CRITICAL: 40 alerts fired (lost, hot), 1 alert resolved"
     lines = notice.body.splitlines()
     assert lines[1] == "- #50 critical lost: GPU g50 is hot"
     assert lines[LISTED + 1] == "… and 20 more: corral alert ls"
     assert lines[-2:] == ["Resolved:", "- #60 warning hot: GPU g60 is hot (after 90 s)"]
+
+
+def test_what_was_over_before_it_could_be_told_is_told_with_both_its_ends() -> None:
+    notice = compose([alert(7, over=True)])
+    assert (notice.kind, notice.title) == ("fired", "[corral] WARNING: hot g7, resolved already")
+    assert notice.body == "Fired, and resolved already:\n- #7 warning hot: GPU g7 is hot (after 90 s)"
+    notice = compose([alert(7, over=True), alert(8), alert(9, over=True)], told={9})
+    assert notice.title == "[corral] WARNING: 2 alerts fired (hot), 1 of them resolved already, 1 alert resolved"
+    assert notice.body.count("g7") == notice.body.count("g8") == notice.body.count("g9") == 1
 
 
 def test_a_rule_is_told_once_a_minute_but_news_never_wait() -> None:

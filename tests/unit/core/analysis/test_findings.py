@@ -216,7 +216,7 @@ STORIES = [
         kind=FindingKind.FRAGMENTATION,
         subject="default/A10",
         evidence={"free_gpus": 4, "most_free_on_one_node": 2, "moves": 1, "freed_nodes": 1},
-        proposal="1 moves would free n1 as a whole, at the cost of at most 0.3 GPU-hours",
+        proposal="1 move would free n1 as a whole, at the cost of at most 0.3 GPU-hours",
     ),
     Story(
         what="nothing waits, but jobs usually ask for four",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from corral.core.alerts.facts import Facts
-from corral.core.alerts.signal import Value, gpu_words
+from corral.core.alerts.facts import GpuFact
+from corral.core.alerts.signal import Finding, about_gpu, gpu_words
 
-#: Of many errors the first few are named.
+#: Of many errors the last few are named.
 NAMED = 5
 
 
-def measure(facts: Facts) -> dict[str, Value]:
-    found = {}
-    for gpu in facts.gpus:
-        if gpu.errors is not None:
-            named = ", ".join(dict.fromkeys(gpu.errors[-NAMED:]))
-            text = f"{gpu_words(gpu)} reported {named}" if named else f"{gpu_words(gpu)} reported nothing lately"
-            found[gpu.id] = Value(value=float(len(gpu.errors)), text=text, jobs=gpu.jobs, node=gpu.node)
-    return found
+def read(gpu: GpuFact) -> float | None:
+    return None if gpu.errors is None else float(len(gpu.errors))
+
+
+def describe(gpu: GpuFact, value: float) -> Finding:
+    named = ", ".join(dict.fromkeys((gpu.errors or ())[-NAMED:]))
+    return about_gpu(gpu, f"{gpu_words(gpu)} reported {named or 'nothing lately'}")

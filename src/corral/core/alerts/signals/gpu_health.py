@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from corral.core.alerts.facts import Facts
-from corral.core.alerts.signal import Value, gpu_words
+from corral.core.alerts.facts import GpuFact
+from corral.core.alerts.signal import Finding, about_gpu, gpu_words
 from corral.core.model import GpuHealth
 
 VALUES = {GpuHealth.HEALTHY: 0.0, GpuHealth.SUSPECT: 1.0, GpuHealth.FAILED: 2.0}
 
 
-def measure(facts: Facts) -> dict[str, Value]:
-    found = {}
-    for gpu in facts.gpus:
-        why = f": {gpu.evidence}" if gpu.evidence and gpu.health is not GpuHealth.HEALTHY else ""
-        is_so = "has failed" if gpu.health is GpuHealth.FAILED else f"is {gpu.health}"
-        found[gpu.id] = Value(
-            value=VALUES[gpu.health], text=f"{gpu_words(gpu)} {is_so}{why}", jobs=gpu.jobs, node=gpu.node
-        )
-    return found
+def read(gpu: GpuFact) -> float | None:
+    return VALUES[gpu.health]
+
+
+def describe(gpu: GpuFact, value: float) -> Finding:
+    why = f": {gpu.evidence}" if gpu.evidence and value else ""
+    is_so = "has failed" if gpu.health is GpuHealth.FAILED else f"is {gpu.health}"
+    return about_gpu(gpu, f"{gpu_words(gpu)} {is_so}{why}")

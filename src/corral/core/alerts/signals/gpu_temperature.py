@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from corral.core.alerts.facts import Facts
-from corral.core.alerts.signal import Value, gpu_words, of_reading
+from corral.core.alerts.facts import GpuFact
+from corral.core.alerts.signal import Finding, about_gpu, gpu_words
 
 
-def measure(facts: Facts) -> dict[str, Value]:
-    return of_reading(
-        facts,
-        lambda gpu: gpu.temperature_celsius,
-        lambda gpu, value: f"{gpu_words(gpu)} is at {value:.0f} °C",
-    )
+def read(gpu: GpuFact) -> float | None:
+    return gpu.temperature_celsius
+
+
+def describe(gpu: GpuFact, value: float) -> Finding:
+    return about_gpu(gpu, f"{gpu_words(gpu)} is at {value:.0f} °C")

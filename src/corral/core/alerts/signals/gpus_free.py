@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from corral.core.alerts.facts import Facts
-from corral.core.alerts.signal import Value
+from corral.core.alerts.facts import PoolFact
+from corral.core.alerts.signal import Finding
 
 
-def measure(facts: Facts) -> dict[str, Value]:
-    return {
-        pool.name: Value(value=float(pool.free), text=f"{pool.free} of {pool.gpus} GPUs of pool {pool.name} are free")
-        for pool in facts.pools
-        if pool.gpus
-    }
+def read(pool: PoolFact) -> float | None:
+    return float(pool.free) if pool.gpus else None
+
+
+def describe(pool: PoolFact, value: float) -> Finding:
+    return Finding(text=f"{pool.free} of {pool.gpus} GPUs of pool {pool.id} are free")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from corral.core.alerts.facts import Facts
-from corral.core.alerts.signal import Value
+from corral.core.alerts.facts import FailureFact
+from corral.core.alerts.signal import Finding
 
 
-def measure(facts: Facts) -> dict[str, Value]:
-    found = {}
-    for failure in facts.failures:
-        named = f" ({failure.name})" if failure.name else ""
-        why = ": ".join(part for part in (failure.reason.replace("_", " "), failure.message) if part)
-        text = f"job {failure.job_id}{named} of {failure.user} failed{': ' if why else ''}{why}"
-        found[failure.job_id] = Value(value=1.0, text=text, owner=failure.user, jobs=(failure.job_id,))
-    return found
+def read(failure: FailureFact) -> float | None:
+    return 1.0
+
+
+def describe(failure: FailureFact, value: float) -> Finding:
+    named = f" ({failure.name})" if failure.name else ""
+    reason = failure.reason.replace("_", " ")
+    # The program's own end says its reason itself: "exit code 1".
+    why = failure.message if failure.message.startswith(reason) else ": ".join(filter(None, (reason, failure.message)))
+    text = f"job {failure.id}{named} of {failure.user} failed{': ' if why else ''}{why}"
+    return Finding(text=text, owner=failure.user, jobs=(failure.id,))

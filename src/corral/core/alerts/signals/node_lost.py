@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from corral.core.alerts.facts import Facts
-from corral.core.alerts.signal import Value
+from corral.core.alerts.facts import NodeFact
+from corral.core.alerts.signal import Finding
 from corral.core.model import NodeState
 
 
-def measure(facts: Facts) -> dict[str, Value]:
-    found = {}
-    for node in facts.nodes:
-        is_down = node.state is NodeState.DOWN
-        gpus = f" with its {node.gpus} GPUs" if node.gpus else ""
-        found[node.id] = Value(
-            value=float(is_down),
-            text=f"node {node.id}{gpus} is {'lost' if is_down else node.state}",
-            jobs=node.jobs,
-            node=node.id,
-        )
-    return found
+def read(node: NodeFact) -> float | None:
+    return float(node.state is NodeState.DOWN)
+
+
+def describe(node: NodeFact, value: float) -> Finding:
+    gpus = f" with its {node.gpus} GPUs" if node.gpus else ""
+    is_so = "lost" if node.state is NodeState.DOWN else node.state
+    return Finding(text=f"node {node.id}{gpus} is {is_so}", jobs=node.jobs, node=node.id)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from corral.core.alerts.facts import Facts
-from corral.core.alerts.signal import Value
+from corral.core.alerts.facts import QueueFact
+from corral.core.alerts.signal import Finding
 
 
-def measure(facts: Facts) -> dict[str, Value]:
-    return {
-        queue.name: Value(value=float(queue.waiting), text=f"{queue.waiting} jobs wait in queue {queue.name}")
-        for queue in facts.queues
-    }
+def read(queue: QueueFact) -> float | None:
+    return float(queue.waiting)
+
+
+def describe(queue: QueueFact, value: float) -> Finding:
+    return Finding(text=f"{queue.waiting} jobs wait in queue {queue.id}")

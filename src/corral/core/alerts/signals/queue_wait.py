@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from corral.core.alerts.facts import Facts
-from corral.core.alerts.signal import Value
+from corral.core.alerts.facts import QueueFact
+from corral.core.alerts.signal import Finding
 
 
-def measure(facts: Facts) -> dict[str, Value]:
-    found = {}
-    for queue in facts.queues:
-        minutes = queue.longest_wait_seconds / 60
-        first = f": {queue.first_job}" if queue.first_job else ""
-        text = f"the longest wait in queue {queue.name} is {minutes:.0f} min{first}"
-        found[queue.name] = Value(value=minutes, text=text)
-    return found
+def read(queue: QueueFact) -> float | None:
+    return queue.longest_wait_seconds / 60
+
+
+def describe(queue: QueueFact, value: float) -> Finding:
+    first = f": {queue.first_job}" if queue.first_job else ""
+    return Finding(text=f"the longest wait in queue {queue.id} is {value:.0f} min{first}")

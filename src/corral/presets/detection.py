@@ -1,0 +1,73 @@
+"""Learns where in a small picture the figure is, and says how well it finds those in pictures it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from corral.presets.arrays import Rows
+from corral.presets.pictures import DATASETS, Box, boxed
+from corral.presets.training import Samples, course_of, network_of, parser, train, write_results
+
+SIZE = 16
+#: From here on a box counts as found.
+ENOUGH = 0.5
+
+
+def main() -> None:
+    options = parser(__doc__ or "")
+    options.add_argument("--model", choices=("profiles", "pixels"), default="profiles")
+    options.add_argument("--dataset", choices=sorted(DATASETS), default="shapes")
+    asked = options.parse_args()
+    inputs = 2 * SIZE if asked.model == "profiles" else SIZE * SIZE
+    network = network_of(asked, (inputs, 48, 4))
+    learned = _samples(asked.dataset, asked.model, asked.images, f"{asked.seed}/learned")
+    held_out = _samples(asked.dataset, asked.model, max(4, asked.images // 4), f"{asked.seed}/held-out")
+    history = train(network, course_of(asked), learned, held_out, squared_error, coverage)
+    write_results(asked, network, history, preset="detection", model=asked.model, dataset=asked.dataset)
+
+
+def _samples(dataset: str, model: str, count: int, seed: str) -> Samples:
+    pictures, boxes = boxed(dataset, count, SIZE, seed)
+    return Samples(inputs=pictures if model == "pixels" else [profiles(picture) for picture in pictures], targets=boxes)
+
+
+def profiles(picture: Sequence[float]) -> list[float]:
+    """How bright each row and each column is."""
+    rows = [picture[start : start + SIZE] for start in range(0, SIZE * SIZE, SIZE)]
+    return [4 * sum(line) / SIZE - 1 for line in [*rows, *zip(*rows)]]
+
+
+def squared_error(outputs: Rows, boxes: Sequence[Box]) -> tuple[float, list[list[float]]]:
+    """Of the edges of the boxes, as parts of the picture."""
+    total, slopes = 0.0, []
+    for row, box in zip(outputs, boxes):
+        misses = [found - edge / SIZE for found, edge in zip(row, (box.left, box.top, box.right, box.bottom))]
+        total += sum(miss * miss for miss in misses)
+        slopes.append([2 * miss / len(boxes) for miss in misses])
+    return total / len(boxes), slopes
+
+
+def coverage(outputs: Rows, boxes: Sequence[Box]) -> dict[str, float]:
+    shares = [overlap(_box(row), box) for row, box in zip(outputs, boxes)]
+    return {
+        "iou": sum(shares) / len(shares),
+        "found": sum(share >= ENOUGH for share in shares) / len(shares),
+    }
+
+
+def overlap(one: Box, other: Box) -> float:
+    """What two boxes have in common, of what they cover together."""
+    width = min(one.right, other.right) - max(one.left, other.left)
+    height = min(one.bottom, other.bottom) - max(one.top, other.top)
+    common = max(0.0, width) * max(0.0, height)
+    together = sum((box.right - box.left) * (box.bottom - box.top) for box in (one, other)) - common
+    return common / together if together > 0 else 0.0
+
+
+def _box(row: Sequence[float]) -> Box:
+    left, top, right, bottom = (value * SIZE for value in row)
+    return Box(left=min(left, right), top=min(top, bottom), right=max(left, right), bottom=max(top, bottom))
+
+
+if __name__ == "__main__":
+    main()
