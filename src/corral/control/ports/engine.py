@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from corral.core.model import EndReason, Node
+from corral.core.model import WHOLE, EndReason, Node
 
 
 class EngineUnavailable(Exception):
@@ -27,6 +27,10 @@ class Instance:
     gpu_ids: tuple[str, ...] = ()
     gpu_indexes: tuple[int, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    #: how much of each GPU, in thousandths
+    gpu_milli: int = WHOLE
+    #: of each GPU as a whole; 0 if not known
+    gpu_memory_bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

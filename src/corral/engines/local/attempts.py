@@ -12,7 +12,7 @@ import select
 import shutil
 import signal
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,13 +20,17 @@ from corral.control.ports import AttemptPhase
 from corral.core.model import EndReason
 from corral.engines.local.aggregation import InstanceExit, InstanceState, parse_exit
 from corral.engines.local.cgroups import Cgroup, CgroupSupport
+from corral.engines.local.places import remove_tree
 from corral.engines.local.processes import processes_by_env, send, start_ticks
 from corral.engines.local.rundir import (
+    AUTH,
     CLAIM,
+    ENVIRONMENT,
     EXIT,
     LOST,
     ORDER,
     STOP,
+    TMP,
     ClaimState,
     Layout,
     boot_id,
@@ -76,8 +80,16 @@ class Tracked:
 
 
 class AttemptFiles:
-    def __init__(self, layout: Layout, cgroups: CgroupSupport, cgroup_prefix: str) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        cgroups: CgroupSupport,
+        cgroup_prefix: str,
+        remove_container: Callable[[str, int], None] = lambda attempt_id, rank: None,
+    ) -> None:
+        """`remove_container` is told of instances whose supervisor died over a container; it must not wait."""
         self._layout = layout
+        self._remove_container = remove_container
         self._cgroups = cgroups
         self._cgroup_prefix = cgroup_prefix
         self._boot_id = boot_id()
@@ -165,6 +177,7 @@ class AttemptFiles:
         ended = read_exit(directory)
         if ended is None and state is ClaimState.FREE:
             ended = self._bury(attempt_id, instance.rank, directory)
+            self._clear_up(attempt_id, instance.rank, directory)
         return replace(instance, exit=ended)
 
     def _bury(self, attempt_id: str, rank: int, directory: str) -> InstanceExit:
@@ -188,13 +201,21 @@ class AttemptFiles:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(leader, signal.SIGKILL)
         name = self.cgroup_name(attempt_id, rank)
-        cgroup = Cgroup(self._cgroups, name, memory_bytes=1, cpu_milli=1)
+        cgroup = Cgroup(self._cgroups, name, memory_bytes=1, cpu_milli=1, max_processes=1)
+        cgroup.forbid_forks()
         deadline = time.monotonic() + _BURIAL_SECONDS
         while orphans := processes_by_env(RUN_DIR_VARIABLE).get(directory, set()) | cgroup.processes():
             if not send(orphans, signal.SIGKILL) or time.monotonic() > deadline:
                 break
             time.sleep(0.01)
         cgroup.remove(_BURIAL_SECONDS)
+
+    def _clear_up(self, attempt_id: str, rank: int, directory: str) -> None:
+        """What its supervisor would have removed."""
+        remove_tree(os.path.join(directory, TMP))
+        remove_tree(os.path.join(directory, AUTH))
+        if os.path.exists(os.path.join(directory, ENVIRONMENT)):
+            self._remove_container(attempt_id, rank)
 
     def _record_lost(self, directory: str, rank: int, lost: dict[str, Any]) -> InstanceExit:
         """An instance on a node that went down, or one whose gang had another one there."""

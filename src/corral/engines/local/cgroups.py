@@ -1,4 +1,5 @@
-"""Memory and CPU limits by control groups: version 2, or version 1 where memory and cpu are mounted apart.
+"""Limits on memory, CPUs and the number of processes by control groups: version 2, or version 1 where the controllers
+are mounted apart.
 
 One group per limited instance, under a `corral` directory that only the processes of jobs join; supervisors stay
 outside, so the kernel never kills the one who has to tell. Without writable groups nothing is enforced, and
@@ -23,11 +24,12 @@ _NEAR_LIMIT = 0.98
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CgroupSupport:
-    """What can be enforced here. `memory` and `cpu` are the directories for new groups, or "" for: not enforced."""
+    """What can be enforced here: per controller the directory for new groups, or "" for: not enforced."""
 
     version: int
     memory: str = ""
     cpu: str = ""
+    pids: str = ""
     detail: str = ""
 
     @property
@@ -61,24 +63,39 @@ def _support_v2(mount: str, own_path: str) -> CgroupSupport:
         except OSError as error:
             problem = f"{error.filename or base}: {error.strerror}"
             continue
-        return CgroupSupport(version=2, memory=base, cpu=base, detail=f"version 2, groups under {base}")
+        pids = base if _enable_pids(parent) and _enable_pids(base) else ""
+        return CgroupSupport(version=2, memory=base, cpu=base, pids=pids, detail=f"version 2, groups under {base}")
     return CgroupSupport(version=2, detail=f"version 2, not writable ({problem})")
 
 
-def _enable_controllers(directory: str) -> None:
+def _enable_controllers(directory: str, controllers: tuple[str, ...] = ("memory", "cpu")) -> None:
     path = os.path.join(directory, "cgroup.subtree_control")
     with open(path, encoding="ascii") as source:
         enabled = set(source.read().split())
-    for controller in ("memory", "cpu"):
+    for controller in controllers:
         if controller not in enabled:
             _write(path, f"+{controller}")
+
+
+def _enable_pids(directory: str) -> bool:
+    """Whether processes can be counted below; memory and CPUs are limited also where they cannot."""
+    try:
+        with open(os.path.join(directory, "cgroup.controllers"), encoding="ascii") as source:
+            if "pids" not in source.read().split():
+                return False
+        _enable_controllers(directory, ("pids",))
+    except OSError:
+        return False
+    return True
 
 
 def _support_v1(mount: str, own_paths: dict[str, str]) -> CgroupSupport:
     found: dict[str, str] = {}
     problems: list[str] = []
-    for controller in ("memory", "cpu"):
+    for controller in ("memory", "cpu", "pids"):
         top = os.path.join(mount, controller)
+        if controller == "pids" and not os.path.isdir(top):
+            continue
         for parent in (top, os.path.normpath(top + own_paths.get(controller, "/"))):
             base = os.path.join(parent, _DIRECTORY)
             try:
@@ -89,10 +106,11 @@ def _support_v1(mount: str, own_paths: dict[str, str]) -> CgroupSupport:
             if os.access(base, os.W_OK):
                 found[controller] = base
                 break
+    usable = {"memory", "cpu"} <= found.keys()
     detail = "version 1, " + (
-        f"groups under {' and '.join(found.values())}" if len(found) == 2 else f"not writable ({'; '.join(problems)})"
+        f"groups under {' and '.join(found.values())}" if usable else f"not writable ({'; '.join(problems)})"
     )
-    return CgroupSupport(version=1, memory=found.get("memory", ""), cpu=found.get("cpu", ""), detail=detail)
+    return CgroupSupport(version=1, detail=detail, **found)
 
 
 def _own_paths(own: str) -> dict[str, str]:
@@ -122,16 +140,21 @@ class MemoryReport:
 class Cgroup:
     """The group of one instance. With version 2 one directory, with version 1 one per controller."""
 
-    def __init__(self, support: CgroupSupport, name: str, *, memory_bytes: int, cpu_milli: int) -> None:
+    def __init__(
+        self, support: CgroupSupport, name: str, *, memory_bytes: int, cpu_milli: int, max_processes: int = 0
+    ) -> None:
+        """A limit of 0 is none."""
         self._version = support.version
         self._memory_bytes = memory_bytes
         self._cpu_milli = cpu_milli
+        self._max_processes = max_processes
+        self._pids = os.path.join(support.pids, name) if support.pids and max_processes else ""
         self._memory = os.path.join(support.memory, name) if support.memory and memory_bytes else ""
         self._cpu = os.path.join(support.cpu, name) if support.cpu and cpu_milli else ""
 
     @property
     def directories(self) -> list[str]:
-        return sorted({path for path in (self._memory, self._cpu) if path})
+        return sorted({path for path in (self._memory, self._cpu, self._pids) if path})
 
     def create(self) -> None:
         """Raises OSError when the kernel refuses a limit."""
@@ -139,6 +162,8 @@ class Cgroup:
             os.makedirs(path, exist_ok=True)
         if self._memory:
             self._limit_memory()
+        if self._pids:
+            _write(os.path.join(self._pids, "pids.max"), str(self._max_processes))
         if self._cpu:
             quota = max(1000, self._cpu_milli * _PERIOD_USEC // 1000)
             if self._version == 2:
@@ -167,11 +192,23 @@ class Cgroup:
             _write(os.path.join(path, "cgroup.procs"), "0")
 
     def processes(self) -> set[int]:
+        """Of the group and of those below it, as containers make them."""
         found: set[int] = set()
-        for path in self.directories:
-            with contextlib.suppress(OSError), open(os.path.join(path, "cgroup.procs"), encoding="ascii") as source:
-                found.update(int(line) for line in source)
+        for top in self.directories:
+            for path, _, _ in os.walk(top):
+                with contextlib.suppress(OSError), open(os.path.join(path, "cgroup.procs"), encoding="ascii") as source:
+                    found.update(int(line) for line in source)
         return found
+
+    def forbid_forks(self) -> None:
+        """From now on no process of the group can start another: killing them all needs one pass."""
+        if self._pids:
+            with contextlib.suppress(OSError):
+                _write(os.path.join(self._pids, "pids.max"), "0")
+
+    def refused_forks(self) -> int:
+        """How often the limit on processes was met."""
+        return dict(_pairs(os.path.join(self._pids, "pids.events"))).get("max", 0) if self._pids else 0
 
     def memory_report(self) -> MemoryReport:
         if not self._memory:
@@ -197,9 +234,10 @@ class Cgroup:
 
 
 def remove_group(path: str) -> bool:
-    """Whether the group is gone; False while a process is in it."""
+    """Whether the group is gone, with those below it; False while a process is in one."""
     try:
-        os.rmdir(path)
+        for below, _, _ in os.walk(path, topdown=False):
+            os.rmdir(below)
     except OSError as error:
         return error.errno != errno.EBUSY
     return True
@@ -207,7 +245,7 @@ def remove_group(path: str) -> bool:
 
 def sweep(support: CgroupSupport, prefix: str, keep: set[str]) -> None:
     """Remove empty groups that a killed supervisor left behind."""
-    for base in {support.memory, support.cpu} - {""}:
+    for base in {support.memory, support.cpu, support.pids} - {""}:
         for name in os.listdir(base):
             if name.startswith(prefix) and name not in keep:
                 remove_group(os.path.join(base, name))

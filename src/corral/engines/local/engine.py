@@ -21,7 +21,6 @@ from pathlib import Path
 from corral.control.ports import (
     AttemptStatus,
     EngineUnavailable,
-    Instance,
     LaunchOrder,
     LaunchRefused,
     LogChunk,
@@ -29,21 +28,22 @@ from corral.control.ports import (
 )
 from corral.core.model import EndReason, Node, NodeState
 from corral.engines.local.aggregation import aggregate, must_stop
-from corral.engines.local.attempts import RUN_DIR_VARIABLE, AttemptFiles, Marker, Tracked, read_exit
+from corral.engines.local.attempts import AttemptFiles, Marker, Tracked, read_exit
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
-from corral.engines.local.environment import MASTER_ADDR, base_environment, job_environment
+from corral.engines.local.container_orders import ContainerRuntime, container_name
+from corral.engines.local.container_runtime import find_runtime, in_background, remove_container, remove_leftovers
+from corral.engines.local.environment import MASTER_ADDR, base_environment
 from corral.engines.local.fleet import Fleet
+from corral.engines.local.instance_specs import Isolation, SpecWriter
 from corral.engines.local.link import SpawnerLink
 from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, log_end, read_log
-from corral.engines.local.messages import InstanceSpec, encode
+from corral.engines.local.messages import encode
 from corral.engines.local.rundir import Layout, is_safe_id
 from corral.engines.local.watcher import Watcher
 
 #: A launch that nobody has claimed after this long is sent again, this many times.
 PATIENCE_SECONDS = 30.0
 MAX_SENDS = 3
-#: More than the kernel passes to a program.
-MAX_ORDER_CHARS = 4 << 20
 _RESTART_PAUSE_SECONDS = 0.2
 
 
@@ -68,18 +68,28 @@ class LocalEngine:
         rescan_seconds: float = 2.0,
         server_env: Mapping[str, str] | None = None,
         cgroups: CgroupSupport | None = None,
+        isolation: Isolation | None = None,
+        runtime: ContainerRuntime | None = None,
     ) -> None:
+        """Without `runtime` the engine looks for Podman or Docker itself."""
         self._layout = Layout(str(Path(root).resolve()))
         self._layout.prepare()
         self._fleet = fleet
-        self._log_limit_bytes = log_limit_bytes
-        self._base_env = base_environment(
-            os.environ if server_env is None else server_env, python_dir=os.path.dirname(sys.executable)
-        )
+        environ = os.environ if server_env is None else server_env
         self._cgroups = cgroup_support() if cgroups is None else cgroups
         # Several engines may share a machine, and their attempts may have the same ids.
-        prefix = hashlib.sha256(self._layout.root.encode()).hexdigest()[:8] + "-"
-        self._files = AttemptFiles(self._layout, self._cgroups, prefix)
+        name = hashlib.sha256(self._layout.root.encode()).hexdigest()[:8]
+        self._files = AttemptFiles(self._layout, self._cgroups, f"{name}-", self._remove_container)
+        self._specs = SpecWriter(
+            layout=self._layout,
+            engine=name,
+            boot_id=self._files.boot_id,
+            base_env=base_environment(environ, python_dir=os.path.dirname(sys.executable)),
+            cgroups=self._cgroups,
+            log_limit_bytes=log_limit_bytes,
+            isolation=isolation or Isolation(),
+            runtime=runtime or find_runtime(self._cgroups, environ),
+        )
         self._lock = threading.RLock()
         self._tracked: dict[str, Tracked] = {}
         self._pending: dict[str, _Pending] = {}
@@ -88,12 +98,13 @@ class LocalEngine:
         self._closed = False
         with self._lock:
             self._scan()
-            self._sweep_cgroups(prefix)
+            self._sweep_cgroups()
             self._start_spawner()
         # What is over or up by now is for `observe` to tell.
         self._watcher = Watcher(self, self._layout.events_path, rescan_seconds)
         self._watcher.prime(self._tracked.values())
         self._watcher.start()
+        self._remove_leftovers()
 
     # -------------------------------------------------------------------------------------------- Engine
 
@@ -107,7 +118,7 @@ class LocalEngine:
         return Observation(nodes=nodes, attempts=tuple(status for status in statuses if status is not None))
 
     def launch(self, order: LaunchOrder) -> None:
-        _check_order(order)
+        self._specs.check(order)
         with self._lock:
             self._check_open()
             tracked = self._find(order.attempt_id)
@@ -124,11 +135,13 @@ class LocalEngine:
             else:
                 self._files.refresh(tracked)
             payloads = {
-                instance.rank: encode(self._spec(order, instance, tracked.marker.master_port))
+                instance.rank: encode(self._specs.spec(order, instance, tracked.marker.master_port))
                 for instance in order.instances
                 if tracked.instances[instance.rank].claimed_at is None
             }
             if payloads:
+                if order.image:
+                    self._layout.note_containers()
                 self._pending[order.attempt_id] = _Pending(payloads=payloads, sent_at=time.monotonic())
                 self._send(b"".join(payloads.values()))
                 self._end_on_lost_nodes(self._fleet.nodes())
@@ -186,7 +199,13 @@ class LocalEngine:
 
     def describe(self) -> Mapping[str, str]:
         """For `about` and `doctor`: what is enforced here, and where the files are."""
-        return {"kind": "local", "root": self._layout.root, "cgroups": self._cgroups.detail}
+        runtime = self._specs.runtime
+        return {
+            "kind": "local",
+            "root": self._layout.root,
+            "cgroups": self._cgroups.detail,
+            "containers": runtime.detail if runtime is not None else "neither Podman nor Docker is there",
+        }
 
     # -------------------------------------------------------------------------------------------- for the watcher
 
@@ -269,38 +288,31 @@ class LocalEngine:
                 self._files.lose(tracked, down)
                 self._watcher.look_at(tracked.attempt_id)
 
-    def _sweep_cgroups(self, prefix: str) -> None:
+    def _sweep_cgroups(self) -> None:
         keep = {
             self._files.cgroup_name(tracked.attempt_id, instance.rank)
             for tracked in self._tracked.values()
             for instance in tracked.instances
         }
-        sweep(self._cgroups, prefix, keep)
+        sweep(self._cgroups, f"{self._specs.engine}-", keep)
 
-    def _spec(self, order: LaunchOrder, instance: Instance, master_port: int | None) -> InstanceSpec:
-        rank_dir = self._layout.rank_dir(order.attempt_id, instance.rank)
-        env = job_environment(order, instance, base=self._base_env, master_port=master_port)
-        env[RUN_DIR_VARIABLE] = rank_dir
-        return InstanceSpec(
-            attempt_id=order.attempt_id,
-            rank=instance.rank,
-            attempt_dir=self._layout.attempt_dir(order.attempt_id),
-            rank_dir=rank_dir,
-            events_path=self._layout.events_path,
-            boot_id=self._files.boot_id,
-            command=list(order.command),
-            env=env,
-            workdir=order.workdir or "",
-            time_limit_seconds=order.time_limit_seconds,
-            grace_seconds=order.grace_seconds,
-            log_limit_bytes=self._log_limit_bytes,
-            memory_bytes=order.memory_bytes,
-            cpu_milli=order.cpu_milli,
-            cgroup_version=self._cgroups.version,
-            cgroup_memory=self._cgroups.memory,
-            cgroup_cpu=self._cgroups.cpu,
-            cgroup_name=self._files.cgroup_name(order.attempt_id, instance.rank),
-        )
+    def _remove_container(self, attempt_id: str, rank: int) -> None:
+        """A dead supervisor left it. Nobody waits for it: its processes are ended already."""
+        runtime = self._specs.runtime
+        if runtime is not None:
+            name = container_name(self._specs.engine, attempt_id, rank)
+            in_background(lambda: remove_container(runtime, name))
+
+    def _remove_leftovers(self) -> None:
+        """Containers of attempts that are over, where a supervisor had no time to remove them."""
+        runtime = self._specs.runtime
+        if runtime is not None and self._layout.had_containers():
+            in_background(lambda: remove_leftovers(runtime, self._specs.engine, self._is_live))
+
+    def _is_live(self, attempt_id: str) -> bool:
+        with self._lock:
+            tracked = self._find(attempt_id)
+            return tracked is not None and not tracked.is_over
 
     def _send(self, payload: bytes) -> None:
         if self._link is None:
@@ -351,22 +363,6 @@ class LocalEngine:
             # Should it be dead again, its closed socket brings the watcher here once more.
             with contextlib.suppress(OSError):
                 link.send(b"".join(pending.payloads.values()))
-
-
-def _check_order(order: LaunchOrder) -> None:
-    if not is_safe_id(order.attempt_id) or not order.attempt_id.rpartition(".")[2].isdigit():
-        raise LaunchRefused(f"attempt id {order.attempt_id!r} is not of the form <job>.<number>")
-    if not order.command or not order.command[0]:
-        raise LaunchRefused("the command is empty")
-    if (
-        sum(map(len, order.command)) + sum(len(name) + len(value) for name, value in order.env.items())
-        > MAX_ORDER_CHARS
-    ):
-        raise LaunchRefused(f"command and environment are longer than {MAX_ORDER_CHARS} characters together")
-    if [instance.rank for instance in order.instances] != list(range(len(order.instances))) or not order.instances:
-        raise LaunchRefused("the ranks of the instances must be 0, 1, 2, … without a gap")
-    if order.workdir is not None and not os.path.isabs(order.workdir):
-        raise LaunchRefused(f"working directory {order.workdir!r} is not an absolute path")
 
 
 def _marker_for(order: LaunchOrder) -> Marker:

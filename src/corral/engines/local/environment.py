@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from corral.control.ports import Instance, LaunchOrder
-from corral.core.model import job_of_attempt
+from corral.core.model import WHOLE, job_of_attempt
+from corral.engines.local.accounts import Account
 
 #: What a program needs to find its tools; nothing here is secret.
 INHERITED = ("PATH", "HOME", "LANG", "USER", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 MASTER_ADDR = "127.0.0.1"
+#: What the driver's ids of slices begin with.
+MIG_PREFIX = "MIG-"
 
 
 def base_environment(server: Mapping[str, str], *, python_dir: str) -> dict[str, str]:
@@ -23,6 +26,18 @@ def base_environment(server: Mapping[str, str], *, python_dir: str) -> dict[str,
     return base
 
 
+def account_environment(account: Account) -> dict[str, str]:
+    """Who a program is, when it is not the server's own account."""
+    return {"HOME": account.home or "/", "USER": account.name, "LOGNAME": account.name}
+
+
+def with_venv(env: Mapping[str, str], venv: str, *, is_conda: bool) -> dict[str, str]:
+    """As activating it would: its programs come first."""
+    place = {"CONDA_PREFIX" if is_conda else "VIRTUAL_ENV": venv}
+    kept = {name: value for name, value in env.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX")}
+    return {**kept, **place, "PATH": f"{venv}/bin:{env.get('PATH', '')}".rstrip(":")}
+
+
 def job_environment(
     order: LaunchOrder, instance: Instance, *, base: Mapping[str, str], master_port: int | None
 ) -> dict[str, str]:
@@ -30,7 +45,7 @@ def job_environment(
     env = {**base, **order.env, **instance.env}
     # Indexes are NVML's, which count by bus; without this CUDA would count by speed.
     env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    env["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in instance.gpu_indexes)
+    env["CUDA_VISIBLE_DEVICES"] = visible_devices(instance)
     env["CORRAL_JOB_ID"] = order.job_id
     env["CORRAL_ATTEMPT_ID"] = order.attempt_id
     env["CORRAL_ATTEMPT"] = str(job_of_attempt(order.attempt_id)[1])
@@ -39,6 +54,28 @@ def job_environment(
     if master_port is not None:
         env |= _gang_environment(len(order.instances), instance, master_port)
     return env
+
+
+def visible_devices(instance: Instance) -> str:
+    """By index, but slices of a GPU have none that CUDA knows: they go by their id."""
+    if any(gpu.startswith(MIG_PREFIX) for gpu in instance.gpu_ids):
+        return ",".join(instance.gpu_ids)
+    return ",".join(str(index) for index in instance.gpu_indexes)
+
+
+def share_environment(instance: Instance, *, pipe_directory: str) -> dict[str, str]:
+    """What limits a program to its share of a GPU, through NVIDIA's MPS; nothing for whole GPUs."""
+    if instance.gpu_milli >= WHOLE or not instance.gpu_ids:
+        return {}
+    limited = {
+        "CUDA_MPS_PIPE_DIRECTORY": pipe_directory,
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(max(1, instance.gpu_milli * 100 // WHOLE)),
+    }
+    if instance.gpu_memory_bytes:
+        share = instance.gpu_memory_bytes * instance.gpu_milli // WHOLE
+        # The only GPU that it sees is number 0 to it.
+        limited["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = f"0={share >> 20}M"
+    return limited
 
 
 def _gang_environment(nodes: int, instance: Instance, master_port: int) -> dict[str, str]:

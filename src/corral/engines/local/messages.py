@@ -14,6 +14,39 @@ _LENGTH = struct.Struct("!I")
 MAX_MESSAGE_BYTES = 32 << 20
 
 
+class Owner(TypedDict):
+    """The account that a job's processes belong to."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: list[int]
+
+
+class ContainerSpec(TypedDict):
+    """An instance that runs in a container: complete command lines of the runtime, and the files they read."""
+
+    image: str
+    name: str
+    #: tells by its exit code whether the image is here already
+    exists: list[str]
+    pull: list[str]
+    run: list[str]
+    #: prints whether it was OOM-killed, when it started, and the runtime's own message, with `|` between
+    inspect: list[str]
+    terminate: list[str]
+    #: also ends it when it runs
+    remove: list[str]
+    #: the runtime's environment; the job's own is in a file
+    env: dict[str, str]
+    env_file: str
+    #: a login to the registry, in Docker's format; "" for none
+    auth: str
+    auth_file: str
+    #: processes of the container are descendants of the supervisor
+    is_child: bool
+
+
 class InstanceSpec(TypedDict):
     """Everything a supervisor needs; it never asks back."""
 
@@ -32,10 +65,22 @@ class InstanceSpec(TypedDict):
     log_limit_bytes: int
     memory_bytes: int
     cpu_milli: int
+    #: 0 means no limit
+    max_processes: int
     cgroup_version: int
     cgroup_memory: str
     cgroup_cpu: str
+    cgroup_pids: str
     cgroup_name: str
+    #: None means the server's own account
+    owner: Owner | None
+    #: directories of the job that the account gets
+    owned: list[str]
+    #: below it the way to the job's directories is opened for the account
+    top: str
+    #: a virtual environment or conda prefix that must be there
+    venv: str
+    container: ContainerSpec | None
 
 
 def encode(spec: InstanceSpec) -> bytes:

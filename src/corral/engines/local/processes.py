@@ -13,6 +13,8 @@ import os
 import signal
 from collections.abc import Iterable, Sequence
 
+from corral.engines.local.messages import Owner
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
@@ -92,6 +94,24 @@ def send(pids: Iterable[int], number: signal.Signals) -> int:
     return reached
 
 
+def pid_namespace(pid: int) -> str:
+    """Names the namespace of a process; "" if it is gone or not ours to ask."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""
+
+
+def dies_of(pid: int, number: signal.Signals) -> bool:
+    """Whether a process neither handles nor ignores a signal."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as source:
+            masks = dict(line.split(":", 1) for line in source if line.startswith(("SigIgn", "SigCgt")))
+    except OSError:
+        return False
+    return not any(int(mask, 16) >> (number - 1) & 1 for mask in masks.values())
+
+
 def processes_by_env(name: str) -> dict[str, set[int]]:
     """Every process that has this environment variable, by its value: what a dead supervisor left behind."""
     prefix = name.encode() + b"="
@@ -115,9 +135,19 @@ class ExecFailed(Exception):
 
 
 def enter_job(
-    command: Sequence[str], env: dict[str, str], workdir: str, *, parent: int, output: int, null: int
+    command: Sequence[str],
+    env: dict[str, str],
+    workdir: str,
+    *,
+    parent: int,
+    output: int,
+    null: int,
+    owner: Owner | None = None,
 ) -> None:
     """Turn the calling, freshly forked process into the job's main process. Raises ExecFailed; never returns."""
+    if owner is not None:
+        _become(owner)
+    # After the change of accounts, which would switch it off again.
     die_with_parent()
     if os.getppid() != parent:
         os._exit(1)  # the parent went before the line above could notice
@@ -137,6 +167,14 @@ def enter_job(
         os.execvpe(command[0], list(command), env)
     except (OSError, ValueError) as error:
         raise ExecFailed(_exec_problem(command[0], env.get("PATH", ""), error)) from error
+
+
+def _become(owner: Owner) -> None:
+    """For good: without any way back to the account before. Groups first, while that is still allowed."""
+    os.umask(0o022)
+    os.setgroups(owner["groups"])
+    os.setresgid(owner["gid"], owner["gid"], owner["gid"])
+    os.setresuid(owner["uid"], owner["uid"], owner["uid"])
 
 
 def _exec_problem(program: str, path: str, error: OSError | ValueError) -> str:

@@ -4,7 +4,7 @@
     <root>/runs/<shard>/<attempt>/order      the same file: what must be known after a restart
     <root>/runs/<shard>/<attempt>/stop       the grace time, once the attempt is to end
     <root>/runs/<shard>/<attempt>/lost       once a node of it went down: which, when
-    <root>/runs/<shard>/<attempt>/<rank>/    claim, exit, log.*, work/
+    <root>/runs/<shard>/<attempt>/<rank>/    claim, exit, log.*, work/, tmp/ while it runs
 
 A claim appears already locked (a locked file is linked to its name), so its supervisor lives exactly as long as
 the lock is held; a process id would not tell, ids are used again. Its first line names the supervisor, a second one
@@ -29,6 +29,10 @@ LOST = "lost"
 ORDER = "order"
 STOP = "stop"
 WORK = "work"
+TMP = "tmp"
+#: Of a container, while it runs: its environment, and the login that its image is pulled with.
+ENVIRONMENT = "env"
+AUTH = "auth"
 
 _CHUNK_BYTES = 1 << 14
 #: An attempt id becomes the name of a directory.
@@ -50,6 +54,7 @@ class Layout:
         self.runs_dir = os.path.join(root, "runs")
         self.events_path = os.path.join(root, "events")
         self.spawner_log = os.path.join(root, "spawner.log")
+        self._containers_path = os.path.join(root, "containers")
 
     def prepare(self) -> None:
         """Create what is missing. Logs and commands are the users' own, so nobody else may look."""
@@ -58,6 +63,13 @@ class Layout:
             os.makedirs(path, mode=0o700, exist_ok=True)
         if not os.path.exists(self.events_path):
             os.mkfifo(self.events_path, 0o600)
+
+    def note_containers(self) -> None:
+        """From now on there may be containers to look for after a crash."""
+        os.close(os.open(self._containers_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+    def had_containers(self) -> bool:
+        return os.path.exists(self._containers_path)
 
     def marker(self, attempt_id: str) -> str:
         return os.path.join(self.live_dir, attempt_id)

@@ -15,8 +15,10 @@ import time
 from typing import Any, NoReturn
 
 from corral.engines.local.cgroups import Cgroup, CgroupSupport
+from corral.engines.local.container_job import ContainerJob, PullFailed, PullStopped, error_in
 from corral.engines.local.logs import LogWriter
 from corral.engines.local.messages import InstanceSpec
+from corral.engines.local.places import hand_over, make_private, open_way, remove_tree
 from corral.engines.local.processes import (
     ExecFailed,
     become_subreaper,
@@ -26,14 +28,18 @@ from corral.engines.local.processes import (
     send,
     start_ticks,
 )
-from corral.engines.local.rundir import EXIT, STOP, WORK, add_to_claim, notify, read_json, take_claim, write_json
+from corral.engines.local.rundir import EXIT, STOP, TMP, WORK, add_to_claim, notify, read_json, take_claim, write_json
 
 #: How long processes that a finished job left behind may take to end by themselves.
 LINGER_SECONDS = 0.5
 #: How often SIGKILL is repeated while something is still there (new forks, or stuck in the kernel).
 KILL_AGAIN_SECONDS = 0.05
+#: How long the runtime of a container may take to notice its end and to tidy up.
+RUNTIME_SECONDS = 10.0
 _READ_BYTES = 1 << 16
 _READS_PER_TURN = 16
+#: What is kept of the output to find the runtime's complaint in.
+_TAIL_BYTES = 4096
 _NOTIFY_SECONDS = 1.0
 _HELD_BACK = {signal.SIGTERM}
 
@@ -41,7 +47,12 @@ REASON_EXIT = "exit_code"
 REASON_LAUNCH = "launch_error"
 REASON_TIME = "timed_out"
 REASON_OOM = "oom_killed"
+REASON_PULL = "image_pull_error"
 REASON_LOST = "lost"
+
+#: As a shell and a container's runtime tell that a signal ended a process.
+_KILLED = 128 + signal.SIGKILL
+_TERMINATED = 128 + signal.SIGTERM
 
 
 def supervise(spec: InstanceSpec) -> None:
@@ -53,7 +64,7 @@ def supervise(spec: InstanceSpec) -> None:
         supervisor.run()
     except Exception as error:
         # The job must not outlive the one who watches it, and its end must be on record.
-        supervisor.kill_everything()
+        supervisor.abandon()
         record_exit(spec, reason=REASON_LOST, message=f"its supervisor failed: {error!r}")
         raise
 
@@ -96,6 +107,7 @@ class Supervisor:
         self._spec = spec
         self._log = LogWriter(spec["rank_dir"], spec["log_limit_bytes"])
         self._cgroup = _cgroup_of(spec)
+        self._container = ContainerJob(spec["container"]) if spec["container"] else None
         self._pid = os.getpid()
         self._claim = -1
         self._main = 0
@@ -107,7 +119,12 @@ class Supervisor:
         self._timed_out = False
         self._stop_wanted = False
         self._stopping = False
+        #: the container had no process yet that SIGTERM could be sent to
+        self._warning_due = False
+        #: its first process was ended in place of SIGTERM
+        self._ended_first = False
         self._exec_problem = b""
+        self._tail = b""
         self._output = -1
         self._exec_report = -1
         self._wake, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -133,22 +150,61 @@ class Supervisor:
             return
         name_process("corral-job")
         become_subreaper()
-        if not self._start():
-            return
-        self._watch()
-        self._finish()
+        try:
+            if self._has_image() and self._start():
+                self._watch()
+                self._finish()
+        finally:
+            remove_tree(self._tmp)
 
     @property
     def _stop_path(self) -> str:
         return os.path.join(self._spec["attempt_dir"], STOP)
 
+    @property
+    def _tmp(self) -> str:
+        return os.path.join(self._spec["rank_dir"], TMP)
+
     # -------------------------------------------------------------------------------------------- beginning
 
-    def _start(self) -> bool:
-        workdir = self._spec["workdir"] or os.path.join(self._spec["rank_dir"], WORK)
+    def _has_image(self) -> bool:
+        """Pull the image, if there is one; False if the attempt ends here. Counts for no time limit."""
+        if self._container is None:
+            return True
         try:
-            if not self._spec["workdir"]:
-                os.makedirs(workdir, exist_ok=True)
+            self._container.fetch_image(self._wake, lambda: self._stop_wanted, self._say)
+        except PullStopped:
+            record_exit(self._spec, reason=REASON_EXIT, message="stopped before it started")
+            return False
+        except PullFailed as error:
+            record_exit(self._spec, reason=REASON_PULL, message=str(error))
+            return False
+        return True
+
+    def _say(self, words: str) -> None:
+        """A line of our own in the job's log."""
+        self._log.write(f"corral: {words}\n".encode())
+
+    def _make_places(self) -> str:
+        """Working and temporary directory; gives the former."""
+        spec, owner = self._spec, self._spec["owner"]
+        workdir = spec["workdir"] or os.path.join(spec["rank_dir"], WORK)
+        if not spec["workdir"]:
+            os.makedirs(workdir, exist_ok=True)
+        make_private(self._tmp, owner)
+        if owner is not None:
+            own_work = [] if spec["workdir"] else [workdir]
+            for path in (*own_work, *spec["owned"]):
+                hand_over(path, owner)
+                open_way(path, spec["top"])
+            open_way(self._tmp, spec["top"])
+        return workdir
+
+    def _start(self) -> bool:
+        try:
+            workdir = self._make_places()
+            if self._container:
+                self._container.write_environment(self._spec["env"])
             if self._cgroup:
                 self._cgroup.create()
             null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -175,11 +231,26 @@ class Supervisor:
         return True
 
     def _become_job(self, workdir: str, output: int, null: int, report: int) -> NoReturn:
+        spec = self._spec
         try:
             signal.set_wakeup_fd(-1)
+            if self._container:
+                # Only the runtime: the job's account and limits are the container's.
+                runtime = self._container
+                enter_job(runtime.command, runtime.env, "/", parent=self._pid, output=output, null=null)
             if self._cgroup:
                 self._cgroup.join()
-            enter_job(self._spec["command"], self._spec["env"], workdir, parent=self._pid, output=output, null=null)
+            if spec["venv"] and not os.path.isdir(os.path.join(spec["venv"], "bin")):
+                raise ExecFailed(f"{spec['venv']}: there is no virtual environment: it has no directory bin")
+            enter_job(
+                spec["command"],
+                spec["env"],
+                workdir,
+                parent=self._pid,
+                output=output,
+                null=null,
+                owner=spec["owner"],
+            )
         except ExecFailed as error:
             os.write(report, str(error).encode(errors="replace"))
         except BaseException as error:  # noqa: BLE001 - a forked child must never run its parent's code
@@ -219,6 +290,8 @@ class Supervisor:
         due = [at for at in (self._kill_at, None if self._stopping else self._limit_at) if at is not None]
         if self._stop_wanted:
             return 0
+        if self._stopping and self._container and self._main_status is None:
+            due.append(time.monotonic() + KILL_AGAIN_SECONDS)
         return max(0.0, min(due) - time.monotonic()) * 1000 if due else None
 
     def _act_on_time(self) -> bool:
@@ -231,12 +304,21 @@ class Supervisor:
             self._timed_out = True
             self._terminate(self._spec["grace_seconds"])
         elif self._main_status is not None and not self._stopping:
-            self._terminate(LINGER_SECONDS)
+            self._terminate(RUNTIME_SECONDS if self._container else LINGER_SECONDS)
+        elif self._stopping and self._container and self._main_status is None:
+            self._go_on_stopping(self._container)
         if self._kill_at is not None and now >= self._kill_at:
             reached = self.kill_everything()
-            self._kill_at = now + KILL_AGAIN_SECONDS
+            self._kill_at = now + (RUNTIME_SECONDS if self._container else KILL_AGAIN_SECONDS)
             return reached > 0 or self._main_status is None
         return True
+
+    def _go_on_stopping(self, container: ContainerJob) -> None:
+        inside = self._processes()
+        if self._warning_due:
+            self._warning_due = not container.terminate(inside)
+        elif container.end_lonely_first(inside):
+            self._ended_first = True
 
     def _want_stop(self) -> None:
         self._stop_wanted = True
@@ -253,15 +335,33 @@ class Supervisor:
             return
         self._stopping = True
         targets = self._processes()
+        if self._container:
+            self._warning_due = not self._container.terminate(targets)
+            return
         send(targets, signal.SIGTERM)
         send(targets, signal.SIGCONT)  # a suspended process would not notice before it is killed
 
+    def abandon(self) -> None:
+        """End everything at once and leave nothing."""
+        self.kill_everything()
+        if self._container:
+            self._container.remove()
+
     def kill_everything(self) -> int:
-        return send(self._processes(), signal.SIGKILL)
+        if self._cgroup:
+            self._cgroup.forbid_forks()
+        reached = send(self._processes(), signal.SIGKILL)
+        if self._container and not reached:
+            # Nothing of the job is left, and its runtime does not end, or has never got to starting it.
+            reached = send(descendants(self._pid), signal.SIGKILL)
+        return reached
 
     def _processes(self) -> set[int]:
+        """The job's own, without those of a container's runtime."""
         found = set(descendants(self._pid))
-        return found | self._cgroup.processes() if self._cgroup else found
+        if self._cgroup:
+            found |= self._cgroup.processes()
+        return self._container.inside(found) if self._container else found
 
     def _pump(self) -> bool:
         """Move output into the log; False at its end. Bounded, so that a torrent cannot delay a stop."""
@@ -273,6 +373,8 @@ class Supervisor:
             if not data:
                 return False
             self._log.write(data)
+            if self._container:
+                self._tail = (self._tail + data)[-_TAIL_BYTES:]
         return True
 
     def _read_exec_report(self) -> bool:
@@ -312,7 +414,10 @@ class Supervisor:
         code = os.waitstatus_to_exitcode(self._main_status)
         signal_number = -code if code < 0 else None
         exit_code = 128 - code if code < 0 else code
-        reason, message = self._verdict(exit_code, signal_number)
+        if self._container:
+            reason, message, exit_code = self._container_verdict(self._container, exit_code)
+        else:
+            reason, message = self._verdict(exit_code, signal_number)
         record_exit(
             self._spec,
             reason=reason,
@@ -325,23 +430,54 @@ class Supervisor:
         if self._cgroup:
             self._cgroup.remove()
 
-    def _verdict(self, exit_code: int, signal_number: int | None) -> tuple[str, str]:
+    def _verdict(self, exit_code: int, signal_number: int | None, *, oom_killed: bool = False) -> tuple[str, str]:
         if self._exec_problem:
             return REASON_LAUNCH, self._exec_problem.decode(errors="replace")
         if self._timed_out:
             return REASON_TIME, f"ran longer than its time limit of {self._spec['time_limit_seconds']:g} s"
         if exit_code and self._cgroup:
             report = self._cgroup.memory_report()
-            if report.oom_kills:
+            if report.oom_kills or (oom_killed and report.own_limit):
                 return REASON_OOM, _oom_message(self._spec["memory_bytes"], report.peak_bytes, report.own_limit)
         if signal_number is not None:
             return REASON_EXIT, f"killed by {_signal_name(signal_number)}"
-        return REASON_EXIT, f"exit code {exit_code}" if exit_code else ""
+        if not exit_code:
+            return REASON_EXIT, ""
+        refused = self._cgroup.refused_forks() if self._cgroup else 0
+        limit = f"; it wanted more than its {self._spec['max_processes']} processes" if refused else ""
+        return REASON_EXIT, f"exit code {exit_code}{limit}"
+
+    def _container_verdict(self, container: ContainerJob, exit_code: int) -> tuple[str, str, int]:
+        """As without a container, with what its runtime knows. Leaves nothing of it behind."""
+        end = container.end()
+        container.remove()
+        if end.has_started is False and not self._stopping:
+            complaint = end.message or error_in(self._tail)
+            return REASON_LAUNCH, complaint or f"the container could not be started (code {exit_code})", exit_code
+        if self._ended_first and exit_code == _KILLED:
+            exit_code = _TERMINATED
+        # Version 1 counts a kill where the container's own group was, which is gone: that nobody here did it must do.
+        looks_killed = exit_code == _KILLED and not self._stopping
+        reason, message = self._verdict(exit_code, None, oom_killed=end.oom_killed or looks_killed)
+        if end.oom_killed and reason == REASON_EXIT and exit_code:
+            reason, message = REASON_OOM, _oom_message(self._spec["memory_bytes"], 0, own_limit=True)
+        return reason, message, exit_code
 
 
 def _cgroup_of(spec: InstanceSpec) -> Cgroup | None:
-    support = CgroupSupport(version=spec["cgroup_version"], memory=spec["cgroup_memory"], cpu=spec["cgroup_cpu"])
-    cgroup = Cgroup(support, spec["cgroup_name"], memory_bytes=spec["memory_bytes"], cpu_milli=spec["cpu_milli"])
+    support = CgroupSupport(
+        version=spec["cgroup_version"],
+        memory=spec["cgroup_memory"],
+        cpu=spec["cgroup_cpu"],
+        pids=spec["cgroup_pids"],
+    )
+    cgroup = Cgroup(
+        support,
+        spec["cgroup_name"],
+        memory_bytes=spec["memory_bytes"],
+        cpu_milli=spec["cpu_milli"],
+        max_processes=spec["max_processes"],
+    )
     return cgroup if cgroup.directories else None
 
 
