@@ -8,11 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from corral.control.ports import AttemptPhase, AttemptStatus, Engine, Instance, LaunchOrder
 from corral.engines.local.cgroups import CgroupSupport
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import fleet_for
+from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.rundir import Layout, read_claim
 
 DEADLINE_SECONDS = 10.0
@@ -45,6 +47,7 @@ def order(
     grace_seconds: float = 5.0,
     memory_bytes: int = 0,
     cpu_milli: int = 0,
+    **more: Any,
 ) -> LaunchOrder:
     instances = tuple(
         Instance(
@@ -67,6 +70,7 @@ def order(
         grace_seconds=grace_seconds,
         memory_bytes=memory_bytes,
         cpu_milli=cpu_milli,
+        **more,
     )
 
 
@@ -108,7 +112,8 @@ class LocalHarness:
 
     name = "local"
 
-    def __init__(self, root: Path, *, cgroups: CgroupSupport | None = None) -> None:
+    def __init__(self, root: Path, *, cgroups: CgroupSupport | None = None, isolation: Isolation | None = None) -> None:
+        self.isolation = isolation
         self.root = root
         self.layout = Layout(str(root))
         self.cgroups = cgroups
@@ -127,6 +132,7 @@ class LocalHarness:
             log_limit_bytes=self.log_limit_bytes,
             rescan_seconds=0.1,
             cgroups=self.cgroups,
+            isolation=self.isolation,
             server_env={**os.environ, "CORRAL_TOKEN": "secret", "AWS_SECRET_ACCESS_KEY": "secret"},
         )
         self.listener = Listener()

@@ -1,0 +1,73 @@
+"""An image made on the spot from a static busybox: no registry, no network."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+PODMAN = shutil.which("podman")
+BUSYBOX = shutil.which("busybox")
+_COMMANDS = (
+    "sh",
+    "sleep",
+    "echo",
+    "cat",
+    "id",
+    "env",
+    "ls",
+    "pwd",
+    "touch",
+    "kill",
+    "tr",
+    "head",
+    "mkdir",
+    "stat",
+    "dd",
+)
+
+
+def _is_static(program: str | None) -> bool:
+    """No program interpreter is named in it, so nothing else has to be in the image."""
+    return program is not None and b"ld-linux" not in Path(program).read_bytes()[:4096]
+
+
+needs_podman = pytest.mark.skipif(
+    PODMAN is None or not _is_static(BUSYBOX), reason="install podman, runc and busybox-static"
+)
+
+
+@contextmanager
+def busybox_image() -> Iterator[str]:
+    """The address of an image that only this run knows; removed at the end."""
+    assert PODMAN is not None
+    assert BUSYBOX is not None
+    address = f"localhost/corral-test-{uuid4().hex[:12]}:1"
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.add(BUSYBOX, "bin/busybox")
+        for name in _COMMANDS:
+            link = tarfile.TarInfo(f"bin/{name}")
+            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+            tar.addfile(link)
+    subprocess.run([PODMAN, "import", "-", address], input=archive.getvalue(), check=True, capture_output=True)
+    try:
+        yield address
+    finally:
+        subprocess.run([PODMAN, "rmi", "--force", address], check=False, capture_output=True)
+
+
+def containers(name_part: str) -> list[str]:
+    """The names of all containers with this in it, running or not."""
+    assert PODMAN is not None
+    listed = subprocess.run(
+        [PODMAN, "ps", "--all", "--format", "{{.Names}}"], check=True, capture_output=True, text=True
+    )
+    return [name for name in listed.stdout.split() if name_part in name]
