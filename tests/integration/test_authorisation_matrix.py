@@ -183,6 +183,12 @@ DELETE /users/{name}                 401      403   403   in       401      401 
 GET    /users/{name}/quota           401      403   403   in       401      401     403
 PUT    /users/{name}/quota           401      403   403   in       401      401     403
 POST   /users:onboard                401      403   403   in       401      401     403
+GET    /workbenches                  401      ok    ok    ok       401      401     ok
+POST   /workbenches                  401      ok    ok    ok       401      401     403
+GET    /workbenches/{workbench}      401      ok    404   ok       401      401     ok
+DELETE /workbenches/{workbench}      401      ok    404   ok       401      401     403
+POST   /workbenches/{workbench}/start 401     ok    404   ok       401      401     403
+POST   /workbenches/{workbench}/stop 401      ok    404   ok       401      401     403
 """
 ROLES, *ROWS = [line.split() for line in TABLE.strip().splitlines()]
 EXPECTED = {(row[0], row[1]): dict(zip(ROLES[2:], row[2:], strict=True)) for row in ROWS}
@@ -210,6 +216,7 @@ BODIES: dict[tuple[str, str], Callable[[], Any]] = {
     ("POST", "/me/ssh-keys"): lambda: {"name": f"key {next(_numbers)}", "public_key": public_key()},
     ("POST", "/me/tokens"): lambda: {"name": "one more"},
     ("POST", "/me/password"): lambda: {"old": "a wrong guess", "new": "a long new password"},
+    ("POST", "/workbenches"): lambda: {"name": f"bench-{next(_numbers)}", "hold": True},
     ("POST", "/quotas:batch"): lambda: {"users": ["nobody"], "quota": {}},
 }
 
@@ -244,6 +251,9 @@ class House:
             state = {"hold": not path.endswith("/stop")}
             body = {"command": ["sleep", "600"] if path.endswith("/stop") else ["true"], **state}
             return path.replace("{job}", self.owners("POST", "/jobs", body)["id"])
+        if "{workbench}" in path:
+            body = {"name": f"bench-{next(_numbers)}", "hold": True}
+            return path.replace("{workbench}", self.owners("POST", "/workbenches", body)["id"])
         if "{token_id}" in path:
             return path.replace("{token_id}", self.owners("POST", "/me/tokens", {"name": "to be deleted"})["id"])
         if "{key}" in path:
@@ -327,7 +337,7 @@ def test_a_token_for_jobs_changes_jobs_and_tasks_only(house: House) -> None:
     changing = [(method, path) for method, path in EXPECTED if method != "GET"]
     assert len(changing) > 40
     for method, path in set(changing) - ALSO_WITH_JOBS:
-        is_job = path.startswith(("/jobs", "/tasks"))
+        is_job = path.startswith(("/jobs", "/tasks", "/workbenches"))
         body = BODIES.get((method, path), lambda: None)()
         headers = {"Authorization": f"Bearer {house.tokens['jobs']}"}
         sent = {} if body is None and method != "DELETE" else body

@@ -69,7 +69,7 @@ def base_url(job_id: str) -> str:
 
 def needed_tools(spec: JobSpec) -> list[Tool]:
     """What must be on the node before it starts; what an image holds shows when it runs."""
-    if spec.image is not None or not is_hosted(spec):
+    if spec.image is not None:
         return []
     return [tool for tool, wanted in ((Tool.JUPYTER, spec.jupyter), (Tool.SSHD, spec.ssh)) if wanted]
 

@@ -26,6 +26,7 @@ from corral.server.routes import (
     groups,
     home,
     jobs,
+    jupyter,
     keys,
     logs,
     me,
@@ -42,6 +43,7 @@ from corral.server.routes import (
     system,
     tasks,
     users,
+    workbenches,
 )
 
 VERSION = version("corral")
@@ -50,6 +52,8 @@ VERSION = version("corral")
 ROUTERS = (
     jobs.router,
     logs.router,
+    workbenches.router,
+    jupyter.router,
     checkpoints.router,
     events.router,
     fleet.router,
@@ -90,6 +94,7 @@ def build_app(context: ServerContext) -> FastAPI:
         watch = asyncio.create_task(watch_licence(context))
         yield
         watch.cancel()
+        await context.jupyter.close()
         context.feed.close()
         context.passwords.close()
 

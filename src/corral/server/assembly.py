@@ -38,6 +38,7 @@ from corral.server.checkpointing import CheckpointWatch
 from corral.server.context import ServerContext
 from corral.server.metrics import ServerMetrics
 from corral.server.monitoring import monitored
+from corral.server.proxy import JupyterProxy
 from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
@@ -143,6 +144,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             workspace=workspace,
             checkpoints=checkpoints,
             workbenches=workbenches,
+            jupyter=JupyterProxy(workbenches.files.connect),
             task_holder=(sys.executable, "-u", holder.__file__),
             readings=monitoring.readings,
             clock=clock,

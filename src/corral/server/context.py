@@ -32,6 +32,7 @@ from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import Problem
+from corral.server.proxy import JupyterProxy
 from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
@@ -78,6 +79,7 @@ class ServerContext:
     checkpoints: Checkpoints
     #: what workbenches offer, and who uses them
     workbenches: Workbenching
+    jupyter: JupyterProxy
     #: the command that holds a task's GPUs until its program comes
     task_holder: tuple[str, ...]
     readings: LatestReadings

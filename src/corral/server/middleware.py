@@ -17,10 +17,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from corral.server.logs import request_id
 from corral.server.problems import Problem, unexpected
+from corral.server.proxy import FOREIGN
 
 log = logging.getLogger("corral.server.requests")
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
+#: What is sent there is passed on piece by piece; who gets it has a limit of its own.
+PASSED_ON = "/workbenches/"
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 SECURITY_HEADERS = {
@@ -51,8 +54,8 @@ class RequestEnvelope:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
-        headers = dict(scope["headers"])
-        given = headers.get(b"x-request-id", b"").decode("latin-1")
+        asked = dict(scope["headers"])
+        given = asked.get(b"x-request-id", b"").decode("latin-1")
         rid = given if _GIVEN_ID.fullmatch(given) else secrets.token_hex(8)
         token = request_id.set(rid)
         status = 500
@@ -62,14 +65,17 @@ class RequestEnvelope:
             nonlocal status, seconds
             if message["type"] == "http.response.start":
                 status = message["status"]
-                if _add_headers(message, rid).get("content-type", "").startswith("text/event-stream"):
+                headers = _add_foreign_headers(message, rid) if FOREIGN in scope else _add_headers(message, rid)
+                if headers.get("content-type", "").startswith("text/event-stream"):
                     # A stream lasts as long as its reader wants; what counts is when it began.
                     seconds = time.perf_counter() - started
             await send(message)
 
         try:
-            length = headers.get(b"content-length", b"0")
-            if length.isdigit() and int(length) > self._max_body_bytes:
+            length = asked.get(b"content-length", b"0")
+            if scope["path"].startswith(PASSED_ON):
+                await self._guarded(scope, receive, sending)
+            elif length.isdigit() and int(length) > self._max_body_bytes:
                 await self._too_large().response()(scope, receive, sending)
             else:
                 await self._guarded(scope, self._limited(receive), sending)
@@ -120,6 +126,17 @@ class RequestEnvelope:
         level = logging.WARNING if status >= 500 else logging.DEBUG
         if log.isEnabledFor(level):
             log.log(level, "%s %s -> %d in %.1f ms", scope["method"], scope["path"], status, seconds * 1000)
+
+
+def _add_foreign_headers(message: Message, rid: str) -> MutableHeaders:
+    """Of an answer that is passed on: what its pages need is for their program to say, not for corral."""
+    headers = MutableHeaders(scope=message)
+    headers.setdefault("X-Content-Type-Options", "nosniff")
+    headers.setdefault("Referrer-Policy", "same-origin")
+    if "cache-control" not in headers:
+        headers["Cache-Control"] = "private, no-cache"
+    headers["X-Request-ID"] = rid
+    return headers
 
 
 def _add_headers(message: Message, rid: str) -> MutableHeaders:

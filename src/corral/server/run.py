@@ -17,6 +17,7 @@ from corral.server.assembly import Assembly, assembled
 from corral.server.demo import Demo
 from corral.server.lock import HomeLock, HomeLocked
 from corral.server.logs import configure_logging
+from corral.server.proxy import MAX_MESSAGE_BYTES
 from corral.server.sections import LocalSettings
 from corral.server.settings import Settings, without_effect, without_password
 from corral.stores import StoreError
@@ -101,7 +102,12 @@ class _Server(uvicorn.Server):
                 assembly.app,
                 loop="uvloop",
                 http="httptools",
-                ws="none",
+                # For the Jupyter of workbenches. Without compression: it would cost memory for every open page.
+                ws="websockets-sansio",
+                ws_max_size=MAX_MESSAGE_BYTES,
+                ws_ping_interval=30.0,
+                ws_ping_timeout=60.0,
+                ws_per_message_deflate=False,
                 lifespan="on",
                 log_config=None,
                 access_log=False,

@@ -10,8 +10,10 @@ from __future__ import annotations
 import hmac
 import re
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
+from starlette.requests import HTTPConnection
 
 from corral.control.records import CredentialKind, Scope
 from corral.control.work import Caller
@@ -26,7 +28,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 #: What a browser may do with a one-time password: look, replace it, go away.
 _WITH_ONE_TIME_PASSWORD = frozenset({f"{PREFIX}/me", f"{PREFIX}/me/password", f"{PREFIX}/auth/logout"})
 #: What a token of scope `jobs` may change.
-_JOB_PATHS = re.compile(rf"{PREFIX}/(jobs|tasks)([/:].*)?")
+_JOB_PATHS = re.compile(rf"{PREFIX}/(jobs|tasks|workbenches)([/:].*)?")
 #: Every token may end itself.
 _WITH_ANY_SCOPE = frozenset({f"{PREFIX}/auth/logout"})
 
@@ -49,10 +51,45 @@ async def identity_of(request: Request, context: Context) -> Identity:
     if request.method not in SAFE_METHODS:
         _check_csrf(request, identity)
     if identity.must_change_password and request.url.path not in _WITH_ONE_TIME_PASSWORD:
-        raise Problem(
-            403, "Password must be changed", "Replace the one-time password first.", slug="password-change-required"
-        )
+        raise _one_time_password()
     return identity
+
+
+async def visitor_of(connection: HTTPConnection, context: ServerContext, *, is_change: bool) -> Identity:
+    """Who comes to a workbench, by request or WebSocket. Raises a 401 or 403 problem.
+
+    The pages there know nothing of corral's CSRF token; instead whatever changes something must come from a page of
+    ours. Whoever looks there runs programs, too: a token that may only look does not reach this far.
+    """
+    origin = connection.headers.get("origin")
+    if origin is not None and not is_own_origin(origin, connection, context):
+        raise _from_elsewhere()
+    authorization = connection.headers.get("authorization")
+    if authorization is not None:
+        of_token = await _of_bearer(authorization, context)
+        _require_scope(of_token, {Scope.FULL, Scope.JOBS})
+        return of_token
+    session = connection.cookies.get(COOKIE)
+    identity = None if session is None else await context.identities.of_secret(session, CredentialKind.SESSION)
+    if identity is None:
+        raise _not_signed_in("Sign in first: send a bearer token, or sign in at this server's first page.")
+    if is_change and origin is None and connection.headers.get("sec-fetch-site") != "same-origin":
+        raise _from_elsewhere()
+    if identity.must_change_password:
+        raise _one_time_password()
+    return identity
+
+
+def is_own_origin(origin: str, connection: HTTPConnection, context: ServerContext) -> bool:
+    """Whether a page of this server sent the request: of the address that people type, or of the one that was asked."""
+    given = urlsplit(origin)
+    if given.scheme not in ("http", "https"):
+        return False
+    public = context.settings.server.public_url
+    own = {connection.headers.get("host", "").lower()}
+    if public is not None and given.scheme == urlsplit(public).scheme:
+        own.add(urlsplit(public).netloc.lower())
+    return given.netloc != "" and given.netloc.lower() in own
 
 
 SignedIn = Annotated[Identity, Depends(identity_of)]
@@ -91,7 +128,10 @@ def _check_scope(request: Request, identity: Identity) -> None:
     path = request.url.path
     if request.method in SAFE_METHODS or path in _WITH_ANY_SCOPE:
         return
-    enough = {Scope.FULL, Scope.JOBS} if _JOB_PATHS.fullmatch(path) else {Scope.FULL}
+    _require_scope(identity, {Scope.FULL, Scope.JOBS} if _JOB_PATHS.fullmatch(path) else {Scope.FULL})
+
+
+def _require_scope(identity: Identity, enough: set[Scope]) -> None:
     if not identity.scopes & enough:
         needed = (Scope.JOBS if Scope.JOBS in enough else Scope.FULL).value
         given = ", ".join(sorted(identity.scopes)) or "none"
@@ -106,6 +146,16 @@ def _check_csrf(request: Request, identity: Identity) -> None:
     if not hmac.compare_digest(given.encode("latin-1", "replace"), identity.csrf.encode()):
         detail = f"Changes made with a session cookie need the header {CSRF_HEADER} with the token from sign-in."
         raise Problem(403, "CSRF token missing or wrong", detail, slug="csrf")
+
+
+def _one_time_password() -> Problem:
+    return Problem(
+        403, "Password must be changed", "Replace the one-time password first.", slug="password-change-required"
+    )
+
+
+def _from_elsewhere() -> Problem:
+    return Problem(403, "From another page", "This comes from a page that is not this server's.", slug="other-origin")
 
 
 def _not_signed_in(detail: str) -> Problem:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
 
-from corral.control import idling, jobs, views
+from corral.control import idling, jobs, views, workbenches
 from corral.control.errors import NotFound
 from corral.control.measuring import usage_totals
 from corral.control.permissions import may_see_job
@@ -119,6 +120,10 @@ async def delete_job(job: str, caller: AnyCaller, context: Context) -> Response:
 
 @router.post("/jobs/{job}/start", operation_id="start_job", responses=problems(404, 409))
 async def start_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    found = await context.read(own_record, caller, job)
+    if workbenches.is_hosted(found.spec):
+        missing = await asyncio.to_thread(context.workbenches.missing, found.spec)
+        return job_view(await context.execute(_changed, workbenches.start, caller, job, missing=missing), caller)
     return job_view(await context.execute(_changed, jobs.start, caller, job), caller)
 
 

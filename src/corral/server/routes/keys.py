@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import Response
 
 from corral.control import keys
@@ -27,10 +29,14 @@ async def list_ssh_keys(
 @router.post("", status_code=201, operation_id="add_ssh_key", responses=problems(403, 409))
 async def add_ssh_key(body: SshKeyCreate, caller: AnyCaller, context: Context) -> SshKeyView:
     """A public key in OpenSSH's format: ed25519, ecdsa, rsa from 2048 bits, or of a security device."""
-    return ssh_key_view(await context.execute(keys.add, caller, new_key_id(), body.name, body.public_key))
+    key = await context.execute(keys.add, caller, new_key_id(), body.name, body.public_key)
+    await asyncio.to_thread(context.workbenches.sync_keys, caller.name)
+    return ssh_key_view(key)
 
 
 @router.delete("/{key}", status_code=204, operation_id="remove_ssh_key", responses=problems(403, 404))
 async def remove_ssh_key(key: str, caller: AnyCaller, context: Context) -> Response:
+    """From the answer on no workbench lets it in any more."""
     await context.execute(keys.remove, caller, key)
+    await asyncio.to_thread(context.workbenches.sync_keys, caller.name)
     return Response(status_code=204)

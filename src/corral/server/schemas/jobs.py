@@ -55,6 +55,15 @@ Word = Annotated[Text, Field(max_length=65_536)]
 
 #: a directory on the nodes
 Directory = Annotated[Text, Field(max_length=4096), AfterValidator(_absolute)]
+Gpus = Annotated[float, BeforeValidator(_gpus), _NUMBER]
+Cpus = Annotated[float, BeforeValidator(_cpus), _NUMBER]
+Models = Annotated[list[Label], BeforeValidator(_models), Field(max_length=32), _TEXT_OR_LIST]
+Environment = Annotated[dict[str, Word], Field(max_length=1024), AfterValidator(_environment)]
+
+
+Environment = Annotated[dict[str, Word], Field(max_length=1024), AfterValidator(_environment)]
+#: a value for a preset's parameter; the preset says which are right
+ParameterValue = bool | int | float | Word
 
 
 class JobCreate(Body):
@@ -62,16 +71,20 @@ class JobCreate(Body):
 
     name: Label | None = None
     kind: Literal["workbench", "training", "distributed"] | None = None
-    command: Annotated[list[Word], Field(min_length=1, max_length=1024)]
-    gpus: Annotated[float, BeforeValidator(_gpus), _NUMBER] = Field(
-        default=0, description="Per node: 0, a share below 1, or whole GPUs."
+    command: Annotated[list[Word], Field(min_length=1, max_length=1024)] = Field(
+        default_factory=list, description="Needed, unless a preset brings it."
     )
+    preset: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
+        default=None, description="A template that brings the command, and a size for what is not given here."
+    )
+    parameters: Annotated[dict[Label, ParameterValue], Field(max_length=64)] | None = Field(
+        default=None, description="What fills the preset's places; its defaults hold for the rest."
+    )
+    gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")
     nodes: Annotated[int, Field(ge=1, le=10_000)] = 1
-    cpus: Annotated[float, BeforeValidator(_cpus), _NUMBER] = 0
+    cpus: Cpus = 0
     memory: Size = 0
-    model: Annotated[list[Label], BeforeValidator(_models), Field(max_length=32), _TEXT_OR_LIST] | None = Field(
-        default=None, description="GPU models that will do."
-    )
+    model: Models | None = Field(default=None, description="GPU models that will do.")
     labels: Annotated[dict[Label, Label], Field(max_length=64)] | None = None
     queue: Annotated[Text, Field(min_length=1, max_length=63)] | None = None
     flavor: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
@@ -83,7 +96,7 @@ class JobCreate(Body):
     priority: Annotated[int, Field(ge=0, le=100)] | None = None
     time: Annotated[Duration, Field(gt=0)] | None = None
     grace: Annotated[Duration, Field(le=3600)] | None = None
-    env: Annotated[dict[str, Word], Field(max_length=1024), AfterValidator(_environment)] | None = None
+    env: Environment | None = None
     workdir: Directory | None = None
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
     checkpoint_interval: Annotated[Duration, Field(ge=1, le=7 * 86_400)] | None = Field(
@@ -159,6 +172,10 @@ class JobView(View):
     labels: dict[str, str]
     flavor: str | None = Field(description="As it was picked; later changes of it don't matter.")
     package: str | None
+    preset: str | None = Field(default=None, description="The template that it was made from.")
+    parameters: dict[str, str] = Field(
+        default_factory=dict, description="What filled the template; shown as the command is."
+    )
     command: list[str] = Field(description="With env and workdir, shown to its owner and to operators only.")
     env: dict[str, str]
     workdir: str | None
@@ -259,6 +276,8 @@ def job_view(
         labels=dict(request.labels),
         flavor=spec.labels.get(FLAVOR_WORD),
         package=spec.labels.get(PACKAGE_WORD),
+        preset=spec.preset,
+        parameters=dict(spec.parameters) if may_see_all else {},
         command=list(spec.command) if may_see_all else [],
         env=dict(spec.env) if may_see_all else {},
         workdir=spec.workdir if may_see_all else None,
