@@ -23,6 +23,9 @@ def install_slim(directory: str | os.PathLike[str]) -> Path:
     source = Path(__file__).parent
     target = root / "corral" / source.name
     target.mkdir(parents=True, exist_ok=True)
+    # Jobs may run as other accounts than the one whose files these are, whatever its umask says.
+    for directory in (root, target.parent, target):
+        directory.chmod(0o755)
     _put(root / "corral" / "__init__.py", _PACKAGE)
     modules = {path.name: path.read_text(encoding="utf-8") for path in source.glob("*.py")}
     # The entrance last: what it imports is there by then.
@@ -39,4 +42,5 @@ def _put(path: Path, text: str) -> None:
         return
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(text, encoding="utf-8")
+    draft.chmod(0o644)
     os.replace(draft, path)
