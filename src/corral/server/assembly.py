@@ -17,7 +17,6 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from corral.checkpoint.slim import install_slim
 from corral.control import people, providers
 from corral.control.controller import Controller
 from corral.control.ports import Store
@@ -38,6 +37,7 @@ from corral.server.checkpointing import CheckpointWatch
 from corral.server.context import ServerContext
 from corral.server.metrics import ServerMetrics
 from corral.server.monitoring import monitored
+from corral.server.presets import install_helpers
 from corral.server.proxy import JupyterProxy
 from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
@@ -86,8 +86,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         workspace = DirectoryWorkspace(settings.home / "jobs")
         checkpoints = DirectoryCheckpoints(workspace)
         saves = settings.fault_tolerance.enable_checkpointing
-        if saves:
-            install_slim(settings.helper_path)
+        install_helpers(settings)
         metrics = ServerMetrics(VERSION)
 
         def announce(events: Sequence[EventRecord]) -> None:

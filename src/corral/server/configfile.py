@@ -78,8 +78,8 @@ def read_config(path: Path) -> ConfigTree:
     return parse_config(text, name)
 
 
-def parse_config(text: str, name: str) -> ConfigTree:
-    """The values of a YAML text. `name` stands in front of line numbers in errors."""
+def parse_config(text: str, name: str, *, like: str = "sections such as `cluster:` and `policies:`") -> ConfigTree:
+    """The values of a YAML text. `name` stands in front of line numbers in errors; `like` is what it should hold."""
     try:
         _refuse_aliases(text, name)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -94,7 +94,7 @@ def parse_config(text: str, name: str) -> ConfigTree:
     reader = _Reader(name)
     values = reader.value(root, ())
     if not isinstance(values, dict):
-        raise _error(f"{name}:1", "must be a mapping of sections such as `cluster:` and `policies:`")
+        raise _error(f"{name}:1", f"must be a mapping of {like}")
     if reader.problems:
         raise ConfigError(reader.problems)
     return ConfigTree(name=name, values=values, lines=reader.lines)

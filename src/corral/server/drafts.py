@@ -21,6 +21,9 @@ def draft_of(body: JobCreate) -> JobDraft:
             workdir=body.workdir,
             labels=labels,
             checkpoint_interval_seconds=body.checkpoint_interval,
+            preset=body.preset,
+            # By now the preset has made texts of them.
+            parameters={name: str(value) for name, value in (body.parameters or {}).items()},
         ),
         request=Request(
             nodes=body.nodes,
@@ -32,7 +35,7 @@ def draft_of(body: JobCreate) -> JobDraft:
             labels=tuple(sorted(labels.items())),
         ),
         name=body.name,
-        kind=JobKind(body.kind) if body.kind is not None else None,
+        kind=_kind_of(body),
         queue=body.queue,
         flavor=body.flavor,
         package=body.package,
@@ -42,6 +45,12 @@ def draft_of(body: JobCreate) -> JobDraft:
         max_retries=body.max_retries,
         hold=body.hold,
     )
+
+
+def _kind_of(body: JobCreate) -> JobKind | None:
+    if body.preset is not None:
+        return JobKind.PRESET
+    return JobKind(body.kind) if body.kind is not None else None
 
 
 def _check_package_alone(body: JobCreate) -> None:

@@ -17,13 +17,22 @@ class DirectoryWorkspace:
         self._root = root
 
     def env(self, job_id: str) -> Mapping[str, str]:
-        checkpoints = self.checkpoint_dir(job_id)
-        checkpoints.mkdir(parents=True, exist_ok=True)
-        return {"CORRAL_JOB_DIR": str(self.home(job_id)), "CORRAL_CHECKPOINT_DIR": str(checkpoints)}
+        checkpoints, outputs = self.checkpoint_dir(job_id), self.output_dir(job_id)
+        for directory in (checkpoints, outputs):
+            directory.mkdir(parents=True, exist_ok=True)
+        return {
+            "CORRAL_JOB_DIR": str(self.home(job_id)),
+            "CORRAL_CHECKPOINT_DIR": str(checkpoints),
+            "CORRAL_OUTPUT_DIR": str(outputs),
+        }
 
     def checkpoint_dir(self, job_id: str) -> Path:
         """What all attempts of a job share; there once the job was launched."""
         return self.home(job_id) / "checkpoints"
+
+    def output_dir(self, job_id: str) -> Path:
+        """Where a job's program leaves what its owner wants to have; there once the job was launched."""
+        return self.home(job_id) / "outputs"
 
     def put_once(self, job_id: str, name: str, value: Mapping[str, Any]) -> bool:
         home = self.home(job_id)

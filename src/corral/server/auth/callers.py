@@ -28,7 +28,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 #: What a browser may do with a one-time password: look, replace it, go away.
 _WITH_ONE_TIME_PASSWORD = frozenset({f"{PREFIX}/me", f"{PREFIX}/me/password", f"{PREFIX}/auth/logout"})
 #: What a token of scope `jobs` may change.
-_JOB_PATHS = re.compile(rf"{PREFIX}/(jobs|tasks|workbenches)([/:].*)?")
+_JOB_PATHS = re.compile(rf"{PREFIX}/(presets/[^/]+/run|jobs|tasks|workbenches)([/:].*)?")
 #: Every token may end itself.
 _WITH_ANY_SCOPE = frozenset({f"{PREFIX}/auth/logout"})
 

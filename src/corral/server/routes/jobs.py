@@ -22,6 +22,7 @@ from corral.core.model import Job, JobKind, JobState
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.drafts import draft_of
 from corral.server.paging import Cursor, Limit
+from corral.server.presets import filled
 from corral.server.problems import invalid_field
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView
@@ -49,21 +50,23 @@ Words = Annotated[str | None, Query(min_length=1, max_length=253)]
 @router.post("/jobs", status_code=201, operation_id="submit_job", responses=problems(403, 409))
 async def submit_job(body: JobCreate, caller: AnyCaller, context: Context) -> JobView:
     """Create a job and put it in its queue."""
-    [record] = await context.execute(jobs.submit, caller, [draft_of(body)])
+    [whole] = await filled(context, [body])
+    [record] = await context.execute(jobs.submit, caller, [draft_of(whole)])
     return job_view(record, caller)
 
 
 @router.post("/jobs:batch", status_code=201, operation_id="submit_jobs", responses=problems(403, 409))
 async def submit_jobs(body: JobBatch, caller: AnyCaller, context: Context) -> ListView[JobView]:
     """Create many jobs at once: all of them or none."""
-    records = await context.execute(jobs.submit, caller, [draft_of(item) for item in body.jobs])
+    records = await context.execute(jobs.submit, caller, [draft_of(item) for item in await filled(context, body.jobs)])
     return ListView(items=[job_view(record, caller) for record in records])
 
 
 @router.post("/jobs:plan", operation_id="plan_job", responses=problems(403))
 async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> PlanView:
     """What would happen to this job now. Nothing is changed."""
-    trial, now = await context.execute(_try_out, caller, draft_of(body))
+    [whole] = await filled(context, [body])
+    trial, now = await context.execute(_try_out, caller, draft_of(whole))
     return plan_view(trial, now)
 
 

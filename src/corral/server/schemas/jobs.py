@@ -59,9 +59,6 @@ Gpus = Annotated[float, BeforeValidator(_gpus), _NUMBER]
 Cpus = Annotated[float, BeforeValidator(_cpus), _NUMBER]
 Models = Annotated[list[Label], BeforeValidator(_models), Field(max_length=32), _TEXT_OR_LIST]
 Environment = Annotated[dict[str, Word], Field(max_length=1024), AfterValidator(_environment)]
-
-
-Environment = Annotated[dict[str, Word], Field(max_length=1024), AfterValidator(_environment)]
 #: a value for a preset's parameter; the preset says which are right
 ParameterValue = bool | int | float | Word
 

@@ -1,0 +1,94 @@
+"""Presets: look, add, remove, and run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Response
+from pydantic import ValidationError
+
+from corral.control import jobs, presets
+from corral.server.auth.callers import AnyCaller, Context, Operator
+from corral.server.configfile import ConfigError
+from corral.server.drafts import draft_of
+from corral.server.paging import Cursor, Limit, page_of
+from corral.server.presets import existing_preset, filled, load_presets, read_preset, shipped_presets
+from corral.server.problems import Problem, invalid
+from corral.server.routing import problems, resource_router
+from corral.server.schemas.base import ListView
+from corral.server.schemas.jobs import JobCreate, JobView, job_view
+from corral.server.schemas.presets import PresetCreate, PresetRun, PresetView, preset_view
+from corral.server.validation import Finding, findings
+
+router = resource_router("/presets", "presets")
+
+
+@router.get("", operation_id="list_presets", responses=problems())
+async def list_presets(
+    caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
+) -> ListView[PresetView]:
+    """Those that come with corral, and those that operators have added."""
+    known = await context.read(load_presets)
+    page = page_of(known.values(), key=lambda each: (each.preset.name,), limit=limit, cursor=cursor)
+    return ListView(items=[preset_view(each.preset, each.record) for each in page.items], next_cursor=page.next_cursor)
+
+
+@router.post("", status_code=201, operation_id="add_preset", responses=problems(403, 409))
+async def add_preset(body: PresetCreate, caller: Operator, context: Context) -> PresetView:
+    """Every problem of the template is told at once, each with its line."""
+    try:
+        preset = read_preset(body.yaml)
+    except ConfigError as error:
+        raise _in_yaml(error) from None
+    shipped = frozenset(shipped_presets())
+    record = await context.execute(presets.add, caller, preset, body.yaml, shipped=shipped, replace=body.replace)
+    return preset_view(preset, record, body.yaml)
+
+
+@router.get("/{name}", operation_id="get_preset", responses=problems(404))
+async def get_preset(name: str, caller: AnyCaller, context: Context) -> PresetView:
+    known = existing_preset(await context.read(load_presets), name)
+    return preset_view(known.preset, known.record, known.yaml)
+
+
+@router.delete("/{name}", status_code=204, operation_id="remove_preset", responses=problems(403, 404))
+async def remove_preset(name: str, caller: Operator, context: Context) -> Response:
+    """Jobs that were made from it are not touched."""
+    await context.execute(presets.remove, caller, name, shipped=frozenset(shipped_presets()))
+    return Response(status_code=204)
+
+
+@router.post("/{name}/run", status_code=201, operation_id="run_preset", responses=problems(403, 404, 409))
+async def run_preset(name: str, body: PresetRun, caller: AnyCaller, context: Context) -> JobView:
+    """Make a job of a preset and put it in its queue. The same as a job with `preset` and `parameters`."""
+    existing_preset(await context.read(load_presets), name)
+    [whole] = await filled(context, [_submission(name, body)])
+    [record] = await context.execute(jobs.submit, caller, [draft_of(whole)])
+    return job_view(record, caller)
+
+
+def _submission(preset: str, body: PresetRun) -> JobCreate:
+    own: dict[str, Any] = {"preset": preset, "parameters": body.parameters, "name": body.name}
+    twice = [
+        Finding(location=("overrides", field), message="is given beside it") for field in own if field in body.overrides
+    ]
+    if twice:
+        raise invalid(twice)
+    try:
+        return JobCreate.model_validate({**body.overrides, **own})
+    except ValidationError as error:
+        found = findings(error.errors(), JobCreate)
+        raise invalid(
+            [Finding(location=("overrides", *each.location), message=each.message) for each in found]
+        ) from None
+
+
+def _in_yaml(error: ConfigError) -> Problem:
+    return invalid(
+        [
+            Finding(
+                location=("yaml",), message=f"line {each.line or 1}: {f'{each.key}: ' * bool(each.key)}{each.message}"
+            )
+            for each in error.problems
+        ]
+    )
