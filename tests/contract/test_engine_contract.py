@@ -189,6 +189,14 @@ def test_the_time_limit_ends_a_job(cluster: LocalHarness) -> None:
     assert 0.2 <= ended.at - cluster.listener.running().at < 5.0
 
 
+def test_the_time_limit_gives_the_grace_time(cluster: LocalHarness) -> None:
+    saving = "trap 'sleep 0.3; echo saved; exit 9' TERM; while :; do sleep 0.02; done"
+    cluster.launch(order(*script(saving), time_limit_seconds=1.0, grace_seconds=60.0))
+    ended = cluster.listener.ended()
+    assert (ended.reason, ended.exit_code) == (EndReason.TIMED_OUT, 9)
+    assert "saved" in cluster.output()
+
+
 def test_running_attempts_are_adopted_by_the_next_server(cluster: LocalHarness) -> None:
     go = cluster.root / "go"
     cluster.launch(order(*script(f"while [ ! -e {go} ]; do sleep 0.01; done; exit 4")))
