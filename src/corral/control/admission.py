@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from corral.control import routing
-from corral.control.errors import InsufficientQuota, Invalid, OverLimit, Refusal, WrongState
+from corral.control.errors import InsufficientQuota, Invalid, OverLimit, Refusal, WrongState, about_item
 from corral.control.state import State
 from corral.core.fleet import Fleet
 from corral.core.model import WHOLE, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request
@@ -47,8 +47,9 @@ def admit(state: State, jobs: Sequence[Job]) -> None:
     """Refuse, with the numbers, unless every one of these jobs may wait in its queue from now on."""
     if not jobs:
         return
-    for job in jobs:
-        check_queue_rules(state, job)
+    for number, job in enumerate(jobs):
+        with about_item(number):
+            check_queue_rules(state, job)
     check_lengths(state, jobs)
     check_quota(state, jobs)
     check_fleet(state, jobs)
@@ -190,13 +191,16 @@ def check_fleet(state: State, jobs: Sequence[Job]) -> None:
     if not state.snapshot.nodes:
         return  # nothing was observed yet: the job waits, and says why
     whole: Fleet | None = None
-    for request in {(job.request, job.queue): job for job in jobs}.values():
-        pool = state.snapshot.queues[request.queue].pool
-        if could_ever_fit(state.snapshot.fleet, request, pool):
+    first_of = {(job.request, job.queue): number for number, job in reversed([*enumerate(jobs)])}
+    for number in sorted(first_of.values()):
+        job = jobs[number]
+        pool = state.snapshot.queues[job.queue].pool
+        if could_ever_fit(state.snapshot.fleet, job, pool):
             continue
         whole = whole or _whole_fleet(state)
-        if not could_ever_fit(whole, request, pool):
-            raise _never_fits(state, whole, request, pool)
+        if not could_ever_fit(whole, job, pool):
+            with about_item(number):
+                raise _never_fits(state, whole, job, pool)
 
 
 def _able(state: State, queues: Sequence[Queue], job: Job) -> list[Queue]:

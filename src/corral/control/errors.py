@@ -5,7 +5,8 @@ A refusal names the field or the thing it is about and carries the numbers that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -24,10 +25,23 @@ class Refusal(Exception):
         self.detail = detail
         self.field = field
         self.numbers: Mapping[str, float | int | str | list[str] | None] = numbers
+        #: which one of several things that were asked for together it is about, counted from 0
+        self.item: int | None = None
 
     @property
     def title(self) -> str:
         return (type(self).__doc__ or "").strip().rstrip(".")
+
+
+@contextmanager
+def about_item(number: int) -> Iterator[None]:
+    """What is refused within is refused because of this one of several things."""
+    try:
+        yield
+    except Refusal as refusal:
+        if refusal.item is None:
+            refusal.item = number
+        raise
 
 
 class Invalid(Refusal):

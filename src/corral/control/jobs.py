@@ -1,4 +1,4 @@
-"""What people do with jobs: submit, start, stop, edit, pin, move, delete.
+"""What people do with jobs: submit, start, stop, requeue, edit, pin, move, delete.
 
 Each use case checks everything before it changes anything, so that a refusal leaves nothing half done.
 """
@@ -19,9 +19,11 @@ from corral.control.admission import (
     settled,
 )
 from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD, Catalog, load_catalog, picked
-from corral.control.errors import Forbidden, Invalid, NotFound, Taken, WrongState
+from corral.control.dependencies import resolved, still_open
+from corral.control.errors import Forbidden, Invalid, NotFound, Refusal, Taken, WrongState, about_item
 from corral.control.permissions import function_for, require
 from corral.control.records import JobRecord, JobSpec
+from corral.control.references import job_behind
 from corral.control.routing import is_within_reach
 from corral.control.work import Caller, Work
 from corral.core.lifecycle import BY_PERSONS, StartRequested, StopRequested
@@ -51,16 +53,17 @@ class JobDraft:
     max_retries: int | None = None
     #: stay created until it is started explicitly
     hold: bool = False
+    #: jobs that must have completed before it starts: ids, names of own ones, names of own arrays
+    after: tuple[str, ...] = ()
 
 
 def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRecord]:
     """Create jobs, all of them or none, and put them in their queues."""
     if len(drafts) > MAX_BATCH:
         raise Invalid(f"at most {MAX_BATCH} jobs in one request", field="jobs", asked=len(drafts), limit=MAX_BATCH)
-    drafts = _picked(work, drafts)
-    jobs = [settled(work.state, make_job(work, caller, draft)) for draft in drafts]
-    _check_names(work, caller, [job.name for job in jobs if job.name])
-    admit(work.state, [job for job, draft in zip(jobs, drafts, strict=True) if not draft.hold])
+    jobs = _made(work, caller, drafts := _picked(work, drafts))
+    _check_names(work, caller, [job.name for job in jobs])
+    _admit_starting(work, jobs, drafts)
     records = []
     for job_id, job, draft in zip(work.tx.jobs.next_ids(len(jobs)), jobs, drafts, strict=True):
         named = replace(job, id=job_id, name=job.name or given_name(job_id))
@@ -70,6 +73,16 @@ def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRe
         work.record(caller, "job.submitted", named.id, owner=named.user, detail={"name": named.name})
         records.append(JobRecord(job=named, spec=draft.spec))
     return records
+
+
+def submit_batch(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRecord]:
+    """The same, with refusals that say which one of the list they are about."""
+    try:
+        return submit(work, caller, drafts)
+    except Refusal as refusal:
+        if refusal.item is not None:
+            refusal.field = f"jobs[{refusal.item}]" + (f".{refusal.field}" if refusal.field else "")
+        raise
 
 
 def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
@@ -99,6 +112,7 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
         time_limit_seconds=draft.time_limit_seconds,
         grace_seconds=policies.grace_seconds if draft.grace_seconds is None else draft.grace_seconds,
         max_retries=policies.max_retries if draft.max_retries is None else draft.max_retries,
+        after=resolved(work, caller, draft.after),
     )
 
 
@@ -112,11 +126,11 @@ def start(work: Work, caller: Caller, ref: str) -> Job:
     if job.state.is_active:
         raise WrongState(f"job {job.id} is {job.state} already", state=job.state)
     queue = work.state.snapshot.queues.get(job.queue)
-    fitting = job
+    fitting = replace(job, after=still_open(work, job)) if job.after else job
     if queue is None or not is_within_reach(work.state.snapshot, job.user, queue):
-        fitting = settled(work.state, replace(job, queue=""))
+        fitting = settled(work.state, replace(fitting, queue=""))
     admit(work.state, [fitting])
-    if fitting is not job:
+    if fitting != job:
         fitting = work.edit(job, fitting)
     started = work.advance(fitting, StartRequested(at=work.now))
     work.record(caller, "job.started", job.id, owner=job.user, detail={"queue": started.queue})
@@ -142,6 +156,19 @@ def stop(work: Work, caller: Caller, ref: str) -> Job:
     return stopped
 
 
+def requeue(work: Work, caller: Caller, ref: str) -> Job:
+    """Let a job that runs go back to its queue, with a warning and a grace time to save; it costs no retry."""
+    job = own_job(work, caller, ref)
+    if job.state is JobState.STOPPING and job.stopping_for is EndReason.PREEMPTED:
+        return job
+    if job.state not in (JobState.STARTING, JobState.RUNNING):
+        raise WrongState(f"job {job.id} is {job.state}: only one that runs can go back to its queue", state=job.state)
+    by = "its owner" if caller.name == job.user else "an operator"
+    stop = StopRequested(at=work.now, reason=EndReason.PREEMPTED, message=f"sent back to its queue by {by}")
+    work.record(caller, "job.requeue-requested", job.id, owner=job.user, detail={"attempt": job.attempt})
+    return work.advance(job, stop)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobChange:
     """What is to be different about a job; a field that is not in `given` stays as it is."""
@@ -152,10 +179,12 @@ class JobChange:
     priority: int | None = None
     #: None means: as long as the queue allows
     time_limit_seconds: float | None = None
+    #: as in a draft
+    after: tuple[str, ...] = ()
 
 
 def edit(work: Work, caller: Caller, ref: str, change: JobChange) -> Job:
-    """Change where, how soon and how long a job that does not run yet shall run. It keeps its age."""
+    """Change where, how soon, how long and after what a job that does not run yet shall run. It keeps its age."""
     job = own_job(work, caller, ref)
     if job.state not in (JobState.QUEUED, JobState.CREATED):
         raise WrongState(f"job {job.id} is {job.state}: only a job that waits can be changed", state=job.state)
@@ -170,6 +199,8 @@ def edit(work: Work, caller: Caller, ref: str, change: JobChange) -> Job:
         after = settled(work.state, after)
         check_queue_rules(work.state, after)
         check_fleet(work.state, [after])
+    if "after" in change.given:
+        after = _coming_after(work, caller, after, change.after)
     if after.queue != job.queue:
         if job.state is JobState.QUEUED:
             check_queue_lengths(work.state, [after])
@@ -200,6 +231,9 @@ def move(work: Work, caller: Caller, ref: str, *, before: str | None = None, aft
         raise Invalid(f"{job.id} cannot be moved next to itself", field="before" if before else "after")
     if job.user != target.user:
         raise Invalid(f"{job.id} and {target.id} belong to different users; only one's own order can be changed")
+    for item in (job, target):
+        if item.after:
+            raise WrongState(f"{item.id} waits for other jobs, and has no place in a line yet", state=item.state)
     if line_of(job) != line_of(target):
         raise Invalid(f"{job.id} and {target.id} wait in different lines", field="before" if before else "after")
     queue = work.state.snapshot.queues.get(job.queue)
@@ -231,11 +265,7 @@ def delete(work: Work, caller: Caller, ref: str) -> Job:
 
 def own_job(work: Work, caller: Caller, ref: str) -> Job:
     """The job behind an id or a name of the caller's, if the caller may touch it."""
-    job = work.job(ref) if ref.startswith("j-") else None
-    if job is None:
-        found = work.tx.jobs.find(caller.name, ref)
-        # The picture may be ahead of what was read.
-        job = work.job(found[0].job.id) if found else None
+    job = job_behind(work, caller, ref)
     if job is None or (job.user != caller.name and not caller.is_operator):
         # Whether another's job exists is nobody's business.
         raise NotFound(f"there is no job {ref!r}", field="job")
@@ -246,9 +276,39 @@ def _differences(before: Job, after: Job) -> dict[str, Any]:
     """For the audit log: what a field was, and what it is."""
     return {
         field: {"was": getattr(before, field), "is": getattr(after, field)}
-        for field in ("queue", "priority", "time_limit_seconds")
+        for field in ("queue", "priority", "time_limit_seconds", "after")
         if getattr(before, field) != getattr(after, field)
     }
+
+
+def _made(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[Job]:
+    jobs = []
+    #: many jobs of one submission wait for the same others, who are looked up once
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for number, draft in enumerate(drafts):
+        with about_item(number):
+            if draft.after not in known:
+                known[draft.after] = resolved(work, caller, draft.after)
+            job = make_job(work, caller, replace(draft, after=()))
+            jobs.append(settled(work.state, replace(job, after=known[draft.after])))
+    return jobs
+
+
+def _admit_starting(work: Work, jobs: Sequence[Job], drafts: Sequence[JobDraft]) -> None:
+    starting = [number for number, draft in enumerate(drafts) if not draft.hold]
+    try:
+        admit(work.state, [jobs[number] for number in starting])
+    except Refusal as refusal:
+        if refusal.item is not None:
+            refusal.item = starting[refusal.item]
+        raise
+
+
+def _coming_after(work: Work, caller: Caller, job: Job, refs: Sequence[str]) -> Job:
+    after = resolved(work, caller, refs, of=job)
+    # One that nothing holds any more enters its line now, and its age there counts from now.
+    is_free = bool(job.after) and not after and job.state is JobState.QUEUED
+    return replace(job, after=after, queued_at=work.now if is_free else job.queued_at)
 
 
 def _kind_of(draft: JobDraft) -> JobKind:
@@ -286,11 +346,12 @@ def _set_pin(work: Work, caller: Caller, ref: str, *, pinned_at: float | None, a
 
 
 def _check_names(work: Work, caller: Caller, names: Sequence[str]) -> None:
-    taken = work.tx.jobs.names_taken(caller.name, names) if names else set()
+    taken = work.tx.jobs.names_taken(caller.name, [name for name in names if name])
     seen: set[str] = set()
-    for name in names:
-        if name in taken or name in seen or work.is_new_name(caller.name, name):
-            raise Taken(
-                f"you have a job named {name!r} already: choose another name or remove it", field="name", name=name
-            )
+    for number, name in enumerate(names):
+        if name and (name in taken or name in seen or work.is_new_name(caller.name, name)):
+            with about_item(number):
+                raise Taken(
+                    f"you have a job named {name!r} already: choose another name or remove it", field="name", name=name
+                )
         seen.add(name)

@@ -30,10 +30,20 @@ def launch_order(job: Job, spec: JobSpec, nodes: Mapping[str, Node], env: Mappin
         user=job.user,
         command=spec.command,
         instances=tuple(instances),
-        env={**spec.env, **env},
+        env={**spec.env, **env, **_array_env(spec)},
         workdir=spec.workdir,
         time_limit_seconds=job.time_limit_seconds,
         grace_seconds=job.grace_seconds,
         memory_bytes=job.request.memory_bytes,
         cpu_milli=job.request.cpu_milli,
     )
+
+
+def _array_env(spec: JobSpec) -> dict[str, str]:
+    if spec.array_index is None:
+        return {}
+    return {
+        "CORRAL_ARRAY_INDEX": str(spec.array_index),
+        "CORRAL_ARRAY_SIZE": str(spec.array_size),
+        "CORRAL_ARRAY_NAME": spec.array_name,
+    }

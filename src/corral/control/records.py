@@ -38,8 +38,10 @@ class JobSpec:
     idle_stop_seconds: float | None = None
     #: how often its program shall save; None means as often as the installation says
     checkpoint_interval_seconds: float | None = None
-    #: its place in an array of jobs
+    #: its place in an array of jobs, what the array is called and how many jobs it was submitted with
     array_index: int | None = None
+    array_name: str = ""
+    array_size: int = 0
     #: the preset that it was made from, and what was given for it
     preset: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)

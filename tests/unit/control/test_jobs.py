@@ -258,3 +258,52 @@ def test_what_is_made_and_deleted_in_one_turn_was_never_there(desk: Desk) -> Non
 
     desk.do(stop_and_delete)
     assert stored(desk) == {}
+
+
+# -------------------------------------------------------------------------------------------- back to the queue
+
+
+def test_a_running_job_goes_back_to_its_queue_and_spends_no_retry(desk: Desk) -> None:
+    (job,) = desk.started(draft("first", grace_seconds=20.0))
+    stopping = desk.do(jobs.requeue, ANN, "first")
+    assert (stopping.state, stopping.stopping_for) == (JobState.STOPPING, EndReason.PREEMPTED)
+    assert desk.instructions == [Stop(attempt_id="j-1.1", grace_seconds=20.0)]
+    assert desk.do(jobs.requeue, ANN, "first") == stopping, "twice is once"
+    desk.hear(stopping, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
+    back = desk.job(job.id)
+    assert (back.state, back.retries, back.not_before) == (JobState.QUEUED, 0, 0.0)
+    assert back.message == "sent back to its queue by its owner"
+    assert desk.cycle() == [job.id]
+    with desk.store.read() as tx:
+        assert [attempt.end_reason for attempt in tx.attempts.of_job(job.id)] == [EndReason.PREEMPTED, None]
+    assert desk.do(jobs.requeue, ROOT, job.id).message == "sent back to its queue by an operator"
+
+
+def test_only_what_runs_goes_back_to_its_queue(desk: Desk) -> None:
+    desk.submit(draft("first"))
+    with pytest.raises(WrongState, match="is queued: only one that runs"):
+        desk.do(jobs.requeue, ANN, "first")
+    with pytest.raises(NotFound):
+        desk.do(jobs.requeue, BOB, "j-1")
+    desk.cycle()
+    desk.do(jobs.stop, ANN, "first")
+    with pytest.raises(WrongState, match="is stopping"):
+        desk.do(jobs.requeue, ANN, "first")
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [
+        (draft("abc"), "jobs[2].name"),
+        (draft("one-name"), "jobs[2].name"),
+        (draft("good-name", queue="nowhere"), "jobs[2].queue"),
+        (draft("good-name", gpus=9), "jobs[2].gpus"),
+        (draft("good-name", spec=JobSpec(command=())), "jobs[2].command"),
+        (draft("good-name", nodes=2, kind=JobKind.WORKBENCH), "jobs[2].nodes"),
+    ],
+)
+def test_a_refused_batch_says_which_of_them(desk: Desk, bad: jobs.JobDraft, field: str) -> None:
+    """Held ones are counted too, although they are not admitted yet."""
+    with pytest.raises(Refusal) as refusal:
+        desk.do(jobs.submit_batch, ANN, [draft("one-name", hold=True), draft("two-name"), bad])
+    assert refusal.value.field == field
