@@ -153,6 +153,15 @@ class Cgroup:
         self._cpu = os.path.join(support.cpu, name) if support.cpu and cpu_milli else ""
 
     @property
+    def _shadows(self) -> list[str]:
+        """Where a container's runtime has made the same group in hierarchies that limit nothing here."""
+        if self._version != 1 or not self.directories:
+            return []
+        base, name = os.path.split(self.directories[0])
+        places = [os.path.join(place, name) for place in _all_hierarchies(base)]
+        return [place for place in places if place not in self.directories and os.path.isdir(place)]
+
+    @property
     def directories(self) -> list[str]:
         return sorted({path for path in (self._memory, self._cpu, self._pids) if path})
 
@@ -228,7 +237,7 @@ class Cgroup:
     def remove(self, seconds: float = _REMOVE_SECONDS) -> None:
         """Processes that just died may still count for a moment; what stays is swept at the engine's next start."""
         deadline = time.monotonic() + seconds
-        for path in self.directories:
+        for path in (*self.directories, *self._shadows):
             while not remove_group(path) and time.monotonic() < deadline:
                 time.sleep(0.005)
 
@@ -245,10 +254,21 @@ def remove_group(path: str) -> bool:
 
 def sweep(support: CgroupSupport, prefix: str, keep: set[str]) -> None:
     """Remove empty groups that a killed supervisor left behind."""
-    for base in {support.memory, support.cpu, support.pids} - {""}:
+    bases = {support.memory, support.cpu, support.pids} - {""}
+    if support.version == 1:
+        bases |= {place for base in bases for place in _all_hierarchies(base) if os.path.isdir(place)}
+    for base in bases:
         for name in os.listdir(base):
             if name.startswith(prefix) and name not in keep:
                 remove_group(os.path.join(base, name))
+
+
+def _all_hierarchies(base: str) -> list[str]:
+    """Version 1: the same directory in every hierarchy, given one of them."""
+    if not base.startswith(f"{CGROUP_MOUNT}/"):
+        return []
+    below = os.path.relpath(base, CGROUP_MOUNT).partition("/")[2]
+    return [os.path.join(CGROUP_MOUNT, hierarchy, below) for hierarchy in os.listdir(CGROUP_MOUNT)]
 
 
 def _write(path: str, value: str) -> None:

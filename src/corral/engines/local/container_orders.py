@@ -146,7 +146,8 @@ def run_options(runtime: ContainerRuntime, order: ContainerOrder, name: str, env
 def _limits(order: ContainerOrder) -> list[str]:
     if order.group:
         # The group limits it, and the runtime's own idea of a sensible number of processes must not.
-        return ["--cgroup-parent", order.group, "--pids-limit", "-1"]
+        # Podman's own process stays outside: it has to tell how it ended.
+        return ["--cgroup-parent", order.group, "--cgroups", "no-conmon", "--pids-limit", "-1"]
     options = []
     if order.memory_bytes:
         # The same limit on memory and swap together: a job over its memory ends instead of crawling on.

@@ -53,6 +53,8 @@ REASON_LOST = "lost"
 #: As a shell and a container's runtime tell that a signal ended a process.
 _KILLED = 128 + signal.SIGKILL
 _TERMINATED = 128 + signal.SIGTERM
+#: As Podman and Docker tell that they, and not the program, have failed.
+_RUNTIME_FAILED = 125
 
 
 def supervise(spec: InstanceSpec) -> None:
@@ -119,6 +121,8 @@ class Supervisor:
         self._timed_out = False
         self._stop_wanted = False
         self._stopping = False
+        #: the end is the engine's or the time limit's doing, not the job's own
+        self._told_to_end = False
         #: the container had no process yet that SIGTERM could be sent to
         self._warning_due = False
         #: its first process was ended in place of SIGTERM
@@ -299,9 +303,10 @@ class Supervisor:
         now = time.monotonic()
         if self._stop_wanted:
             self._stop_wanted = False
+            self._told_to_end = True
             self._terminate(self._grace_seconds())
         elif self._main_status is None and not self._stopping and self._limit_at is not None and now >= self._limit_at:
-            self._timed_out = True
+            self._timed_out = self._told_to_end = True
             self._terminate(self._spec["grace_seconds"])
         elif self._main_status is not None and not self._stopping:
             self._terminate(RUNTIME_SECONDS if self._container else LINGER_SECONDS)
@@ -348,7 +353,8 @@ class Supervisor:
             self._container.remove()
 
     def kill_everything(self) -> int:
-        if self._cgroup:
+        if self._cgroup and not self._container:
+            # A container's processes end with its first one, and its runtime needs a process more to tidy up.
             self._cgroup.forbid_forks()
         reached = send(self._processes(), signal.SIGKILL)
         if self._container and not reached:
@@ -451,13 +457,14 @@ class Supervisor:
         """As without a container, with what its runtime knows. Leaves nothing of it behind."""
         end = container.end()
         container.remove()
-        if end.has_started is False and not self._stopping:
+        has_failed = end.has_started is False or (end.has_started is None and exit_code == _RUNTIME_FAILED)
+        if has_failed and not self._told_to_end:
             complaint = end.message or error_in(self._tail)
             return REASON_LAUNCH, complaint or f"the container could not be started (code {exit_code})", exit_code
         if self._ended_first and exit_code == _KILLED:
             exit_code = _TERMINATED
         # Version 1 counts a kill where the container's own group was, which is gone: that nobody here did it must do.
-        looks_killed = exit_code == _KILLED and not self._stopping
+        looks_killed = exit_code == _KILLED and not self._told_to_end
         reason, message = self._verdict(exit_code, None, oom_killed=end.oom_killed or looks_killed)
         if end.oom_killed and reason == REASON_EXIT and exit_code:
             reason, message = REASON_OOM, _oom_message(self._spec["memory_bytes"], 0, own_limit=True)
