@@ -41,6 +41,7 @@ from corral.cli import (
     tasks,
     top,
     up,
+    workbenches,
 )
 from corral.cli.failures import WrongUsage, problem
 from corral.cli.terminal import Options, OutputOption, Section, ServerOption, TokenOption, keep_options
@@ -137,6 +138,7 @@ app.add_typer(events.app)
 app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
 app.add_typer(about.app)
 app.add_typer(tasks.app)
+app.add_typer(workbenches.app, name="workbench", rich_help_panel=Section.DAILY)
 app.add_typer(account.app)
 app.add_typer(account.token_app, name="token", rich_help_panel=Section.PEOPLE)
 app.add_typer(permissions.key_app, name="key", rich_help_panel=Section.PEOPLE)

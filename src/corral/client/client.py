@@ -17,6 +17,7 @@ from corral.client.pools import Groups, Pools
 from corral.client.providers import Providers
 from corral.client.reports import Reports
 from corral.client.transport import Transport
+from corral.client.workbenches import Workbenches
 
 
 class Client:
@@ -33,6 +34,7 @@ class Client:
         self._transport = transport
         self.jobs = Jobs(transport)
         self.tasks = Tasks(transport)
+        self.workbenches = Workbenches(transport)
         self.queues = Queues(transport)
         self.fleet = Fleet(transport)
         self.pools = Pools(transport)

@@ -632,3 +632,34 @@ class DefragmentationView(TypedDict):
     frees: list[FreedNodeView]
     helps: list[str]
     lost_gpu_hours: float
+
+
+class JupyterView(TypedDict):
+    ready: bool
+    address: str
+
+
+class SshView(TypedDict):
+    ready: bool
+    host: str
+    port: int | None
+    account: str | None
+    host_key: str | None
+    command: str | None
+    sessions: int
+
+
+class WorkbenchView(TypedDict):
+    id: str
+    name: str
+    user: str
+    state: str
+    message: str
+    #: null where it is not offered
+    jupyter: JupyterView | None
+    ssh: SshView | None
+    idle_seconds: float | None
+    idle_stop_seconds: float | None
+    image: str | None
+    venv: str | None
+    job: JobView
