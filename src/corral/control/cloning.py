@@ -14,7 +14,11 @@ from corral.control.work import Caller, Work
 from corral.core.model import Job, JobKind, Request
 
 #: The API's words for what is a part of the spec, and replaced whole.
-SPEC_WORDS = frozenset(field.name for field in fields(JobSpec)) - {"env", "labels"}
+SPEC_WORDS = {
+    **{field.name: field.name for field in fields(JobSpec) if field.name not in ("env", "labels")},
+    "checkpoint_interval": "checkpoint_interval_seconds",
+    "idle_stop": "idle_stop_seconds",
+}
 #: Words that say how large the job is: beside one of them a package's name would be wrong.
 SIZE_WORDS = frozenset({"gpus", "cpus", "memory"})
 #: How many names are tried for a clone.
@@ -73,7 +77,7 @@ def _spec(spec: JobSpec, change: CloneChange) -> JobSpec:
     for word in (FLAVOR_WORD, PACKAGE_WORD):
         if word in spec.labels and not _outdated(word, given):
             labels[word] = spec.labels[word]
-    replaced = {name: getattr(new, name) for name in SPEC_WORDS & given}
+    replaced = {name: getattr(new, name) for word, name in SPEC_WORDS.items() if word in given}
     return replace(spec, env={**spec.env, **new.env}, labels=labels, **replaced)
 
 

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from corral.control.checkpoints import told_at_launch
@@ -39,7 +39,7 @@ from corral.control.ports import (
 )
 from corral.control.queues import follow_settings
 from corral.control.reconcile import reconcile, report
-from corral.control.records import EventRecord, JobSpec
+from corral.control.records import EventRecord, JobRecord, JobSpec
 from corral.control.state import State, load_state
 from corral.control.work import Work
 from corral.core.lifecycle import Launch
@@ -308,7 +308,7 @@ class Controller:
             if request.refusal is not None:
                 request.answer.set_exception(request.refusal)
             else:
-                request.answer.set_result(request.result)
+                request.answer.set_result(_as_committed(self._state, request.result))
         if events:
             self._announce(events)
 
@@ -396,6 +396,17 @@ class Controller:
             return
         self.health[name] = ClusterHealth(healthy=True, detail="", at=observed_at)
         self.execute(reconcile, name, observation, observed_at).add_done_callback(_log_failure)
+
+
+def _as_committed(state: State, answer: Any) -> Any:
+    """A job that is told, as it is now: the cycle that the same commit holds may have started it."""
+    match answer:
+        case JobRecord():
+            return replace(answer, job=state.snapshot.jobs.get(answer.job.id, answer.job))
+        case [JobRecord(), *_]:
+            return [_as_committed(state, record) for record in answer]
+        case _:
+            return answer
 
 
 def _log_failure(answer: Future[Any]) -> None:

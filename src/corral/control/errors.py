@@ -44,6 +44,17 @@ def about_item(number: int) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def in_list(name: str) -> Iterator[None]:
+    """What is refused within because of one thing of a list names it: `jobs[3].name`."""
+    try:
+        yield
+    except Refusal as refusal:
+        if refusal.item is not None:
+            refusal.field = f"{name}[{refusal.item}]" + (f".{refusal.field}" if refusal.field else "")
+        raise
+
+
 class Invalid(Refusal):
     """A value is not allowed."""
 

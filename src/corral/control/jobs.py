@@ -20,7 +20,7 @@ from corral.control.admission import (
 )
 from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD, Catalog, load_catalog, picked
 from corral.control.dependencies import resolved, still_open
-from corral.control.errors import Forbidden, Invalid, NotFound, Refusal, Taken, WrongState, about_item
+from corral.control.errors import Forbidden, Invalid, NotFound, Refusal, Taken, WrongState, about_item, in_list
 from corral.control.permissions import function_for, require
 from corral.control.records import JobRecord, JobSpec
 from corral.control.references import job_behind
@@ -77,12 +77,8 @@ def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRe
 
 def submit_batch(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRecord]:
     """The same, with refusals that say which one of the list they are about."""
-    try:
+    with in_list("jobs"):
         return submit(work, caller, drafts)
-    except Refusal as refusal:
-        if refusal.item is not None:
-            refusal.field = f"jobs[{refusal.item}]" + (f".{refusal.field}" if refusal.field else "")
-        raise
 
 
 def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:

@@ -17,11 +17,11 @@ def parse_array(text: str) -> tuple[int, ...]:
     indexes: set[int] = set()
     for part in text.replace(" ", "").split(","):
         found = _part(part, text)
+        if len(indexes) + len(found) > MAX_ARRAY_SIZE:
+            raise ValueError(f"an array has at most {MAX_ARRAY_SIZE} jobs, {text!r} asks for more")
         if indexes.intersection(found):
             raise ValueError(f"{text!r} names an index twice")
         indexes.update(found)
-        if len(indexes) > MAX_ARRAY_SIZE:
-            raise ValueError(f"an array has at most {MAX_ARRAY_SIZE} jobs, {text!r} asks for more")
     return tuple(sorted(indexes))
 
 

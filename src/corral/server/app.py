@@ -17,6 +17,7 @@ from corral.server.problems import install_problem_handlers
 from corral.server.routes import (
     alerts,
     analysis,
+    arrays,
     auth,
     catalog,
     channels,
@@ -52,6 +53,7 @@ VERSION = version("corral")
 #: The busiest first: routes are tried in this order.
 ROUTERS = (
     jobs.router,
+    arrays.router,
     logs.router,
     workbenches.router,
     jupyter.router,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from corral.control.errors import Invalid
+from collections.abc import Sequence
+
+from corral.control.cloning import CloneChange
+from corral.control.errors import Invalid, about_item, in_list
 from corral.control.jobs import JobDraft
 from corral.control.records import JobSpec
 from corral.core.model import JobKind, Request
 from corral.core.quantities import parse_cpus, parse_gpus
-from corral.server.schemas.jobs import JobCreate
+from corral.server.schemas.jobs import JobClone, JobCreate
 
 
 def draft_of(body: JobCreate) -> JobDraft:
@@ -44,7 +47,21 @@ def draft_of(body: JobCreate) -> JobDraft:
         grace_seconds=body.grace,
         max_retries=body.max_retries,
         hold=body.hold,
+        after=tuple(body.after or ()),
     )
+
+
+def drafts_of(bodies: Sequence[JobCreate]) -> list[JobDraft]:
+    """Of a list of jobs; a refusal names the one that it is about."""
+    drafts = []
+    for number, body in enumerate(bodies):
+        with in_list("jobs"), about_item(number):
+            drafts.append(draft_of(body))
+    return drafts
+
+
+def clone_of(body: JobClone) -> CloneChange:
+    return CloneChange(given=frozenset(body.model_fields_set), draft=draft_of(body))
 
 
 def _kind_of(body: JobCreate) -> JobKind | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
 
-from corral.control import idling, jobs, views, workbenches
+from corral.control import cloning, idling, jobs, views, workbenches
 from corral.control.errors import NotFound
 from corral.control.measuring import usage_totals
 from corral.control.permissions import may_see_job
@@ -19,8 +20,9 @@ from corral.control.state import State
 from corral.control.work import Caller, Work
 from corral.core.idling import IdleRules
 from corral.core.model import Job, JobKind, JobState
+from corral.core.rules import TOLD
 from corral.server.auth.callers import AnyCaller, Context
-from corral.server.drafts import draft_of
+from corral.server.drafts import clone_of, draft_of, drafts_of
 from corral.server.paging import Cursor, Limit
 from corral.server.presets import filled
 from corral.server.problems import invalid_field
@@ -30,6 +32,7 @@ from corral.server.schemas.explain import PlanView, WhyView, plan_view, why_view
 from corral.server.schemas.jobs import (
     AttemptView,
     JobBatch,
+    JobClone,
     JobCreate,
     JobEdit,
     JobMove,
@@ -58,7 +61,8 @@ async def submit_job(body: JobCreate, caller: AnyCaller, context: Context) -> Jo
 @router.post("/jobs:batch", status_code=201, operation_id="submit_jobs", responses=problems(403, 409))
 async def submit_jobs(body: JobBatch, caller: AnyCaller, context: Context) -> ListView[JobView]:
     """Create many jobs at once: all of them or none."""
-    records = await context.execute(jobs.submit, caller, [draft_of(item) for item in await filled(context, body.jobs)])
+    drafts = drafts_of(await filled(context, body.jobs))
+    records = await context.execute(jobs.submit_batch, caller, drafts)
     return ListView(items=[job_view(record, caller) for record in records])
 
 
@@ -135,6 +139,18 @@ async def stop_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     return job_view(await context.execute(_changed, jobs.stop, caller, job), caller)
 
 
+@router.post("/jobs/{job}/requeue", operation_id="requeue_job", responses=problems(404, 409))
+async def requeue_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    """Send a running job back to its queue, to go on later from its last checkpoint. It costs no retry."""
+    return job_view(await context.execute(_changed, jobs.requeue, caller, job), caller)
+
+
+@router.post("/jobs/{job}/clone", status_code=201, operation_id="clone_job", responses=problems(403, 404, 409))
+async def clone_job(job: str, body: JobClone, caller: AnyCaller, context: Context) -> JobView:
+    """Submit a job of one's own once more, with what shall be different about it."""
+    return job_view(await context.execute(cloning.clone, caller, job, clone_of(body)), caller)
+
+
 @router.post("/jobs/{job}/extend", operation_id="extend_job", responses=problems(404, 409))
 async def extend_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     """More time for a job that was warned because it does nothing; once."""
@@ -163,8 +179,15 @@ async def move_job(job: str, body: JobMove, caller: AnyCaller, context: Context)
 @router.get("/jobs/{job}/why", operation_id="why_job", responses=problems(404))
 async def why_job(job: str, caller: AnyCaller, context: Context) -> WhyView:
     """Why it waits: every rule that holds it, with its numbers."""
-    record = await context.read(find_job, caller, job)
-    return await context.inspect(_why, context.clock.now(), record.job, caller)
+
+    def read(tables: Transaction) -> tuple[Job, dict[str, Job]]:
+        found = find_job(tables, caller, job).job
+        # What it waits for may not be started yet, and so in no picture.
+        others = [tables.jobs.get(other) for other in found.after[:TOLD]]
+        return found, {other.job.id: other.job for other in others if other is not None}
+
+    found, others = await context.read(read)
+    return await context.inspect(_why, context.clock.now(), found, others, caller)
 
 
 @router.get("/jobs/{job}/attempts", operation_id="list_attempts", responses=problems(404))
@@ -205,10 +228,10 @@ def _try_out(work: Work, caller: Caller, draft: jobs.JobDraft) -> tuple[views.Tr
     return trial, work.now
 
 
-def _why(state: State, now: float, job: Job, caller: Caller) -> WhyView:
+def _why(state: State, now: float, job: Job, others: dict[str, Job], caller: Caller) -> WhyView:
     """Shown on the controller's thread: what it refers to is gone a moment later."""
     live = state.snapshot.jobs.get(job.id, job)
-    veil = Veil(caller=caller, jobs=state.snapshot.jobs)
+    veil = Veil(caller=caller, jobs=ChainMap(state.snapshot.jobs, others))
     return why_view(live, veil.over(views.why(state, now, job)), veil)
 
 

@@ -9,8 +9,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, Wit
 
 from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD
 from corral.control.jobs import JobChange
-from corral.control.records import AttemptRecord, IdleWarning, JobRecord
+from corral.control.records import AttemptRecord, IdleWarning, JobRecord, JobSpec
 from corral.control.work import Caller
+from corral.core.arrays import parse_array
 from corral.core.model import DEFAULT_PRIORITY, WHOLE, Allocation, JobKind, JobState
 from corral.core.quantities import parse_cpus, parse_gpus
 from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number, rfc3339, rfc3339_or_none
@@ -46,6 +47,12 @@ def _absolute(path: str) -> str:
     return path
 
 
+def _array(text: str) -> str:
+    parse_array(text)
+    return text
+
+
+_ARRAY = WithJsonSchema({"type": "string", "maxLength": 10_000, "examples": ["0-99", "0-99:5", "1,3,7"]})
 _NUMBER = WithJsonSchema({"type": "number", "minimum": 0})
 _TEXT_OR_LIST = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
 
@@ -61,6 +68,10 @@ Models = Annotated[list[Label], BeforeValidator(_models), Field(max_length=32), 
 Environment = Annotated[dict[str, Word], Field(max_length=1024), AfterValidator(_environment)]
 #: a value for a preset's parameter; the preset says which are right
 ParameterValue = bool | int | float | Word
+
+
+#: other jobs, as their owner calls them
+Others = Annotated[list[Annotated[Text, Field(min_length=1, max_length=253)]], Field(max_length=100)]
 
 
 class JobCreate(Body):
@@ -100,10 +111,38 @@ class JobCreate(Body):
         default=None, description="How often its program shall save its work; null: as the installation says."
     )
     hold: bool = False
+    after: Others | None = Field(
+        default=None,
+        description="Jobs that must have completed before: ids, names of one's own, or names of one's own arrays.",
+    )
 
 
 class JobBatch(Body):
     jobs: Annotated[list[JobCreate], Field(min_length=1, max_length=1000)]
+
+
+class JobArray(JobCreate):
+    """One job for every index, called NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment."""
+
+    array: Annotated[Text, Field(max_length=10_000), AfterValidator(_array), _ARRAY] = Field(
+        description="Indexes, such as 0-99, 0-99:5 or 1,3,7."
+    )
+
+
+class ArrayStop(Body):
+    array: Annotated[Text, Field(min_length=1, max_length=63)]
+    user: Label | None = Field(default=None, description="Whose it is, if not the caller's; for operators.")
+
+
+class JobClone(JobCreate):
+    """What is to be different about a clone; what is left out is as it was. Variables and labels are added."""
+
+    @field_validator("preset", "parameters")
+    @classmethod
+    def _not_rendered_again(cls, value: Any) -> Any:
+        if value is not None:
+            raise ValueError("a clone keeps the command that its preset gave: submit the preset again instead")
+        return value
 
 
 class JobEdit(Body):
@@ -116,6 +155,7 @@ class JobEdit(Body):
     time: Annotated[Duration, Field(gt=0)] | None = Field(
         default=None, description="Null: as long as the queue allows."
     )
+    after: Others | None = Field(default=None, description="Null: it waits for no other job.")
 
 
 class JobMove(Body):
@@ -151,6 +191,14 @@ class IdleWarningView(View):
     deadline: str
     #: when it was given more time, which can be done once
     extended_at: str | None
+
+
+class ArrayView(View):
+    """The array that a job belongs to."""
+
+    name: str
+    index: int
+    size: int
 
 
 class JobView(View):
@@ -197,6 +245,8 @@ class JobView(View):
     retries: int
     not_before: str | None
     stopping_for: str | None
+    after: list[str] = Field(description="Jobs that must complete before it may start.")
+    array: ArrayView | None = None
     usage: UsageView | None = Field(
         default=None, description="What it has held and used in all its attempts; only told of a single job."
     )
@@ -224,6 +274,7 @@ def change_of(body: JobEdit) -> JobChange:
         queue=body.queue,
         priority=body.priority,
         time_limit_seconds=body.time,
+        after=tuple(body.after or ()),
     )
 
 
@@ -299,9 +350,17 @@ def job_view(
         retries=job.retries,
         not_before=rfc3339(job.not_before) if job.not_before else None,
         stopping_for=job.stopping_for,
+        after=list(job.after),
+        array=_array_view(spec),
         usage=usage,
         idle_warning=idle_warning_view(warning) if warning is not None and warning.attempt == job.attempt else None,
     )
+
+
+def _array_view(spec: JobSpec) -> ArrayView | None:
+    if spec.array_index is None:
+        return None
+    return ArrayView(name=spec.array_name, index=spec.array_index, size=spec.array_size)
 
 
 def attempt_view(attempt: AttemptRecord, usage: UsageView | None = None) -> AttemptView:
