@@ -72,5 +72,18 @@ def ignore_in_worker(*_: object) -> None:
     """For processes that load data: a warning goes to all processes of a job, and the training needs its data to go on.
 
     `DataLoader(…, worker_init_fn=checkpoint.ignore_in_worker)`
+
+    The training itself must still be able to end them: Python waits at its exit for workers that it has terminated, and
+    one that ignored that would keep the whole program from ending. So only the signals of others are ignored.
     """
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    parent = os.getppid()
+    # Held back for every thread of the worker, and taken by one that can see who sent it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    threading.Thread(target=_end_by, args=(parent,), name="corral-warning", daemon=True).start()
+
+
+def _end_by(parent: int) -> None:
+    while True:
+        sent = signal.sigwaitinfo({signal.SIGTERM})
+        if sent.si_pid in (parent, os.getpid()) or os.getppid() != parent:
+            os._exit(128 + signal.SIGTERM)

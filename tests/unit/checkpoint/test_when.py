@@ -170,15 +170,39 @@ def test_forked_children_end_at_once_as_ever(make: Make) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
 
 
-def test_workers_can_be_told_to_outlive_the_warning() -> None:
-    code = """
-import os, signal
+LOADS = """
+import multiprocessing, sys
 from corral import checkpoint
-checkpoint.ignore_in_worker(0)
-os.kill(os.getpid(), signal.SIGTERM)
-print("still here")
+
+def load(queue):
+    checkpoint.ignore_in_worker(0)
+    while True:
+        queue.put("data")
+
+multiprocessing.set_start_method("fork")
+queue = multiprocessing.Queue(4)
+multiprocessing.Process(target=load, args=(queue,), daemon=True).start()
+checkpoint.watch()
+while not checkpoint.should_stop():
+    print(queue.get(), flush=True)
+for _ in range(20):
+    queue.get()
+print("more data", flush=True)
+sys.exit(checkpoint.EXIT_STOPPED)
 """
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "still here\n"
+
+
+def test_workers_outlive_the_warning_but_not_the_training() -> None:
+    process = subprocess.Popen([sys.executable, "-c", LOADS], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "data\n"
+        os.killpg(process.pid, signal.SIGTERM)
+        output, _ = process.communicate(timeout=60)
+        assert output.splitlines()[-1] == "more data"
+        assert process.returncode == checkpoint.EXIT_STOPPED
+    finally:
+        process.kill()
 
 
 # Steps
