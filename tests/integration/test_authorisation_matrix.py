@@ -89,8 +89,10 @@ DELETE /groups/{name}                401      403   403   in       401      401 
 GET    /healthz                      ok       ok    ok    ok       ok       ok      ok
 GET    /jobs                         401      ok    ok    ok       401      401     ok
 POST   /jobs                         401      ok    ok    ok       401      401     403
+POST   /jobs:array                   401      ok    ok    ok       401      401     403
 POST   /jobs:batch                   401      ok    ok    ok       401      401     403
 POST   /jobs:plan                    401      ok    ok    ok       401      401     403
+POST   /jobs:stop                    401      in    in    in       401      401     403
 GET    /jobs/{job}                   401      ok    404   ok       401      401     ok
 PATCH  /jobs/{job}                   401      ok    404   ok       401      401     403
 DELETE /jobs/{job}                   401      ok    404   ok       401      401     403
@@ -99,9 +101,11 @@ GET    /jobs/{job}/checkpoints       401      ok    404   ok       401      401 
 POST   /jobs/{job}/checkpoint        401      in    404   in       401      401     403
 GET    /jobs/{job}/logs              401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/metrics           401      ok    404   ok       401      401     ok
+POST   /jobs/{job}/clone             401      ok    404   403      401      401     403
 POST   /jobs/{job}/extend            401      in    404   in       401      401     403
 POST   /jobs/{job}/move              401      in    404   in       401      401     403
 POST   /jobs/{job}/pin               401      403   403   in       401      401     403
+POST   /jobs/{job}/requeue           401      in    404   in       401      401     403
 POST   /jobs/{job}/start             401      ok    404   ok       401      401     403
 POST   /jobs/{job}/stop              401      ok    404   ok       401      401     403
 POST   /jobs/{job}/unpin             401      403   403   in       401      401     403
@@ -210,6 +214,9 @@ def public_key() -> str:
 BODIES: dict[tuple[str, str], Callable[[], Any]] = {
     ("POST", "/jobs"): lambda: {"command": ["true"], "hold": True},
     ("POST", "/jobs:batch"): lambda: {"jobs": [{"command": ["true"], "hold": True}]},
+    ("POST", "/jobs:array"): lambda: {"name": f"array{next(_numbers)}", "array": "0-1", "command": ["true"], "hold": True},
+    ("POST", "/jobs:stop"): lambda: {"array": "no-such-array"},
+    ("POST", "/jobs/{job}/clone"): lambda: {"hold": True},
     ("POST", "/jobs:plan"): lambda: {"command": ["true"]},
     ("PATCH", "/jobs/{job}"): lambda: {"priority": 7},
     ("POST", "/jobs/{job}/move"): lambda: {"before": "j-1"},
