@@ -214,7 +214,12 @@ def public_key() -> str:
 BODIES: dict[tuple[str, str], Callable[[], Any]] = {
     ("POST", "/jobs"): lambda: {"command": ["true"], "hold": True},
     ("POST", "/jobs:batch"): lambda: {"jobs": [{"command": ["true"], "hold": True}]},
-    ("POST", "/jobs:array"): lambda: {"name": f"array{next(_numbers)}", "array": "0-1", "command": ["true"], "hold": True},
+    ("POST", "/jobs:array"): lambda: {
+        "name": f"array{next(_numbers)}",
+        "array": "0-1",
+        "command": ["true"],
+        "hold": True,
+    },
     ("POST", "/jobs:stop"): lambda: {"array": "no-such-array"},
     ("POST", "/jobs/{job}/clone"): lambda: {"hold": True},
     ("POST", "/jobs:plan"): lambda: {"command": ["true"]},
