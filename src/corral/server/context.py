@@ -18,6 +18,7 @@ from corral.control.ports import (
     History,
     HistoryUnavailable,
     Metric,
+    Outputs,
     Point,
     SelfTest,
     Store,
@@ -75,6 +76,8 @@ class ServerContext:
     controller: Controller
     engine: Engine
     workspace: Workspace
+    #: what jobs left for their owners
+    outputs: Outputs
     #: what the programs of jobs have saved
     checkpoints: Checkpoints
     #: what workbenches offer, and who uses them

@@ -25,21 +25,22 @@ def page_of(
     """The items after the cursor, in the order of their keys; a key belongs to one item only."""
     ordered = sorted(items, key=lambda item: tuple(key(item)))
     if cursor is not None:
-        after = _read(cursor)
+        after = read_cursor(cursor)
         try:
             ordered = [item for item in ordered if tuple(key(item)) > after]
         except TypeError:
             raise invalid_field("cursor", "is not a cursor of this list") from None
     shown = ordered[:limit]
     more = len(ordered) > limit
-    return ListView(items=shown, next_cursor=_write(key(shown[-1])) if more else None)
+    return ListView(items=shown, next_cursor=write_cursor(key(shown[-1])) if more else None)
 
 
-def _write(key: Sequence[str | int]) -> str:
+def write_cursor(key: Sequence[str | int]) -> str:
     return base64.urlsafe_b64encode(json.dumps(list(key)).encode()).decode().rstrip("=")
 
 
-def _read(cursor: str) -> tuple[Any, ...]:
+def read_cursor(cursor: str) -> tuple[Any, ...]:
+    """The key that a cursor was made of; refused if it is none."""
     try:
         key = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (binascii.Error, ValueError):

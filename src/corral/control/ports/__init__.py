@@ -27,6 +27,15 @@ from corral.control.ports.history import (
     Metric,
     Point,
 )
+from corral.control.ports.outputs import (
+    OpenedOutput,
+    OutputEntry,
+    OutputKind,
+    OutputMember,
+    OutputMissing,
+    OutputRefused,
+    Outputs,
+)
 from corral.control.ports.readings import (
     Collected,
     Collector,
@@ -117,6 +126,13 @@ __all__ = [
     "NoticeRefused",
     "Notifier",
     "Observation",
+    "OpenedOutput",
+    "OutputEntry",
+    "OutputKind",
+    "OutputMember",
+    "OutputMissing",
+    "OutputRefused",
+    "Outputs",
     "PeopleTable",
     "Point",
     "ProviderTable",

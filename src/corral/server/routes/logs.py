@@ -1,7 +1,8 @@
-"""A job's output: as plain text, or live as server-sent events."""
+"""A job's output: as plain text, live as server-sent events, searched, or as files."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 from fastapi import Query, Request
@@ -10,15 +11,24 @@ from starlette.responses import Response, StreamingResponse
 from corral.control.errors import NotFound
 from corral.control.state import State
 from corral.core.model import Job, attempt_id
+from corral.server import archives, downloads
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.context import ServerContext
+from corral.server.logfiles import log_download, logs_download
 from corral.server.loglines import LogFollower, LogPlace, place_after, read_text
+from corral.server.logsearch import Position, Question, search
+from corral.server.paging import Cursor, Limit, read_cursor, write_cursor
+from corral.server.problems import invalid_field
 from corral.server.routes.jobs import own_record
 from corral.server.routing import problems, resource_router
+from corral.server.schemas.base import ListView
+from corral.server.schemas.files import LogMatchView, match_view
 
 router = resource_router("/jobs", "jobs")
 
 MAX_TAIL_LINES = 1_000_000
+#: A number, or every one that there is.
+OneOrAll = Annotated[str | None, Query(pattern=r"^(all|\d{1,9})$")]
 
 
 @router.get(
@@ -45,10 +55,8 @@ async def read_logs(
 ) -> Response:
     """What the job has written, so far or as it comes."""
     found = (await context.read(own_record, caller, job)).job
-    if attempt is not None and attempt > found.attempt:
-        raise NotFound(f"job {found.id} has no attempt {attempt}", field="attempt", attempts=found.attempt)
-    if rank >= found.request.nodes:
-        raise NotFound(f"job {found.id} has no rank {rank}", field="rank", nodes=found.request.nodes)
+    _check_attempt(found, attempt)
+    _check_rank(found, rank)
     after = place_after(request.headers.get("last-event-id", ""))
     if after is not None and not 1 <= after[0] <= found.attempt:
         after = None
@@ -62,6 +70,92 @@ async def read_logs(
         return Response("", media_type="text/plain; charset=utf-8")
     text = read_text(context.engine, attempt_id(found.id, attempt or found.attempt), place)
     return StreamingResponse(text, media_type="text/plain; charset=utf-8")
+
+
+@router.get("/{job}/logs/search", operation_id="search_logs", responses=problems(404, 503))
+async def search_logs(
+    job: str,
+    caller: AnyCaller,
+    context: Context,
+    q: Annotated[str, Query(min_length=1, max_length=1000, description="What to look for.")],
+    attempt: OneOrAll = None,
+    rank: OneOrAll = None,
+    regex: Annotated[bool, Query(description="`q` is a regular expression of Python's.")] = False,
+    ignore_case: bool = False,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> ListView[LogMatchView]:
+    """The lines that have a text or match a pattern, in the latest attempt and the first rank unless others are named.
+
+    A page ends also where a request has read enough: then it has few matches or none, and a `next_cursor` all the same.
+    """
+    found = (await context.read(own_record, caller, job)).job
+    logs = _logs(found, attempt, rank)
+    if not logs:
+        return ListView(items=[])
+    question = Question(text=q, is_pattern=regex, ignore_case=ignore_case)
+    start = _start(cursor, logs)
+    answer = await asyncio.to_thread(search, context.engine, found.id, logs, question, start, limit)
+    following = None
+    if answer.following is not None:
+        place = answer.following
+        following = write_cursor((place.attempt, place.rank, place.offset, place.line))
+    items = [match_view(match, place.attempt, place.rank) for place, match in answer.matches]
+    return ListView(items=items, next_cursor=following)
+
+
+@router.get(
+    "/{job}/logs/download",
+    operation_id="download_logs",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The log as a file; several as .tar.gz.",
+            "content": {downloads.OCTETS: {}, archives.MEDIA_TYPE: {}},
+        },
+        **problems(404),
+    },
+)
+async def download_logs(
+    job: str, caller: AnyCaller, context: Context, attempt: OneOrAll = None, rank: OneOrAll = None
+) -> downloads.Download:
+    """What the job has written so far, to be saved; `all` is every attempt or rank."""
+    found = (await context.read(own_record, caller, job)).job
+    logs = _logs(found, attempt, rank)
+    if "all" in (attempt, rank):
+        return logs_download(context.engine, found, logs)
+    return log_download(context.engine, found, *(logs[0] if logs else (0, 0)))
+
+
+def _logs(job: Job, attempt: str | None, rank: str | None) -> list[tuple[int, int]]:
+    """Attempt and rank of every log that is meant; none before the first attempt."""
+    if attempt not in (None, "all"):
+        _check_attempt(job, int(attempt))
+    if rank not in (None, "all"):
+        _check_rank(job, int(rank))
+    attempts = range(1, job.attempt + 1) if attempt == "all" else [int(attempt or job.attempt)]
+    ranks = range(job.request.nodes) if rank == "all" else [int(rank or 0)]
+    return [(number, place) for number in attempts for place in ranks if number]
+
+
+def _start(cursor: str | None, logs: list[tuple[int, int]]) -> Position:
+    if cursor is None:
+        return Position(attempt=logs[0][0], rank=logs[0][1])
+    key = read_cursor(cursor)
+    whole = len(key) == 4 and all(type(part) is int and 0 <= part < 2**63 for part in key)
+    if not whole or (key[0], key[1]) not in logs:
+        raise invalid_field("cursor", "is not a cursor of this list")
+    return Position(attempt=key[0], rank=key[1], offset=key[2], line=key[3])
+
+
+def _check_attempt(job: Job, attempt: int | None) -> None:
+    if attempt is not None and not 1 <= attempt <= job.attempt:
+        raise NotFound(f"job {job.id} has no attempt {attempt}", field="attempt", attempts=job.attempt)
+
+
+def _check_rank(job: Job, rank: int) -> None:
+    if rank >= job.request.nodes:
+        raise NotFound(f"job {job.id} has no rank {rank}", field="rank", nodes=job.request.nodes)
 
 
 async def job_now(context: ServerContext, job_id: str) -> Job | None:
