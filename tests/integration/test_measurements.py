@@ -46,7 +46,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     home: Path = tmp_path_factory.mktemp("home")
     # Read so seldom that the server itself measures nothing meanwhile.
     overrides = {"home": home, "local.virtual_gpus": "2xA10", "monitoring.interval_seconds": 3600}
-    settings = load_settings(overrides=overrides, environ={"CORRAL_BOOTSTRAP_PASSWORD": PASSWORD})
+    settings = load_settings(
+        overrides=overrides, environ={"CORRAL_BOOTSTRAP_PASSWORD": PASSWORD, "CORRAL_ALLOW_ROOT": "true"}
+    )
     history = MemoryHistory()
     with assembled(settings) as assembly:
         context = replace(assembly.context, history=history)

@@ -41,7 +41,9 @@ class CorralServer:
     def start(self, *, wait: bool = True, **env: str) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
         clean = {key: value for key, value in os.environ.items() if not key.startswith("CORRAL_")}
-        environ = {**clean, "CORRAL_HOME": str(self.home), "CORRAL_BOOTSTRAP_PASSWORD": PASSWORD, **env}
+        # Directories of tests are for the account that runs them, and on many machines that is root.
+        fixed = {"CORRAL_HOME": str(self.home), "CORRAL_BOOTSTRAP_PASSWORD": PASSWORD, "CORRAL_ALLOW_ROOT": "true"}
+        environ = {**clean, **fixed, **env}
         with (self.home / "server.log").open("ab") as log:
             self.process = subprocess.Popen(self._command, env=environ, stdout=log, stderr=log)
         if wait:

@@ -27,7 +27,7 @@ from corral.engines import holder, workbench_host
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
 from corral.engines.local.tools import LocalTools
-from corral.server import secrets
+from corral.server import isolation, secrets
 from corral.server.app import VERSION, build_app
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords, one_time_password
@@ -46,6 +46,7 @@ from corral.server.stream import EventFeed
 from corral.server.workbenching import Workbenching
 from corral.stores import open_store
 from corral.stores.checkpoints import DirectoryCheckpoints
+from corral.stores.outputs import DirectoryOutputs
 from corral.stores.report_files import DirectoryReportFiles
 from corral.stores.workbenches import DirectoryWorkbenches
 from corral.stores.workspace import DirectoryWorkspace
@@ -77,16 +78,27 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
     clock = SystemClock()
     with ExitStack() as parts:
         settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        isolated = isolation.isolation_of(settings)
+        if isolated.accounts is not None:
+            isolation.keep_private()
         store = open_store(settings.database_url)
         parts.callback(store.close)
         fleet = local_fleet(settings)
-        engine = LocalEngine(root=settings.home / "local", fleet=fleet, log_limit_bytes=settings.local.log_limit_bytes)
+        engine = LocalEngine(
+            root=settings.home / "local",
+            fleet=fleet,
+            log_limit_bytes=settings.local.log_limit_bytes,
+            isolation=isolated,
+        )
         parts.callback(engine.close)
         feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
         workspace = DirectoryWorkspace(settings.home / "jobs")
         checkpoints = DirectoryCheckpoints(workspace)
         saves = settings.fault_tolerance.enable_checkpointing
         install_helpers(settings)
+        if isolated.accounts is not None:
+            isolation.let_jobs_in(settings)
+        log.info("%s", isolation.describe(isolated))
         metrics = ServerMetrics(VERSION)
 
         def announce(events: Sequence[EventRecord]) -> None:
@@ -141,6 +153,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             controller=controller,
             engine=engine,
             workspace=workspace,
+            outputs=DirectoryOutputs(workspace),
             checkpoints=checkpoints,
             workbenches=workbenches,
             jupyter=JupyterProxy(workbenches.files.connect),

@@ -307,12 +307,30 @@ class WorkbenchSettings(Section):
         return _ports(self.ssh_ports)
 
 
+class RunAsSettings(Section):
+    """Whose account of this machine jobs get, when the server runs as root."""
+
+    #: `{user}` is the user's own name: who has an account of that name gets it, system accounts excepted
+    account: Annotated[str, Field(min_length=1, max_length=64)] = "{user}"
+    #: users whose account has another name
+    users: dict[str, str] = {}
+    #: for those who have none; null: their jobs are refused
+    default: Annotated[str, Field(min_length=1, max_length=64)] | None = "nobody"
+
+
 class LocalSettings(Section):
     """The local engine: virtual GPUs replace the real ones; without real ones there are eight virtual ones."""
 
     virtual_gpus: Annotated[str, _readable_by(parse_virtual_gpus)] | None = None
     virtual_nodes: Annotated[str, _readable_by(parse_virtual_nodes)] | None = None
     log_limit_bytes: Annotated[Size, Field(ge=4096)] = 64 * 1024 * 1024
+    run_as: RunAsSettings = RunAsSettings()
+    #: let jobs run as root; without run_as then all of them do, when the server does
+    allow_root: bool = False
+    #: processes and threads of one instance together; null: no limit
+    max_processes: Annotated[int, Field(ge=16, le=4_194_304)] | None = 8192
+    #: let NVIDIA's MPS hold jobs to their shares of a GPU; all jobs must then have the same account
+    mps: bool = False
 
     @model_validator(mode="after")
     def _one_fleet(self) -> LocalSettings:

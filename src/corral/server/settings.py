@@ -47,6 +47,7 @@ ENVIRONMENT_KEYS: Mapping[str, tuple[str, str]] = {
     "CORRAL_LOG_FORMAT": ("server", "log_format"),
     "CORRAL_LOG_LEVEL": ("server", "log_level"),
     "CORRAL_DATABASE": ("storage", "database"),
+    "CORRAL_ALLOW_ROOT": ("local", "allow_root"),
     "CORRAL_VIRTUAL_GPUS": ("local", "virtual_gpus"),
     "CORRAL_VIRTUAL_NODES": ("local", "virtual_nodes"),
 }

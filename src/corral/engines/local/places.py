@@ -23,14 +23,18 @@ def make_private(path: str, owner: Owner | None) -> None:
 
 
 def hand_over(path: str, owner: Owner) -> None:
-    """Give a directory with everything in it to the account, unless it has it already."""
-    if not os.path.isdir(path) or os.lstat(path).st_uid == owner["uid"]:
+    """Give a directory to the account, with what in it is not the account's yet."""
+    if not os.path.isdir(path):
         return
     uid, gid = owner["uid"], owner["gid"]
     for _, directories, files, descriptor in os.fwalk(path, follow_symlinks=False):
         # By descriptor and without following links: what is in it may be the job's own work.
         for name in (*directories, *files):
-            os.chown(name, uid, gid, dir_fd=descriptor, follow_symlinks=False)
+            if os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_uid != uid:
+                os.chown(name, uid, gid, dir_fd=descriptor, follow_symlinks=False)
+            elif name in directories:
+                # The account's own all the way down; there may be very much of it.
+                directories.remove(name)
     os.chown(path, uid, gid, follow_symlinks=False)
 
 

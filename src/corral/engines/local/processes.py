@@ -162,7 +162,8 @@ def enter_job(
     try:
         os.chdir(workdir)
     except OSError as error:
-        raise ExecFailed(f"working directory {workdir}: {error.strerror}") from error
+        who = f" for the account {owner['name']}" if owner is not None else ""
+        raise ExecFailed(f"working directory {workdir}: {error.strerror}{who}") from error
     try:
         os.execvpe(command[0], list(command), env)
     except (OSError, ValueError) as error:

@@ -1,0 +1,83 @@
+"""How far jobs are kept apart on this machine: whose account they get, and what of the server's home they can reach.
+
+A server that does not run as root gives jobs its own account, whatever the settings say. One that does gives each user
+an account of the machine, unless root's own is allowed and nothing else was asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from corral.engines.local.accounts import AccountRules
+from corral.engines.local.instance_specs import Isolation
+from corral.engines.local.places import barrier
+from corral.server.settings import Settings
+
+log = logging.getLogger("corral.server")
+
+#: What of the home jobs have to reach: their directories, their run directories, the checkpoint helper.
+_PASSABLE = ("jobs", "local")
+
+
+def isolation_of(settings: Settings, *, is_root: bool | None = None) -> Isolation:
+    as_root = os.geteuid() == 0 if is_root is None else is_root
+    accounts = account_rules(settings) if as_root else None
+    if not as_root and _is_set(settings):
+        log.warning("local.run_as has no effect: the server does not run as root, so jobs run as its own account")
+    return Isolation(
+        accounts=accounts,
+        top=str(settings.home),
+        max_processes=settings.local.max_processes or 0,
+        shared=(str(settings.helper_path),),
+    )
+
+
+def account_rules(settings: Settings) -> AccountRules | None:
+    """Of a server that runs as root; None means that jobs run as root too."""
+    local = settings.local
+    if local.allow_root and not _is_set(settings):
+        return None
+    return AccountRules(
+        pattern=local.run_as.account,
+        users=dict(local.run_as.users),
+        default=local.run_as.default,
+        allow_root=local.allow_root,
+    )
+
+
+def _is_set(settings: Settings) -> bool:
+    return any(key.startswith("local.run_as") for key in settings.sources)
+
+
+def keep_private() -> None:
+    """From now on nothing that the server writes can be read by other accounts."""
+    os.umask(0o077)
+
+
+def let_jobs_in(settings: Settings) -> None:
+    """Let jobs' accounts pass through the home to what is theirs, and see nothing else of it."""
+    helper = settings.helper_path
+    for entry in settings.home.iterdir():
+        if entry.name not in (*_PASSABLE, helper.name) and not entry.is_symlink():
+            entry.chmod(entry.stat().st_mode & 0o700)
+    for path in (helper, *helper.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    settings.home.chmod(0o711)
+    blocked = barrier(str(settings.home))
+    if blocked is not None:
+        log.warning(
+            "jobs run as accounts that cannot pass %s, and so cannot use their directories: set CORRAL_HOME to a place "
+            "that everybody can pass, such as /var/lib/corral, or run chmod o+x %s",
+            blocked,
+            blocked,
+        )
+
+
+def describe(isolation: Isolation) -> str:
+    """For the log at the start: who jobs are."""
+    rules = isolation.accounts
+    if rules is None:
+        return f"jobs run as the server's own account (uid {os.geteuid()})"
+    default = f", others as {rules.default}" if rules.default else ", others are refused"
+    return f"jobs run as the account {rules.pattern} of this machine{default}"
