@@ -163,6 +163,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CorralServer]:
 
 @pytest.fixture
 def http(server: CorralServer) -> Iterator[httpx.Client]:
+    if not server.is_running:
+        server.start()  # a story that kills it may have failed in between
     with server.http() as client:
         yield client
         for job in client.get("/jobs", params={"state": ["queued", "starting", "running"]}).json()["items"]:
