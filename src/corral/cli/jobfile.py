@@ -22,6 +22,8 @@ KEYS: Mapping[str, str] = {
     "name": "name",
     "kind": "kind",
     "command": "command",
+    "preset": "preset",
+    "parameters": "parameters",
     "gpus": "gpus",
     "nodes": "nodes",
     "cpus": "cpus",
@@ -42,9 +44,11 @@ KEYS: Mapping[str, str] = {
     "checkpoint-interval": "checkpoint_interval",
     "checkpoint_interval": "checkpoint_interval",
     "hold": "hold",
+    "after": "after",
+    "array": "array",
 }
 #: Mappings of text to text: `BATCH: 08` must arrive as it stands, not as the number 8.
-TEXT_MAPPINGS = frozenset({"env", "labels"})
+TEXT_MAPPINGS = frozenset({"env", "labels", "parameters"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +97,10 @@ def parse_job_file(text: str, name: str, *, directory: Path) -> JobFile:
     if isinstance(body.get("command"), str):
         # a text is a line for the shell, a list is a program and its arguments
         body["command"] = ["/bin/sh", "-c", body["command"]]
+    if isinstance(body.get("after"), str):
+        body["after"] = [word.strip() for word in body["after"].split(",")]
+    if isinstance(body.get("array"), int):
+        body["array"] = str(body["array"])
     return JobFile(name=name, body=body, lines=lines)
 
 

@@ -1,18 +1,17 @@
-"""`corral jobs`, `show`, `why`, `stop`, `start`, `edit` and `rm`: looking at jobs and changing them one by one."""
+"""`corral jobs`, `show` and `why`: looking at jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from corral.cli import words
 from corral.cli.checkpoints import last_checkpoint
-from corral.cli.failures import WrongUsage, exit_code, problem, readable
+from corral.cli.failures import WrongUsage
 from corral.cli.submit import end_text
 from corral.cli.terminal import Section, Terminal, command
-from corral.client.errors import ClientError
 
 if TYPE_CHECKING:
     from corral.client.client import Client
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A job's id, or the name of one of yours.")]
-JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB", help="Ids, or names of your own jobs.")]
 
 TITLES = ("ID", "NAME~", "USER", "STATE!", "QUEUE?", "PRIO>?", "NODES>?", "GPUS>", "AGE>", "RAN>", "DETAIL~")
 NO_JOBS = "No jobs yet. Submit one: corral submit --gpus 1 -- python train.py"
@@ -94,6 +92,8 @@ def job_row(job: JobView, now: float) -> Sequence[str]:
     detail = words.listed([grant["node"] for grant in job["allocation"]["grants"]]) if job["allocation"] else ""
     if job["ended_at"] is not None:
         detail = end_text(job)
+    elif job.get("after"):
+        detail = f"after {words.listed(job['after'][:3])}{', …' if len(job['after']) > 3 else ''}"
     return (
         job["id"],
         job["name"],
@@ -161,6 +161,8 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("How it ended", end_text(job) if job["ended_at"] else ""),
         ("Message", job["message"] if not job["ended_at"] else ""),
         ("Queue", f"{job['queue']}, priority {job['priority']}" + (", pinned" if job["pinned_at"] else "")),
+        ("Comes after", words.listed(job["after"]) if job.get("after") else ""),
+        ("Array", _array_text(job)),
         ("Asks for", _request_text(job)),
         ("Holds", _allocation_text(job["allocation"])),
         ("Command", shlex.join(job["command"])),
@@ -175,12 +177,17 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Started", words.at_and_ago(job["started_at"], now) if job["started_at"] else ""),
         ("Ended", words.at_and_ago(job["ended_at"], now) if job["ended_at"] else ""),
         ("Ran", words.between(job["started_at"], job["ended_at"], now) if job["started_at"] else ""),
-        ("Does nothing", _warning_text(job.get("idle_warning"), now)),
+        ("Does nothing", warning_text(job.get("idle_warning"), now)),
         ("Used", _usage_text(job.get("usage"))),
     ]
 
 
-def _warning_text(warning: IdleWarningView | None, now: float) -> str:
+def _array_text(job: JobView) -> str:
+    of = job.get("array")
+    return f"{of['name']}, index {of['index']} of {words.count(of['size'], 'job')}" if of else ""
+
+
+def warning_text(warning: IdleWarningView | None, now: float) -> str:
     if warning is None:
         return ""
     text = f"it is stopped {words.ago(warning['deadline'], now)} unless it uses its GPUs"
@@ -287,101 +294,3 @@ def _place_lines(view: WhyView, now: float) -> list[str]:
 
 def _reference(ref: JobRefView) -> str:
     return f"{ref['id']} ({ref['name']}, {ref['user']})" if ref["id"] else f"a job of {ref['user']}"
-
-
-@command(app, "stop", section=Section.DAILY, examples=["corral stop j-12", "corral stop j-12 j-13"])
-def stop(terminal: Terminal, jobs: JobsArgument) -> None:
-    """Stop jobs: a warning (SIGTERM), the grace time, then the end."""
-    _each(terminal, jobs, lambda client, job: client.jobs.stop(job), lambda view: f"{view['id']} is {view['state']}")
-
-
-@command(app, "start", section=Section.DAILY, examples=["corral start j-12"])
-def start(terminal: Terminal, jobs: JobsArgument) -> None:
-    """Queue jobs that were held back or have ended, with the same settings."""
-    _each(terminal, jobs, lambda client, job: client.jobs.start(job), lambda view: f"{view['id']} is {view['state']}")
-
-
-@command(app, "extend", section=Section.DAILY, examples=["corral extend j-12"])
-def extend(terminal: Terminal, job: JobArgument) -> None:
-    """Ask for more time for a job that was warned because it does nothing; once."""
-    with terminal.client() as client:
-        view = client.jobs.extend(job)
-    terminal.answer(view, f"{view['id']}: {_warning_text(view.get('idle_warning'), terminal.now())}")
-
-
-@command(
-    app,
-    "edit",
-    section=Section.DAILY,
-    examples=[
-        "corral edit j-12 --queue quick",
-        "corral edit resnet --priority 2 --time 4h",
-        "corral edit j-12 --time none",
-    ],
-)
-def edit(
-    terminal: Terminal,
-    job: JobArgument,
-    queue: Annotated[str | None, typer.Option(help="Another queue; the word auto finds the right one.")] = None,
-    priority: Annotated[int | None, typer.Option(help="0 to 100; smaller goes first.")] = None,
-    time: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Longest run time; none: as long as the queue allows.")
-    ] = None,
-) -> None:
-    """Change where, how soon and how long a job that does not run yet shall run."""
-    changes: dict[str, Any] = {} if priority is None else {"priority": priority}
-    if queue is not None:
-        changes["queue"] = None if queue == "auto" else queue
-    if time is not None:
-        changes["time"] = None if time == "none" else time
-    if not changes:
-        raise WrongUsage("nothing to change", hint="Give --queue, --priority or --time.")
-    with terminal.client() as client:
-        view = client.jobs.edit(job, changes)
-    limit = words.duration(view["time_limit_seconds"]) if view["time_limit_seconds"] else "no time limit"
-    terminal.answer(view, f"{view['id']}: queue {view['queue']}, priority {view['priority']}, {limit}")
-
-
-@command(app, "rm", section=Section.DAILY, examples=["corral rm j-12", "corral rm -y j-12 j-13"])
-def rm(
-    terminal: Terminal,
-    jobs: JobsArgument,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")] = False,
-) -> None:
-    """Delete ended jobs with their attempts and logs."""
-    what = jobs[0] if len(jobs) == 1 else words.count(len(jobs), "job")
-    terminal.confirm(f"Delete {what} with logs?", assume_yes=yes)
-
-    def delete(client: Client, job: str) -> JobView:
-        view = client.jobs.get(job)
-        client.jobs.delete(view["id"])
-        return view
-
-    _each(terminal, jobs, delete, lambda view: f"Deleted {view['id']} ({view['name']})")
-
-
-def _each(
-    terminal: Terminal,
-    jobs: Sequence[str],
-    change: Callable[[Client, str], JobView],
-    text: Callable[[JobView], str],
-) -> None:
-    """One after the other; one that is refused does not keep the rest from being done. The first refusal gives the
-    exit code."""
-    done, failed = [], list[ClientError]()
-    with terminal.client() as client:
-        for job in jobs:
-            try:
-                view = change(client, job)
-            except ClientError as error:
-                if len(jobs) == 1:
-                    raise
-                failed.append(error)
-                terminal.note(problem(error) if terminal.as_json else f"{job}: {readable(error)}")
-            else:
-                done.append(view)
-                terminal.say(text(view))
-    if terminal.as_json:
-        terminal.json(done[0] if len(jobs) == 1 else {"items": done})
-    if failed:
-        raise typer.Exit(exit_code(failed[0]))

@@ -17,13 +17,16 @@ from corral.cli import (
     alerts,
     analyse,
     catalog,
+    changing,
     channels,
     checkpoints,
+    clone,
     configuration,
     doctor,
     drill,
     events,
     exporter,
+    files,
     fleet,
     groups,
     jobs,
@@ -31,6 +34,7 @@ from corral.cli import (
     people,
     permissions,
     pools,
+    presets,
     providers,
     queues,
     quotas,
@@ -121,7 +125,11 @@ app = typer.Typer(
 
 app.add_typer(submit.app)
 app.add_typer(jobs.app)
+app.add_typer(changing.app)
+app.add_typer(clone.app)
 app.add_typer(logs.app)
+app.add_typer(files.app, name="files", rich_help_panel=Section.DAILY)
+app.add_typer(presets.app, name="preset", rich_help_panel=Section.DAILY)
 app.add_typer(checkpoints.app)
 app.add_typer(queues.top)
 app.add_typer(quotas.top)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral.cli import words
+from corral.cli import arrays, words
 from corral.cli.failures import WrongUsage
 from corral.cli.terminal import Section, Terminal, command
 from corral.client.errors import ApiProblem, ServerUnreachable
@@ -37,6 +37,8 @@ FLAGS = {"labels": "--label", "max_retries": "--retries", "checkpoint_interval":
         "corral submit --nodes 2 --gpus 8 --model H200 -- torchrun train.py",
         "corral submit --package a100-x1 -- python train.py",
         "corral submit -f job.yaml --gpus 8 --wait",
+        "corral submit --name sweep --array 0-99 --gpus 1 -- python train.py",
+        "corral submit --name total --after sweep -- python collect.py",
         "corral submit --gpus 0.5 --dry-run -- python notebook.py",
     ],
 )
@@ -81,6 +83,13 @@ def submit(
         str | None, typer.Option(metavar="DURATION", help="How often its program shall save, such as 5m.")
     ] = None,
     hold: Annotated[bool | None, typer.Option("--hold", help="Only create it; `corral start` queues it.")] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(metavar="JOB", help="Start when this job, or array, has completed; repeatable."),
+    ] = None,
+    array: Annotated[
+        str | None, typer.Option(metavar="INDEXES", help="One job for every index, such as 0-99 or 1,3,7.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; submit nothing.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for its end and exit with its exit code.")] = False,
 ) -> None:
@@ -110,6 +119,8 @@ def submit(
         "max_retries": retries,
         "checkpoint_interval": checkpoint_interval,
         "hold": hold,
+        "after": arrays.others(after),
+        "array": array,
     }
     job_file = _read(file)
     body = _merged(job_file, {key: value for key, value in flags.items() if value is not None})
@@ -118,15 +129,17 @@ def submit(
     with terminal.client() as client:
         try:
             if dry_run:
-                _show_plan(terminal, client.jobs.plan(body))
+                _show_plan(terminal, client.jobs.plan(arrays.plan_body(terminal, body)))
                 return
-            job = client.jobs.submit(body)
+            many = client.jobs.submit_array(body) if "array" in body else [client.jobs.submit(body)]
         except ApiProblem as error:
-            raise _in_their_words(error, job_file) from error
+            raise in_their_words(error, job_file) from error
         if wait:
-            _wait(terminal, client, job)
+            wait_for_end(terminal, client, many)
+        elif "array" in body:
+            terminal.answer({"items": many}, arrays.submitted(many))
         else:
-            terminal.answer(job, _submitted(job))
+            terminal.answer(many[0], submitted(many[0]))
 
 
 def _read(file: Path | None) -> JobFile | None:
@@ -145,7 +158,7 @@ def _merged(job_file: JobFile | None, flags: Mapping[str, Any]) -> dict[str, Any
         if key in from_file and key in flags:
             body[key] = {**from_file[key], **flags[key]}
     body.setdefault("workdir", os.getcwd())
-    if not body.get("command"):
+    if not body.get("command") and not body.get("preset"):
         raise WrongUsage(
             "command: there is nothing to run",
             hint="Put the program after --, as in: corral submit --gpus 1 -- python train.py",
@@ -171,7 +184,7 @@ def whole_if_possible(flag: str, value: float | None) -> float | int | None:
     return int(value) if value is not None and value.is_integer() else value
 
 
-def _in_their_words(error: ApiProblem, job_file: JobFile | None) -> ApiProblem:
+def in_their_words(error: ApiProblem, job_file: JobFile | None = None) -> ApiProblem:
     """The fields that the server names, as the person wrote them: a line of the file, or a flag."""
     named = []
     for field, message in error.field_errors:
@@ -186,7 +199,7 @@ def _in_their_words(error: ApiProblem, job_file: JobFile | None) -> ApiProblem:
     return type(error)(error.status, {**error.problem, "errors": named})
 
 
-def _submitted(job: JobView) -> str:
+def submitted(job: JobView) -> str:
     follow = f"Follow it: corral logs -f {job['id']}"
     if job["state"] == "created":
         follow = f"Queue it: corral start {job['id']}"
@@ -219,7 +232,8 @@ def _show_plan(terminal: Terminal, plan: PlanView) -> None:
         raise typer.Exit(1)
 
 
-def _wait(terminal: Terminal, client: Client, job: JobView) -> None:
+def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView]) -> None:
+    """Until all of them have ended; the first one that did not complete gives the exit code."""
     from corral.client.following import Patience
     from corral.client.jobs import exit_status
 
@@ -229,18 +243,22 @@ def _wait(terminal: Terminal, client: Client, job: JobView) -> None:
     def changed(view: JobView) -> None:
         terminal.note(f"{view['id']} {state_line(view)}")
 
-    terminal.note(f"Submitted {job['id']} ({job['name']}), {job['state']}. Ctrl-C stops waiting, not the job.")
-    try:
-        ended = client.jobs.wait(job["id"], patience=Patience(on_lost=lost), on_change=changed, first=job)
-    except KeyboardInterrupt:
-        terminal.note(
-            f"\nNo longer waiting; {job['id']} goes on. Follow it: corral logs -f {job['id']}. "
-            f"Stop it: corral stop {job['id']}"
-        )
-        raise typer.Exit(130) from None
+    ended = list[JobView]()
+    for job in jobs:
+        terminal.note(f"Submitted {job['id']} ({job['name']}), {job['state']}. Ctrl-C stops waiting, not the job.")
+    for job in jobs:
+        try:
+            ended.append(client.jobs.wait(job["id"], patience=Patience(on_lost=lost), on_change=changed, first=job))
+        except KeyboardInterrupt:
+            terminal.note(
+                f"\nNo longer waiting; {job['id']} goes on. Follow it: corral logs -f {job['id']}. "
+                f"Stop it: corral stop {job['id']}"
+            )
+            raise typer.Exit(130) from None
     if terminal.as_json:
-        terminal.json(ended)
-    raise typer.Exit(exit_status(ended["state"], ended["exit_code"]))
+        terminal.json(ended[0] if len(jobs) == 1 else {"items": ended})
+    codes = [exit_status(view["state"], view["exit_code"]) for view in ended]
+    raise typer.Exit(next((code for code in codes if code), 0))
 
 
 def state_line(job: JobView) -> str:

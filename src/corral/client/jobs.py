@@ -8,7 +8,7 @@ from typing import Any, cast
 from corral.client.errors import ServerUnreachable
 from corral.client.following import LogEnd, LogText, Patience, follow_log
 from corral.client.transport import Transport, segment
-from corral.client.views import AttemptView, CheckpointView, JobView, PlanView, TaskView, WhyView
+from corral.client.views import AttemptView, CheckpointView, JobView, LogMatchView, PlanView, TaskView, WhyView
 
 #: The body of a submission, in the words of the API; the server refuses what it does not know.
 JobCreate = Mapping[str, Any]
@@ -29,6 +29,23 @@ class Jobs:
         """All of them or none."""
         answer = self._transport.post("/jobs:batch", {"jobs": [dict(body) for body in bodies]})
         return cast(list[JobView], answer["items"])
+
+    def submit_array(self, body: JobCreate) -> list[JobView]:
+        """One job for every index in `array`, all of them or none."""
+        answer = self._transport.post("/jobs:array", dict(body))
+        return cast(list[JobView], answer["items"])
+
+    def stop_array(self, array: str) -> list[JobView]:
+        """Stop all jobs of one of the caller's arrays that have not ended."""
+        return cast(list[JobView], self._transport.post("/jobs:stop", {"array": array})["items"])
+
+    def clone(self, job: str, changes: Mapping[str, Any]) -> JobView:
+        """Submit a job of the caller's once more, with what shall be different about it."""
+        return cast(JobView, self._transport.post(_path(job, "clone"), dict(changes)))
+
+    def requeue(self, job: str) -> JobView:
+        """Send a running job back to its queue."""
+        return cast(JobView, self._transport.post(_path(job, "requeue")))
 
     def plan(self, body: JobCreate) -> PlanView:
         """What would happen to this submission now; nothing is changed."""
@@ -116,6 +133,21 @@ class Jobs:
         """The log as it is written, over restarts of the server, until the job is over."""
         params = {"attempt": attempt, "rank": rank, "tail": tail, "follow": "true"}
         return follow_log(self._transport, _path(job, "logs"), params, patience=patience or Patience())
+
+    def search_log(
+        self,
+        job: str,
+        text: str,
+        *,
+        attempt: str | None = None,
+        rank: str | None = None,
+        regex: bool = False,
+        ignore_case: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[LogMatchView]:
+        """The lines that have the text, as they are found; `all` is every attempt or rank."""
+        params = {"q": text, "attempt": attempt, "rank": rank, "regex": regex, "ignore_case": ignore_case}
+        return self._transport.pages(_path(job, "logs/search"), params, limit=limit)
 
     def wait(
         self, job: str, *, patience: Patience, on_change: Callable[[JobView], None], first: JobView | None = None

@@ -46,6 +46,14 @@ class IdleWarningView(TypedDict):
     extended_at: str | None
 
 
+class ArrayView(TypedDict):
+    """The array that a job belongs to."""
+
+    name: str
+    index: int
+    size: int
+
+
 class JobView(TypedDict):
     id: str
     name: str
@@ -62,6 +70,8 @@ class JobView(TypedDict):
     labels: dict[str, str]
     flavor: NotRequired[str | None]
     package: NotRequired[str | None]
+    preset: NotRequired[str | None]
+    parameters: NotRequired[dict[str, str]]
     command: list[str]
     env: dict[str, str]
     workdir: str | None
@@ -84,6 +94,9 @@ class JobView(TypedDict):
     retries: int
     not_before: str | None
     stopping_for: str | None
+    #: jobs that must complete before it may start
+    after: list[str]
+    array: ArrayView | None
     #: only of a single job
     usage: NotRequired[UsageView | None]
     idle_warning: NotRequired[IdleWarningView | None]
@@ -99,6 +112,52 @@ class CheckpointView(TypedDict):
     parts: int
     good: bool
     problem: str | None
+
+
+class FileView(TypedDict):
+    name: str
+    path: str
+    kind: str
+    is_dir: bool
+    size_bytes: int
+    modified_at: str
+
+
+class LogMatchView(TypedDict):
+    attempt: int
+    rank: int
+    line: int
+    offset: int
+    text: str
+
+
+class ParameterView(TypedDict):
+    name: str
+    type: str
+    default: bool | int | float | str | None
+    choices: list[str]
+    min: float | None
+    max: float | None
+    help: str
+
+
+class PresetView(TypedDict):
+    name: str
+    title: str
+    description: str
+    parameters: list[ParameterView]
+    gpus: float
+    cpus: float
+    memory_bytes: int
+    time_limit_seconds: float | None
+    image: str | None
+    command: list[str]
+    env: dict[str, str]
+    shipped: bool
+    created_by: str | None
+    created_at: str | None
+    #: only of a single one
+    yaml: NotRequired[str | None]
 
 
 class AttemptView(TypedDict):
