@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from corral.control.ports import Instance, LaunchOrder
 from corral.control.records import JobSpec
-from corral.core.model import Job, Node
+from corral.core.model import Job, JobKind, Node
 
 
 def launch_order(job: Job, spec: JobSpec, nodes: Mapping[str, Node], env: Mapping[str, str]) -> LaunchOrder:
@@ -15,13 +15,16 @@ def launch_order(job: Job, spec: JobSpec, nodes: Mapping[str, Node], env: Mappin
     instances = []
     for rank, grant in enumerate(job.allocation.grants):
         node = nodes.get(grant.node)
-        index_of = {gpu.id: gpu.index for gpu in node.gpus} if node else {}
+        gpu_of = {gpu.id: gpu for gpu in node.gpus} if node else {}
+        held = [gpu_of[gpu] for gpu in grant.gpus if gpu in gpu_of]
         instances.append(
             Instance(
                 rank=rank,
                 node=grant.node,
                 gpu_ids=grant.gpus,
-                gpu_indexes=tuple(index_of[gpu] for gpu in grant.gpus if gpu in index_of),
+                gpu_indexes=tuple(gpu.index for gpu in held),
+                gpu_milli=grant.gpu_milli,
+                gpu_memory_bytes=min((gpu.memory_bytes for gpu in held), default=0),
             )
         )
     return LaunchOrder(
@@ -30,12 +33,15 @@ def launch_order(job: Job, spec: JobSpec, nodes: Mapping[str, Node], env: Mappin
         user=job.user,
         command=spec.command,
         instances=tuple(instances),
+        is_distributed=job.kind is JobKind.DISTRIBUTED,
         env={**spec.env, **env, **_array_env(spec)},
         workdir=spec.workdir,
         time_limit_seconds=job.time_limit_seconds,
         grace_seconds=job.grace_seconds,
         memory_bytes=job.request.memory_bytes,
         cpu_milli=job.request.cpu_milli,
+        image=spec.image,
+        venv=spec.venv,
     )
 
 

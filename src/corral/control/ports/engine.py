@@ -60,6 +60,8 @@ class LaunchOrder:
     user: str
     command: tuple[str, ...]
     instances: tuple[Instance, ...]
+    #: its instances are told how to find each other; more than one always are
+    is_distributed: bool = False
     #: for every instance; an instance's own env comes on top
     env: Mapping[str, str] = field(default_factory=dict)
     workdir: str | None = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import socket
 import sys
 import threading
 import time
@@ -33,6 +32,7 @@ from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
 from corral.engines.local.container_orders import ContainerRuntime, container_name
 from corral.engines.local.container_runtime import find_runtime, in_background, remove_container, remove_leftovers
 from corral.engines.local.environment import MASTER_ADDR, base_environment
+from corral.engines.local.meeting import meeting_port
 from corral.engines.local.fleet import Fleet
 from corral.engines.local.instance_specs import Isolation, SpecWriter
 from corral.engines.local.link import SpawnerLink
@@ -123,7 +123,7 @@ class LocalEngine:
             self._check_open()
             tracked = self._find(order.attempt_id)
             if tracked is None or len(tracked.instances) != len(order.instances):
-                tracked = self._files.create(order.attempt_id, _marker_for(order))
+                tracked = self._files.create(order.attempt_id, self._marker_for(order))
                 if tracked is None:
                     raise LaunchRefused(
                         f"attempt {order.attempt_id} is over here already: its id was given a second time, as happens "
@@ -251,6 +251,15 @@ class LocalEngine:
         if self._closed:
             raise EngineUnavailable("the local engine is closed")
 
+    def _marker_for(self, order: LaunchOrder) -> Marker:
+        taken = {tracked.marker.master_port or 0 for tracked in self._tracked.values()}
+        meets = order.is_distributed or len(order.instances) > 1
+        return Marker(
+            nodes=tuple(instance.node for instance in order.instances),
+            grace_seconds=order.grace_seconds,
+            master_port=meeting_port(MASTER_ADDR, taken) if meets else None,
+        )
+
     def _find(self, attempt_id: str) -> Tracked | None:
         tracked = self._tracked.get(attempt_id)
         if tracked is None:
@@ -363,18 +372,3 @@ class LocalEngine:
             # Should it be dead again, its closed socket brings the watcher here once more.
             with contextlib.suppress(OSError):
                 link.send(b"".join(pending.payloads.values()))
-
-
-def _marker_for(order: LaunchOrder) -> Marker:
-    return Marker(
-        nodes=tuple(instance.node for instance in order.instances),
-        grace_seconds=order.grace_seconds,
-        master_port=_free_port() if len(order.instances) > 1 else None,
-    )
-
-
-def _free_port() -> int:
-    """Free at this moment; the instances of one attempt meet there."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((MASTER_ADDR, 0))
-        return int(probe.getsockname()[1])
