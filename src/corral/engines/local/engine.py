@@ -32,11 +32,11 @@ from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
 from corral.engines.local.container_orders import ContainerRuntime, container_name
 from corral.engines.local.container_runtime import find_runtime, in_background, remove_container, remove_leftovers
 from corral.engines.local.environment import MASTER_ADDR, base_environment
-from corral.engines.local.meeting import meeting_port
 from corral.engines.local.fleet import Fleet
 from corral.engines.local.instance_specs import Isolation, SpecWriter
 from corral.engines.local.link import SpawnerLink
 from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, log_end, read_log
+from corral.engines.local.meeting import meeting_port
 from corral.engines.local.messages import encode
 from corral.engines.local.rundir import Layout, is_safe_id
 from corral.engines.local.watcher import Watcher
