@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
-from corral.core.model import DEFAULT_PRIORITY, JobKind, Limits, Quota
+from corral.core.model import DEFAULT_PRIORITY, JobKind, Limits, Quota, ScalingRules
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT
 
 
@@ -42,6 +42,16 @@ class CheckpointPolicy:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ScalingPolicy:
+    """Elastic jobs: how large they may be asked for, and when they are resized."""
+
+    #: the least and the most GPUs of an elastic job, and what one gets that does not say it
+    min_gpus: int = 1
+    max_gpus: int = 4
+    rules: ScalingRules = field(default_factory=ScalingRules)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Policies:
     limits: Limits = field(default_factory=Limits)
     score_time_constant: float = DEFAULT_TIME_CONSTANT
@@ -55,6 +65,7 @@ class Policies:
     blocking: str = "backfill"
     placement: str = "pack"
     tasks: TaskPolicy = field(default_factory=TaskPolicy)
+    scaling: ScalingPolicy = field(default_factory=ScalingPolicy)
     checkpoints: CheckpointPolicy = field(default_factory=CheckpointPolicy)
     #: what new users may hold, until an operator says otherwise; a kind or type that is left out has no limit
     default_quota: Mapping[JobKind, Quota] = field(default_factory=dict)

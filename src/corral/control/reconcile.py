@@ -132,7 +132,7 @@ def _leave_lost_nodes(work: Work, cluster: str) -> None:
         return
     for job in list(work.state.snapshot.jobs.values()):
         lost = sorted(down.intersection(_nodes_of(job)))
-        if lost and job.state in (JobState.STARTING, JobState.RUNNING):
+        if lost and (job.state in (JobState.STARTING, JobState.RUNNING) or job.is_resizing):
             message = f"node {', '.join(lost)} is down"
             stop = StopRequested(at=work.now, reason=EndReason.NODE_LOST, failed=tuple(lost), message=message)
             work.advance(job, stop)
@@ -158,6 +158,9 @@ def _end(work: Work, job: Job, status: AttemptStatus) -> None:
         "state": ended.state,
     }
     action = "job.requeued" if ended.state is JobState.QUEUED else f"job.{ended.state}"
+    if ended.state is JobState.STARTING:
+        action = "job.resized"
+        detail |= {"next_attempt": ended.attempt, "gpus": ended.request.gpus}
     work.record(SYSTEM, action, job.id, owner=job.user, detail=detail)
 
 
@@ -170,9 +173,14 @@ def _missing(work: Work, job: Job, observed_at: float) -> None:
         work.instructions.append(Launch(attempt_id=job.attempt_id))
     elif job.state is JobState.STOPPING and job.started_at is None:
         message = "it was stopped before it was launched"
-        _end(
-            work, job, AttemptStatus(attempt_id=job.attempt_id, phase=AttemptPhase.ENDED, at=work.now, message=message)
+        ended = AttemptStatus(
+            attempt_id=job.attempt_id,
+            phase=AttemptPhase.ENDED,
+            at=work.now,
+            reason=job.stopping_for,
+            message=message,
         )
+        _end(work, job, ended)
     else:
         lost = _down_nodes_of(work, job)
         reason, message = EndReason.LOST, "its engine does not know it any more"

@@ -80,7 +80,9 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         state.dependents.follow(None, job)
     jobs = [job for job in live if job.state.is_active]
     changes: list[Change] = [
-        PutRules(limits=policies.limits, score_time_constant=policies.score_time_constant),
+        PutRules(
+            limits=policies.limits, score_time_constant=policies.score_time_constant, scaling=policies.scaling.rules
+        ),
         *(PutNode(node=node) for node in tx.fleet.nodes()),
         *(PutQueue(queue=queue) for queue in tx.fleet.queues()),
         *(PutQuota(user=record.user, kind=record.kind, quota=record.quota) for record in tx.people.quotas()),

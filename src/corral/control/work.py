@@ -28,7 +28,7 @@ from corral.core.accounting import change_usage
 from corral.core.changes import Change, DropJob, PutJob, PutScore
 from corral.core.dependencies import broken_words, met
 from corral.core.lifecycle import Ended, Event, Instruction, Planned, StopRequested, Up, advance
-from corral.core.model import DEFAULT_POOL, WHOLE, EndReason, Job, JobState, Score
+from corral.core.model import DEFAULT_POOL, WHOLE, Allocation, EndReason, Job, JobState, Score
 
 #: The actor of what the platform does by itself.
 PLATFORM = "corral"
@@ -196,9 +196,9 @@ class Work:
 
     def _picture(self, before: Job | None, after: Job) -> None:
         if after.state.is_active:
-            # That processes are up changes no decision; everything else can.
+            # That processes are up changes no decision, unless the job can be resized; everything else can.
             only_up = before is not None and before.state.holds_resources and after.state.holds_resources
-            self.change(PutJob(job=after), needs_cycle=not only_up)
+            self.change(PutJob(job=after), needs_cycle=not only_up or after.elastic is not None)
         elif before is not None and before.state.is_active:
             self.change(DropJob(id=after.id))
         else:
@@ -235,30 +235,36 @@ class Work:
         self.record(SYSTEM, "job.stopped", job.id, owner=job.user, detail=detail)
 
     def _account(self, before: Job, after: Job) -> None:
-        """Usage changes when an allocation begins or ends, and with it the score."""
-        if (before.allocation is None) == (after.allocation is None):
+        """Usage changes when an attempt begins or ends, and with it the score.
+
+        What is kept for a job's next attempt while the present one ends is not counted yet: corral keeps it, not the
+        user, and so the score says the same as the lines of usage.
+        """
+        held = self._held_by_attempt(before)
+        holds = held if after.attempt == before.attempt else after.allocation
+        if after.allocation is None:
+            holds = None
+        model = (holds or held or Allocation(grants=())).model
+        delta = ((holds.total_gpu_milli if holds else 0) - (held.total_gpu_milli if held else 0)) / WHOLE
+        if not delta:
             return
-        allocation = after.allocation or before.allocation
-        assert allocation is not None
-        gpus = allocation.total_gpu_milli / WHOLE
-        if not gpus:
-            return
-        delta = gpus if after.allocation is not None else -gpus
-        key = (after.user, allocation.model)
+        key = (after.user, model)
         score = self.state.snapshot.scores.get(key, Score(at=self.now))
         score = change_usage(score, delta, self.now, self.state.snapshot.score_time_constant)
         self._scores[key] = score
-        self.change(PutScore(user=after.user, model=allocation.model, score=score), needs_cycle=False)
+        self.change(PutScore(user=after.user, model=model, score=score), needs_cycle=False)
+
+    def _held_by_attempt(self, job: Job) -> Allocation | None:
+        if job.allocation is None:
+            return None
+        attempt = self.state.attempts.get(job.attempt_id)
+        return job.allocation if attempt is None else attempt.allocation
 
     def _follow_attempt(self, before: Job, after: Job, event: Event) -> None:
         """Keep the record of the attempt in step with its job."""
         match event:
-            case Planned(at=at, allocation=allocation):
-                attempt = AttemptRecord(
-                    id=after.attempt_id, job_id=after.id, number=after.attempt, allocation=allocation, planned_at=at
-                )
-                self._new_attempts[attempt.id] = self.state.attempts[attempt.id] = attempt
-                self._new_usage[attempt.id] = self._usage_of(after, attempt)
+            case Planned(at=at):
+                self._begin_attempt(after, at)
             case Up(at=at):
                 self._follow_usage(self._edit_attempt(before.attempt_id, started_at=at))
             case Ended(at=at, reason=reason, exit_code=exit_code, message=message):
@@ -272,8 +278,20 @@ class Work:
                 )
                 self._follow_usage(ended, outcome=after.state)
                 self.recorded_ends.append(before.attempt_id)
+                if after.attempt != before.attempt:
+                    # It goes on with other GPUs at once, having waited for nothing.
+                    self._begin_attempt(after, at, waited_since=at)
             case _:
                 pass
+
+    def _begin_attempt(self, job: Job, at: float, waited_since: float | None = None) -> None:
+        assert job.allocation is not None
+        attempt = AttemptRecord(
+            id=job.attempt_id, job_id=job.id, number=job.attempt, allocation=job.allocation, planned_at=at
+        )
+        self._new_attempts[attempt.id] = self.state.attempts[attempt.id] = attempt
+        queued_at = job.queued_at if waited_since is None else waited_since
+        self._new_usage[attempt.id] = self._usage_of(job, attempt, at if queued_at is None else queued_at)
 
     def _edit_attempt(self, of: str, **values: Any) -> AttemptRecord:
         attempt = self.state.attempts.get(of)
@@ -286,7 +304,7 @@ class Work:
             del self.state.attempts[of]
         return edited
 
-    def _usage_of(self, job: Job, attempt: AttemptRecord) -> UsageRecord:
+    def _usage_of(self, job: Job, attempt: AttemptRecord, queued_at: float) -> UsageRecord:
         """The first line of what an attempt holds: whose it is, by the groups and pools of this moment."""
         queue = self.state.snapshot.queues.get(job.queue)
         membership = self.state.snapshot.memberships.get(job.user)
@@ -303,7 +321,7 @@ class Work:
             nodes=len(attempt.allocation.grants),
             gpu_milli=attempt.allocation.total_gpu_milli,
             gpu_ids=attempt.allocation.gpus,
-            queued_at=attempt.planned_at if job.queued_at is None else job.queued_at,
+            queued_at=queued_at,
             planned_at=attempt.planned_at,
         )
 

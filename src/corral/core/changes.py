@@ -5,9 +5,9 @@ A list of changes is a picture's history, and can be kept and replayed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from corral.core.model import Job, JobKind, Limits, Membership, Node, Queue, Quota, Score
+from corral.core.model import Job, JobKind, Limits, Membership, Node, Queue, Quota, ScalingRules, Score
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +77,7 @@ class PutRules:
 
     limits: Limits
     score_time_constant: float
+    scaling: ScalingRules = field(default_factory=ScalingRules)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -33,7 +33,7 @@ from corral.core.claims import Claim
 from corral.core.codec import dumps, from_plain, to_plain
 from corral.core.lines import LineKey
 from corral.core.model import Allocation, Quota
-from corral.core.plan import Plan, PlannedStart, Start
+from corral.core.plan import Plan, PlannedStart, Resize, Start
 
 _KINDS: dict[str, type[Change]] = {
     kind.__name__: kind
@@ -94,6 +94,7 @@ def encode_plan(plan: Plan) -> bytes:
             [claim.job_id, claim.rule, claim.queue, claim.at if math.isfinite(claim.at) else None]
             for claim in plan.claims
         ],
+        "resizes": [to_plain(resize) for resize in plan.resizes],
     }
     return zlib.compress(json.dumps(plain, separators=(",", ":")).encode(), 1)
 
@@ -126,6 +127,7 @@ def _plan_of(plain: dict[str, Any]) -> Plan:
             Claim(job_id=job_id, rule=rule, queue=queue, at=math.inf if at is None else at)
             for job_id, rule, queue, at in plain.get("claims", ())
         ),
+        resizes=tuple(from_plain(Resize, resize) for resize in plain.get("resizes", ())),
     )
 
 

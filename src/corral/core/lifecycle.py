@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from corral.core.model import Allocation, EndReason, Job, JobState
+from corral.core.model import Allocation, Ceiling, EndReason, Job, JobState
 
 #: Failures that are not the program's own: the job gets another attempt while retries are left. A launch error is not
 #: among them: a mistyped command fails every time, and its owner should hear of it at once.
@@ -75,6 +75,8 @@ class ResizeRequested:
 
     at: float
     allocation: Allocation
+    #: set when it did not use what it had
+    ceiling: Ceiling | None = None
 
 
 Event = StartRequested | Planned | Up | StopRequested | ResizeRequested | Ended
@@ -129,8 +131,16 @@ def advance(job: Job, event: Event) -> Transition:
                 job=_told_what_failed(stopping, event),
                 instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),),
             )
-        case ResizeRequested() if job.state is JobState.RUNNING:
+        case ResizeRequested() if job.state in (JobState.STARTING, JobState.RUNNING):
             return _resizing(job, event)
+        case ResizeRequested() if job.is_resizing and job.allocation is not None:
+            # It is on its way to another size already: it goes to this one instead, for the same price.
+            assert {*event.allocation.gpus} <= {*job.allocation.gpus}, "nothing more is held for it"
+            return Transition(job=replace(job, next_allocation=event.allocation))
+        case StopRequested() if job.is_resizing:
+            # Whatever else ends it outranks a resize, which would let it go on.
+            stopping = replace(job, stopping_for=event.reason, message=event.message, next_allocation=None)
+            return Transition(job=_told_what_failed(stopping, event))
         case StopRequested(reason=reason) if (
             job.state is JobState.STOPPING and reason in BY_PERSONS and job.stopping_for not in BY_PERSONS
         ):
@@ -167,6 +177,8 @@ def _queued_afresh(job: Job, at: float) -> Job:
         avoid_gpus=(),
         started_at=None,
         ended_at=None,
+        resized_at=None,
+        ceiling=None,
         end_reason=None,
         exit_code=None,
         message="",
@@ -175,7 +187,7 @@ def _queued_afresh(job: Job, at: float) -> Job:
 
 def _planned(job: Job, event: Planned) -> Transition:
     starting = replace(
-        job,
+        _asking_for(job, event.allocation),
         state=JobState.STARTING,
         attempt=job.attempt + 1,
         allocation=event.allocation,
@@ -188,37 +200,63 @@ def _planned(job: Job, event: Planned) -> Transition:
 def _resizing(job: Job, event: ResizeRequested) -> Transition:
     """The GPUs of both attempts are held until the first one is over, so that nobody takes what it shall get."""
     assert job.allocation is not None
+    both = together(job.allocation, event.allocation)
     stopping = replace(
-        job,
+        _asking_for(job, both),
         state=JobState.STOPPING,
         stopping_for=EndReason.RESIZED,
         next_allocation=event.allocation,
-        allocation=together(job.allocation, event.allocation),
+        allocation=both,
+        ceiling=event.ceiling or job.ceiling,
     )
     return Transition(job=stopping, instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),))
 
 
 def _goes_on_resized(job: Job, event: Ended) -> bool:
-    """A failure that is not the program's own may have hit what the next attempt would get: then it is planned anew."""
-    return job.stopping_for is EndReason.RESIZED and job.next_allocation is not None and event.reason not in RETRIED
+    """A failure that is not the program's own may have hit what the next attempt would get: then it is planned anew.
+
+    How the program ended says nothing: one that was warned may save and exit with 0, and is not complete.
+    """
+    if not job.is_resizing or job.next_allocation is None or event.reason in RETRIED:
+        return False
+    limit = job.time_limit_seconds
+    return event.reason is not EndReason.TIMED_OUT and (limit is None or _ran_until(job, event.at) < limit)
 
 
 def _resized(job: Job, event: Ended) -> Transition:
     assert job.next_allocation is not None
-    gpus = len(job.next_allocation.grants[0].gpus)
     starting = replace(
-        job,
+        _asking_for(job, job.next_allocation),
         state=JobState.STARTING,
-        request=replace(job.request, gpus=gpus),
         attempt=job.attempt + 1,
         allocation=job.next_allocation,
         next_allocation=None,
         allocated_at=event.at,
         resized_at=event.at,
+        ran_seconds=_ran_until(job, event.at),
+        utilization=None,
         started_at=None,
         stopping_for=None,
     )
     return Transition(job=starting, instructions=(Launch(attempt_id=starting.attempt_id),))
+
+
+def _ran_until(job: Job, at: float) -> float:
+    return job.ran_seconds + (0.0 if job.started_at is None else max(0.0, at - job.started_at))
+
+
+def _asking_for(job: Job, allocation: Allocation) -> Job:
+    """What an elastic job asks for is what it holds, so that limits count that."""
+    if job.elastic is None:
+        return job
+    return replace(job, request=replace(job.request, gpus=len(allocation.grants[0].gpus)))
+
+
+def _asking_least(job: Job) -> Job:
+    """Without anything held, an elastic job asks for the least that it can do with."""
+    if job.elastic is None:
+        return job
+    return replace(job, request=replace(job.request, gpus=job.elastic.min_gpus), ran_seconds=0.0, utilization=None)
 
 
 def together(one: Allocation, other: Allocation) -> Allocation:
@@ -239,7 +277,8 @@ def _ended_by_itself(job: Job, event: Ended) -> Job:
 def _ended_by_stop(job: Job, event: Ended) -> Job:
     reason = job.stopping_for or event.reason
     if reason is EndReason.RESIZED:
-        reason = event.reason
+        # It does not go on although it should: something failed, or its time is over.
+        reason = event.reason if event.reason in RETRIED else EndReason.TIMED_OUT
     event = replace(event, message=job.message or event.message)
     if reason in REQUEUED:
         return _requeued(job, event, retries=job.retries)
@@ -277,7 +316,7 @@ def _with(names: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
 def _requeued(job: Job, event: Ended, *, retries: int) -> Job:
     spent = retries > job.retries
     return replace(
-        job,
+        _asking_least(job),
         state=JobState.QUEUED,
         queued_at=event.at,
         retries=retries,
@@ -300,7 +339,7 @@ def _over(
     message: str = "",
 ) -> Job:
     return replace(
-        job,
+        _asking_least(job),
         state=state,
         ended_at=at,
         end_reason=reason,

@@ -181,10 +181,20 @@ class Allocation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Elastic:
-    """How many GPUs an elastic job may have; its request says how many it has or wants now."""
+    """How many GPUs an elastic job may have. While it waits its request says the least, while it runs what it holds."""
 
     min_gpus: int
     max_gpus: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ceiling:
+    """An elastic job did not use so many GPUs: it shall not have as many again before a certain time."""
+
+    gpus: int
+    until: float
+    #: how often that was found; each time it holds for longer
+    times: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -232,6 +242,11 @@ class Job:
     #: while it is resized: what the next attempt will hold. It is part of the allocation already.
     next_allocation: Allocation | None = None
     resized_at: float | None = None
+    #: run time of attempts before this one that were resized: it counts for the time limit, which is not given anew
+    ran_seconds: float = 0.0
+    #: measured use of an elastic job's GPUs over the recent window; None until this attempt has run for a whole one
+    utilization: float | None = None
+    ceiling: Ceiling | None = None
     #: when its program last saved its work
     checkpointed_at: float | None = None
     #: grows with every saved change; a writer that saw an older one loses
@@ -247,11 +262,20 @@ class Job:
         return attempt_id(self.id, self.attempt)
 
     @property
+    def time_left_seconds(self) -> float | None:
+        """The longest run time of the present attempt."""
+        return None if self.time_limit_seconds is None else max(0.0, self.time_limit_seconds - self.ran_seconds)
+
+    @property
     def expected_end(self) -> float:
         """When its GPUs are free again at the latest; infinite without a time limit."""
-        if self.time_limit_seconds is None or self.allocated_at is None:
+        if self.time_left_seconds is None or self.allocated_at is None:
             return math.inf
-        return (self.started_at or self.allocated_at) + self.time_limit_seconds + self.grace_seconds
+        return (self.started_at or self.allocated_at) + self.time_left_seconds + self.grace_seconds
+
+    @property
+    def is_resizing(self) -> bool:
+        return self.state is JobState.STOPPING and self.stopping_for is EndReason.RESIZED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -304,6 +328,18 @@ class Limits:
     max_gpus_per_job: int | None = None
     max_total_gpus: int | None = None
     max_seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScalingRules:
+    """When elastic jobs grow and shrink."""
+
+    enabled: bool = True
+    #: measured use from which on more GPUs are worth having, and below which fewer will do
+    up: float = 0.8
+    down: float = 0.3
+    #: at least so long between a resize and the next one that nobody else needs
+    interval_seconds: float = 600.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

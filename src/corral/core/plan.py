@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 from corral.core.claims import Claim
 from corral.core.lines import LineKey
-from corral.core.model import Allocation
+from corral.core.model import Allocation, Ceiling
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,14 +37,37 @@ class PlannedStart:
         return math.isfinite(self.at)
 
 
+class ResizeCause(StrEnum):
+    #: others wait, and what it has beyond its minimum lets them start
+    OTHERS = "others"
+    #: it does not use what it has
+    UNUSED = "unused"
+    #: it uses what it has, and GPUs beside it are idle
+    IDLE_GPUS = "idle-gpus"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resize:
+    """An elastic job goes on with other GPUs of its node."""
+
+    job_id: str
+    allocation: Allocation
+    cause: ResizeCause
+    #: the jobs that it makes room for
+    for_jobs: tuple[str, ...] = ()
+    #: what it shall not have again for a while, when it did not use it
+    ceiling: Ceiling | None = None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
     at: float
     starts: tuple[Start, ...] = ()
+    resizes: tuple[Resize, ...] = ()
     planned: tuple[PlannedStart, ...] = ()
     #: whose turn it is under a limit that many share
     claims: tuple[Claim, ...] = ()
-    #: when time alone will change the answer (the end of a back-off); None if only an event can
+    #: when time alone will change the answer (a back-off ends, a resize is due); None if only an event can
     wake_at: float | None = None
 
     def planned_start(self, job_id: str) -> PlannedStart | None:

@@ -5,9 +5,9 @@ Everything is in integer thousandths, so that a GPU split in three and given bac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from corral.core.model import WHOLE, Allocation, Grant, Request
+from corral.core.model import WHOLE, Allocation, Grant, Job, Request
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +50,13 @@ def held_by(allocation: Allocation) -> Amount:
         cpu_milli=sum(grant.cpu_milli for grant in allocation.grants),
         memory_bytes=sum(grant.memory_bytes for grant in allocation.grants),
     )
+
+
+def at_least(job: Job) -> Job:
+    """The job with what it surely needs: an elastic one can do with its minimum."""
+    if job.elastic is None or job.request.gpus == job.elastic.min_gpus:
+        return job
+    return replace(job, request=replace(job.request, gpus=job.elastic.min_gpus))
 
 
 def gpus_text(milli: int) -> str:

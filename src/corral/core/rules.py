@@ -122,6 +122,9 @@ def quota(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
     return None
 
 
+#: More GPUs than any node has.
+_NO_LIMIT = 1_000_000
+
 #: in the order in which they are checked
 RULES: tuple[Rule, ...] = (
     dependency,
@@ -134,6 +137,25 @@ RULES: tuple[Rule, ...] = (
     queue_limit,
     quota,
 )
+
+
+def spare_gpus(snapshot: ClusterSnapshot, job: Job) -> int:
+    """How many GPUs more than it has, or asks for, the job may have under every limit, whether there are any or not."""
+    limits, queue, held = snapshot.limits, snapshot.queues.get(job.queue), snapshot.held
+    own, kept = job.request.total_gpu_milli, snapshot.quotas.get((job.user, job.kind))
+    left = [
+        most - has
+        for has, most in (
+            (own, _milli(limits.max_gpus_per_job)),
+            (own, _milli(queue.max_job_gpus if queue else None)),
+            (held.by_user.get(job.user, 0), _milli(limits.max_gpus_per_user)),
+            (held.total_gpu_milli, _milli(limits.max_total_gpus)),
+            (held.by_queue.get(job.queue, 0), _milli(queue.max_gpus if queue else None)),
+            (held.of_kind(job.user, job.kind).gpu_milli, kept.gpu_milli if kept else None),
+        )
+        if most is not None
+    ]
+    return max(0, min(left) // WHOLE) if left else _NO_LIMIT
 
 
 def first_reason(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
@@ -171,6 +193,10 @@ def _over(rule: str, whose: str, held_milli: int, job: Job, limit: int | None) -
         detail=f"{whose} may hold {limit} GPUs: asks {gpus_text(asked_milli)}, holds {gpus_text(held_milli)}",
         numbers={"asked": asked_milli / WHOLE, "held": held_milli / WHOLE, "limit": limit},
     )
+
+
+def _milli(gpus: int | None) -> int | None:
+    return None if gpus is None else gpus * WHOLE
 
 
 def _per_whole(milli: int | None) -> float | None:

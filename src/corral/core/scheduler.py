@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import heapq
 from bisect import insort
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from corral.core.claims import SHARED, Claim, can_be_kept, claim_of
+from corral.core.fleet import Domain
 from corral.core.lines import LineCursor, LineKey
-from corral.core.model import Allocation, Blocking, Job, Queue
+from corral.core.model import Allocation, Blocking, Job, JobState, Queue
 from corral.core.placing import could_ever_fit, find_place
-from corral.core.plan import Plan, PlannedStart, Start
+from corral.core.plan import Plan, PlannedStart, Resize, Start
 from corral.core.reserving import Reservation, Return, end_if_started, reserve, still_held
 from corral.core.rules import all_reasons, first_reason
+from corral.core.scaling import Scalable, Scaling, make_room, scalable_jobs
 from corral.core.snapshot import ClusterSnapshot, Trial
 
 
@@ -26,8 +30,24 @@ def schedule(snapshot: ClusterSnapshot, now: float) -> Plan:
         # 1. In order, until the first job of each line that finds no room. It gets a protected start.
         blocked = cycle.start_in_order()
         # 2. Behind it, whatever does not delay a protected start; in strict lines nothing.
-        cycle.backfill([line for line in blocked if line.queue.blocking is Blocking.BACKFILL])
-        return cycle.plan()
+        cycle.backfill(blocked)
+        plan = cycle.plan()
+        # 3. Elastic jobs: what they give back for those who wait, and what they take of the rest.
+        return _scaled(cycle, plan, blocked) if cycle.is_scaling(plan) else plan
+
+
+def _scaled(cycle: _Cycle, plan: Plan, blocked: Sequence[_Walk]) -> Plan:
+    items = scalable_jobs(cycle.snapshot)
+    for_others = cycle.room_for_others(items)
+    spared = {resize.job_id for resize in for_others}
+    left = [item for item in items if item.job.id not in spared]
+    scaling = Scaling(
+        snapshot=cycle.snapshot, trial=cycle.trial, plan=plan, crowded=cycle.domains_of(blocked), now=cycle.now
+    )
+    starts = scaling.widened(plan.starts)
+    resizes = (*for_others, *scaling.unused(left), *scaling.grown(left))
+    wakes = [at for at in (plan.wake_at, scaling.wake_at) if at is not None]
+    return replace(plan, starts=starts, resizes=resizes, wake_at=min(wakes, default=None))
 
 
 @dataclass(slots=True)
@@ -40,21 +60,23 @@ class _Walk:
 
 
 class _Cycle:
-    def __init__(self, snapshot: ClusterSnapshot, trial: Trial, now: float) -> None:
-        self._snapshot = snapshot
+    def __init__(self, snapshot: ClusterSnapshot, trial: Trial, now: float, after: _Cycle | None = None) -> None:
+        """`after` is a cycle whose starts are supposed already: this one goes on from there."""
+        self.snapshot = snapshot
+        self.trial = trial
+        self.now = now
         self._fleet = snapshot.fleet
-        self._trial = trial
-        self._now = now
-        self._starts: list[Start] = []
+        self._starts: list[Start] = [*after._starts] if after else []
+        self._starting = {start.job_id for start in self._starts}
         #: ends of this cycle's starts, soonest first
-        self._returns: list[Return] = []
+        self._returns: list[Return] = [*after._returns] if after else []
         self._reservations: list[tuple[LineKey, Reservation]] = []
         self._claims: list[Claim] = []
         self._wake_at: float | None = None
 
     def start_in_order(self) -> list[_Walk]:
         """Start jobs in order; the lines that came to a job without room, which now has its reservation."""
-        walks = [self._walk(key) for key in sorted(self._snapshot.lines) if key.queue in self._snapshot.queues]
+        walks = [self._walk(key) for key in sorted(self.snapshot.lines) if key.queue in self.snapshot.queues]
         waiting = [(_waiting_since(head), number) for number, walk in enumerate(walks) if (head := walk.cursor.peek())]
         heapq.heapify(waiting)
         blocked = []
@@ -62,7 +84,7 @@ class _Cycle:
             walk = walks[waiting[0][1]]
             job = walk.cursor.pop()
             assert job is not None
-            if not self._is_held_back(walk, job) and not self._start(walk, job):
+            if not self._is_passed_over(walk, job) and not self._start(walk, job):
                 walk.cursor.skip_like(job)
                 if could_ever_fit(self._fleet, job, walk.queue.pool):
                     self._reserve(walk, job)
@@ -76,18 +98,18 @@ class _Cycle:
                 heapq.heapreplace(waiting, (_waiting_since(head), waiting[0][1]))
         return blocked
 
-    def backfill(self, walks: list[_Walk]) -> None:
-        for walk in walks:
-            if not self._has_room(walk):
+    def backfill(self, blocked: Sequence[_Walk]) -> None:
+        for walk in blocked:
+            if walk.queue.blocking is not Blocking.BACKFILL or not self._has_room(walk):
                 continue
             for job in walk.cursor:
-                if not self._is_held_back(walk, job) and not self._start(walk, job):
+                if not self._is_passed_over(walk, job) and not self._start(walk, job):
                     # Room only shrinks within a cycle: no other job of this shape will find a place either.
                     walk.cursor.skip_like(job)
 
     def plan(self) -> Plan:
         return Plan(
-            at=self._now,
+            at=self.now,
             starts=tuple(self._starts),
             planned=tuple(
                 PlannedStart(
@@ -103,6 +125,51 @@ class _Cycle:
             wake_at=self._wake_at,
         )
 
+    def is_scaling(self, plan: Plan) -> bool:
+        """Whether there are elastic jobs at all: to most cycles they cost nothing."""
+        if not self.snapshot.scaling.enabled:
+            return False
+        return bool(self.snapshot.elastic) or any(
+            self.snapshot.jobs[start.job_id].elastic is not None for start in plan.starts
+        )
+
+    def room_for_others(self, items: Sequence[Scalable]) -> list[Resize]:
+        """What elastic jobs must give back so that as many start as would if each of them had its minimum."""
+        able = [item for item in items if item.spare or item.coming]
+        if not able or len(self._starts) == self.snapshot.count(JobState.QUEUED):
+            return []
+        with self._without_promises():
+            return make_room(self.snapshot, able, self._starts_if_given_back(able), self.now)
+
+    def domains_of(self, walks: Sequence[_Walk]) -> frozenset[Domain]:
+        """The pools and models that these lines wait for."""
+        return frozenset(
+            index.domain
+            for walk in walks
+            if walk.key.model != "cpu"
+            for index in self._fleet.domains_of(walk.queue.pool, _models_of(walk.key))
+        )
+
+    def _starts_if_given_back(self, items: Sequence[Scalable]) -> list[Start]:
+        with self.snapshot.trial() as supposed:
+            for item in items:
+                supposed.resize(item.job, item.at_its_least())
+            cycle = _Cycle(self.snapshot, supposed, self.now, after=self)
+            cycle.backfill(cycle.start_in_order())
+            return cycle._starts[len(self._starts) :]
+
+    @contextmanager
+    def _without_promises(self) -> Iterator[None]:
+        """Nothing is kept for anybody: those to whom it was promised are planned anew within."""
+        for _, reservation in self._reservations:
+            self.trial.lift(reservation.job.id)
+        yield
+        for _, reservation in self._reservations:
+            self.trial.hold(reservation.job.id, reservation.held)
+
+    def _is_passed_over(self, walk: _Walk, job: Job) -> bool:
+        return job.id in self._starting or self._is_held_back(walk, job)
+
     def _has_room(self, walk: _Walk) -> bool:
         """Whether anything at all is free or could be lent in the pool:
 
@@ -116,7 +183,7 @@ class _Cycle:
         )
 
     def _walk(self, key: LineKey) -> _Walk:
-        snapshot, now = self._snapshot, self._now
+        snapshot, now = self.snapshot, self.now
         cursor = snapshot.lines[key].cursor(lambda user: snapshot.score(user, key.model, now))
         return _Walk(key=key, queue=snapshot.queues[key.queue], cursor=cursor)
 
@@ -125,70 +192,74 @@ class _Cycle:
 
         Such a job blocks nobody behind it, unless it has a claim itself.
         """
-        if job.not_before > self._now:
+        if job.not_before > self.now:
             self._wake_at = min(self._wake_at or job.not_before, job.not_before)
             return True
-        if first_reason(self._snapshot, job, self._now) is not None:
+        if first_reason(self.snapshot, job, self.now) is not None:
             self._claim(walk, job)
-        elif all(claim.lets_pass(end_if_started(job, self._now)) for claim in self._claims if claim.concerns(job)):
+        elif all(claim.lets_pass(end_if_started(job, self.now)) for claim in self._claims if claim.concerns(job)):
             return False
         walk.cursor.skip_own_like(job)
         return True
 
     def _claim(self, walk: _Walk, job: Job) -> None:
         """Give the job its turn under the shared limits that hold it, if nothing of its own holds it too."""
-        reasons = all_reasons(self._snapshot, job, self._now)
+        reasons = all_reasons(self.snapshot, job, self.now)
         if any(reason.rule not in SHARED for reason in reasons):
             return
         free = [reason for reason in reasons if not any(claim.is_for(job, reason) for claim in self._claims)]
         if free and can_be_kept(free) and could_ever_fit(self._fleet, job, walk.queue.pool):
-            starting = [self._snapshot.jobs[start.job_id] for start in self._starts]
-            started = sorted(((end_if_started(one, self._now), one) for one in starting), key=lambda item: item[0])
-            self._claims += [claim_of(self._snapshot, job, reason, self._now, started) for reason in free]
+            starting = [self.snapshot.jobs[start.job_id] for start in self._starts]
+            started = sorted(((end_if_started(one, self.now), one) for one in starting), key=lambda item: item[0])
+            self._claims += [claim_of(self.snapshot, job, reason, self.now, started) for reason in free]
 
     def _start(self, walk: _Walk, job: Job) -> bool:
         allocation = find_place(self._fleet, job, walk.queue.pool, walk.queue.placement)
         if allocation is not None:
-            self._trial.start(job, allocation)
+            self.trial.start(job, allocation)
         else:
             allocation = self._start_before_others(walk, job)
         if allocation is None:
             return False
         self._starts.append(Start(job_id=job.id, allocation=allocation))
-        insort(self._returns, (end_if_started(job, self._now), job.serial, allocation), key=lambda item: item[:2])
+        insort(self._returns, (end_if_started(job, self.now), job.serial, allocation), key=lambda item: item[:2])
         return True
 
     def _start_before_others(self, walk: _Walk, job: Job) -> Allocation | None:
         """Start the job on what is held for others, if it is gone before they need it."""
-        end = end_if_started(job, self._now)
+        end = end_if_started(job, self.now)
         lifted = [n for n, (_, held) in enumerate(self._reservations) if end <= held.at and end < float("inf")]
         if not lifted:
             return None
         for number in lifted:
-            self._trial.lift(self._reservations[number][1].job.id)
+            self.trial.lift(self._reservations[number][1].job.id)
         allocation = find_place(self._fleet, job, walk.queue.pool, walk.queue.placement)
         if allocation is not None:
-            self._trial.start(job, allocation)
+            self.trial.start(job, allocation)
         for number in lifted:
             line, reservation = self._reservations[number]
             if allocation is not None:
                 reservation = still_held(self._fleet, reservation)
                 self._reservations[number] = (line, reservation)
-            self._trial.hold(reservation.job.id, reservation.held)
+            self.trial.hold(reservation.job.id, reservation.held)
         return allocation
 
     def _reserve(self, walk: _Walk, job: Job) -> None:
         reservation = reserve(
-            self._snapshot,
+            self.snapshot,
             job,
             walk.queue.pool,
-            self._now,
+            self.now,
             started=self._returns,
             reservations=[reservation for _, reservation in self._reservations],
         )
         if reservation is not None:
-            self._trial.hold(job.id, reservation.held)
+            self.trial.hold(job.id, reservation.held)
             self._reservations.append((walk.key, reservation))
+
+
+def _models_of(key: LineKey) -> tuple[str, ...]:
+    return () if key.model == "any" else tuple(key.model.split("|"))
 
 
 def _waiting_since(job: Job) -> tuple[float, int]:

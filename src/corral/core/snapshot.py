@@ -30,7 +30,20 @@ from corral.core.changes import (
 )
 from corral.core.fleet import Fleet
 from corral.core.lines import Line, LineKey, line_of
-from corral.core.model import Allocation, Job, JobKind, JobState, Limits, Membership, Node, Queue, Quota, Score
+from corral.core.model import (
+    Allocation,
+    Job,
+    JobKind,
+    JobState,
+    Limits,
+    Membership,
+    Node,
+    Queue,
+    Quota,
+    ScalingRules,
+    Score,
+)
+from corral.core.resources import at_least
 from corral.core.usage import Usage
 
 DEFAULT_TIME_CONSTANT = 6 * 3600.0
@@ -51,11 +64,15 @@ class ClusterSnapshot:
         self.scores: dict[tuple[str, str], Score] = {}
         self.limits = Limits()
         self.score_time_constant = DEFAULT_TIME_CONSTANT
+        self.scaling = ScalingRules()
         self.last_node = ""
         self.lines: dict[LineKey, Line] = {}
-        #: what is held now, and what is held or asked for by everything unfinished
+        #: what is held now, and what is held or asked for by everything unfinished; of elastic jobs the latter counts
+        #: the least, since they give back the rest to whoever needs it
         self.held = Usage()
         self.active = Usage()
+        #: elastic jobs that hold resources
+        self.elastic: set[str] = set()
         #: ends of allocations, soonest first
         self.releases: list[Release] = []
         #: grows with every applied change
@@ -130,9 +147,10 @@ class ClusterSnapshot:
                     self.memberships[user] = membership
                 case DropMembership(user=user):
                     self.memberships.pop(user, None)
-                case PutRules(limits=limits, score_time_constant=time_constant):
+                case PutRules(limits=limits, score_time_constant=time_constant, scaling=scaling):
                     self.limits = limits
                     self.score_time_constant = time_constant
+                    self.scaling = scaling
                 case PutLastNode(id=node_id):
                     self.last_node = node_id
                     if self._fleet is not None:
@@ -140,7 +158,7 @@ class ClusterSnapshot:
 
     def contents(self) -> Iterator[Change]:
         """Changes that make an empty snapshot equal to this one."""
-        yield PutRules(limits=self.limits, score_time_constant=self.score_time_constant)
+        yield PutRules(limits=self.limits, score_time_constant=self.score_time_constant, scaling=self.scaling)
         yield PutLastNode(id=self.last_node)
         yield from (PutNode(node=node) for node in self.nodes.values())
         yield from (PutQueue(queue=queue) for queue in self.queues.values())
@@ -166,7 +184,7 @@ class ClusterSnapshot:
         self._drop_job(job.id)
         self.jobs[job.id] = job
         self._by_state[job.state] += 1
-        self.active.add(job)
+        self.active.add(at_least(job))
         if job.state is JobState.QUEUED:
             self._queued_in[job.queue] = self._queued_in.get(job.queue, 0) + 1
             # Who waits for other jobs stands in no line: thousands of them cost a cycle nothing.
@@ -176,6 +194,8 @@ class ClusterSnapshot:
         if job.allocation is None:
             raise ValueError(f"job {job.id} is {job.state} without an allocation")
         self.held.add(job)
+        if job.elastic is not None:
+            self.elastic.add(job.id)
         insort(self.releases, _release(job))
         if self._fleet is not None:
             self._fleet.take(job.allocation)
@@ -185,11 +205,12 @@ class ClusterSnapshot:
         if job is None:
             return
         self._by_state[job.state] -= 1
-        self.active.remove(job)
+        self.active.remove(at_least(job))
         if job.state is JobState.QUEUED:
             self._leave_queue(job)
             return
         self.held.remove(job)
+        self.elastic.discard(job.id)
         del self.releases[bisect_left(self.releases, _release(job))]
         if self._fleet is not None:
             assert job.allocation is not None
@@ -244,7 +265,8 @@ class Trial:
         self._snapshot = snapshot
         self._fleet = snapshot.fleet
         self._last_place = self._fleet.last_place
-        self._started: list[tuple[Job, Allocation]] = []
+        #: a job that holds something from now on, and what it held instead before
+        self._supposed: list[tuple[Job, Allocation, Job | None]] = []
         self._held: dict[str, Allocation] = {}
 
     def start(self, job: Job, allocation: Allocation) -> None:
@@ -252,7 +274,14 @@ class Trial:
         self._fleet.take(allocation)
         self._fleet.last_place = self._fleet.place_of[allocation.grants[-1].node]
         self._snapshot.held.add(job)
-        self._started.append((job, allocation))
+        self._supposed.append((job, allocation, None))
+
+    def resize(self, job: Job, resized: Job) -> None:
+        """Suppose that a job which holds something, or is supposed to, holds and asks for something else."""
+        assert job.allocation is not None
+        assert resized.allocation is not None
+        self._swap(job, job.allocation, resized, resized.allocation)
+        self._supposed.append((resized, resized.allocation, job))
 
     def hold(self, job_id: str, allocation: Allocation) -> None:
         """Suppose that this is kept for a job that waits, and nobody else can have it."""
@@ -266,10 +295,21 @@ class Trial:
     def undo(self) -> None:
         for allocation in self._held.values():
             self._fleet.give_back(allocation)
-        for job, allocation in self._started:
-            self._fleet.give_back(allocation)
-            self._snapshot.held.remove(job)
+        # The latest first: what one gave back, another may have got.
+        for job, allocation, before in reversed(self._supposed):
+            if before is None:
+                self._fleet.give_back(allocation)
+                self._snapshot.held.remove(job)
+            else:
+                assert before.allocation is not None
+                self._swap(job, allocation, before, before.allocation)
         self._fleet.last_place = self._last_place
+
+    def _swap(self, job: Job, allocation: Allocation, instead: Job, its: Allocation) -> None:
+        self._fleet.give_back(allocation)
+        self._snapshot.held.remove(job)
+        self._fleet.take(its)
+        self._snapshot.held.add(instead)
 
 
 def _release(job: Job) -> Release:

@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from corral.control.ports import NameTaken, StoreConflict
 from corral.control.records import JobFilter, JobRecord, Page
-from corral.core.model import Elastic, EndReason, Job, JobKind, JobState
+from corral.core.model import Ceiling, Elastic, EndReason, Job, JobKind, JobState
 from corral.stores import codec
 from corral.stores.cursors import Key, Position, Sort, check_limit, decode_cursor, encode_cursor, parse_sort
 from corral.stores.statements import CHUNK, BatchStatement, Row, count_up, insert_into
@@ -257,6 +257,12 @@ def _encode_body(job: Job) -> str:
         document["next_allocation"] = codec.dump_allocation(job.next_allocation)
     if job.resized_at is not None:
         document["resized_at"] = job.resized_at
+    if job.ran_seconds:
+        document["ran_seconds"] = job.ran_seconds
+    if job.utilization is not None:
+        document["utilization"] = job.utilization
+    if job.ceiling is not None:
+        document["ceiling"] = [job.ceiling.gpus, job.ceiling.until, job.ceiling.times]
     if job.checkpointed_at is not None:
         document["checkpointed_at"] = job.checkpointed_at
     return codec.to_json(document)
@@ -269,6 +275,7 @@ def decode_job(row: Any) -> Job:
     end_reason = body.get("end_reason")
     elastic = body.get("elastic")
     next_allocation = body.get("next_allocation")
+    ceiling = body.get("ceiling")
     return Job(
         id=codec.job_id(row[0]),
         name=row[1],
@@ -302,6 +309,9 @@ def decode_job(row: Any) -> Job:
         elastic=None if elastic is None else Elastic(min_gpus=elastic[0], max_gpus=elastic[1]),
         next_allocation=None if next_allocation is None else codec.load_allocation(next_allocation),
         resized_at=body.get("resized_at"),
+        ran_seconds=body.get("ran_seconds", 0.0),
+        utilization=body.get("utilization"),
+        ceiling=None if ceiling is None else Ceiling(gpus=ceiling[0], until=ceiling[1], times=ceiling[2]),
         checkpointed_at=body.get("checkpointed_at"),
         version=row[13],
     )
