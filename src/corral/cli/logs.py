@@ -1,48 +1,172 @@
-"""`corral logs`: the output of a job, once or as it is written."""
+"""`corral logs`: the output of a job, once, as it is written, searched, or saved as a file."""
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corral.cli.failures import NOT_FOUND, WrongUsage
 from corral.cli.jobs import JobArgument
 from corral.cli.terminal import Section, Terminal, command
 from corral.client.errors import ServerUnreachable
 
+if TYPE_CHECKING:
+    from corral.client.client import Client
+
 app = typer.Typer()
+
+ALL = "all"
+_NUMBER = re.compile(r"\d{1,9}")
 
 
 @command(
     app,
     "logs",
     section=Section.DAILY,
-    examples=["corral logs j-12", "corral logs -f resnet", "corral logs --tail 100 --attempt 1 --rank 3 j-12"],
+    examples=[
+        "corral logs j-12",
+        "corral logs -f resnet",
+        "corral logs --tail 100 --attempt 1 --rank 3 j-12",
+        "corral logs j-12 --search error --ignore-case --attempt all --rank all",
+        "corral logs j-12 --rank all --download j-12.tar.gz",
+    ],
 )
 def logs(
     terminal: Terminal,
     job: JobArgument,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job ends; exit like it.")] = False,
     tail: Annotated[int | None, typer.Option(min=0, metavar="N", help="Begin with the last N lines.")] = None,
-    attempt: Annotated[int | None, typer.Option(min=1, metavar="N", help="This attempt; default: the latest.")] = None,
-    rank: Annotated[int, typer.Option(min=0, metavar="N", help="This instance of a gang; default: the first.")] = 0,
+    attempt: Annotated[str | None, typer.Option(metavar="N|all", help="This attempt; default: the latest.")] = None,
+    rank: Annotated[
+        str | None, typer.Option(metavar="N|all", help="This instance of a gang; default: the first.")
+    ] = None,
+    all_ranks: Annotated[bool, typer.Option("--all-ranks", help="The same as --rank all.")] = False,
+    search: Annotated[
+        str | None, typer.Option("-s", "--search", metavar="TEXT", help="Only lines that have this text.")
+    ] = None,
+    regex: Annotated[bool, typer.Option("-E", "--regex", help="With --search: it is a regular expression.")] = False,
+    ignore_case: Annotated[
+        bool, typer.Option("-i", "--ignore-case", help="With --search: large and small letters are the same.")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="With --search: at most so many lines.")] = 1000,
+    download: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Save it; of several attempts or ranks a .tar.gz.")
+    ] = None,
 ) -> None:
-    """Print a job's output.
+    """Print a job's output, search it on the server, or save it.
 
-    With -f it goes on over restarts of the server and of the job, and exits with the job's own exit code.
+    With -f it goes on over restarts of the server and of the job, and exits with the job's own exit code. A search that
+    finds nothing exits with 4.
     """
+    rank = ALL if all_ranks else rank
+    for flag, value in (("--attempt", attempt), ("--rank", rank)):
+        if value is not None and value != ALL and not _NUMBER.fullmatch(value):
+            raise WrongUsage(f"{flag}: {value!r} is neither a number nor all")
+    if (search is not None) + follow + (download is not None) > 1:
+        raise WrongUsage("--follow, --search and --download exclude each other")
+    if search is None and (regex or ignore_case):
+        raise WrongUsage("--regex and --ignore-case go with --search")
+    if follow and ALL in (attempt, rank):
+        raise WrongUsage("--follow goes with one attempt and one rank")
     if follow:
-        _follow(terminal, job, attempt, rank, tail)
+        _follow(terminal, job, _number(attempt), _number(rank) or 0, tail)
         return
     with terminal.client() as client:
-        text = client.jobs.log(job, attempt=attempt, rank=rank, tail=tail)
+        if search is not None:
+            _search(terminal, client, job, search, attempt, rank, regex, ignore_case, limit)
+        elif download is not None:
+            _download(terminal, client, job, download, attempt, rank)
+        else:
+            _print(terminal, client, job, attempt, rank, tail)
+
+
+def _number(value: str | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _print(
+    terminal: Terminal, client: Client, job: str, attempt: str | None, rank: str | None, tail: int | None
+) -> None:
+    if ALL in (attempt, rank):
+        _print_all(terminal, client, job, attempt, rank, tail)
+        return
+    text = client.jobs.log(job, attempt=_number(attempt), rank=_number(rank) or 0, tail=tail)
     if terminal.as_json:
-        terminal.json({"job": job, "attempt": attempt, "rank": rank, "text": text})
+        terminal.json({"job": job, "attempt": _number(attempt), "rank": _number(rank) or 0, "text": text})
     elif text:
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        _write(text)
     else:
         terminal.note(f"No output yet. Wait for it: corral logs -f {job}. How the job is: corral show {job}")
+
+
+def _print_all(
+    terminal: Terminal, client: Client, job: str, attempt: str | None, rank: str | None, tail: int | None
+) -> None:
+    """One after the other, each under its name."""
+    view = client.jobs.get(job)
+    latest = [view["attempt"]] if view["attempt"] else []
+    attempts = range(1, view["attempt"] + 1) if attempt == ALL else latest if attempt is None else [int(attempt)]
+    ranks = range(view["nodes"]) if rank == ALL else [_number(rank) or 0]
+    items = []
+    for number in attempts:
+        for place in ranks:
+            text = client.jobs.log(job, attempt=number, rank=place, tail=tail)
+            items.append({"attempt": number, "rank": place, "text": text})
+            if not terminal.as_json:
+                sys.stdout.write(f"==> attempt {number}, rank {place} <==\n")
+                _write(text)
+    if terminal.as_json:
+        terminal.json({"job": job, "items": items})
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
+
+
+def _search(
+    terminal: Terminal,
+    client: Client,
+    job: str,
+    text: str,
+    attempt: str | None,
+    rank: str | None,
+    regex: bool,
+    ignore_case: bool,
+    limit: int,
+) -> None:
+    """Lines as they are found, with their numbers, and with the log where there are several."""
+    found = client.jobs.search_log(
+        job, text, attempt=attempt, rank=rank, regex=regex, ignore_case=ignore_case, limit=limit
+    )
+    items = []
+    for match in found:
+        items.append(match)
+        if not terminal.as_json:
+            place = f"{match['attempt']}:{match['rank']}:" if ALL in (attempt, rank) else ""
+            sys.stdout.write(f"{place}{match['line']}:{match['text']}\n")
+    if terminal.as_json:
+        terminal.json({"items": items})
+    elif len(items) == limit:
+        terminal.note(f"-- the first {limit}; more with --limit")
+    if not items:
+        terminal.note(f"No line has {text!r}." if not regex else f"No line matches {text!r}.")
+        raise typer.Exit(NOT_FOUND)
+
+
+def _download(
+    terminal: Terminal, client: Client, job: str, target: Path, attempt: str | None, rank: str | None
+) -> None:
+    from corral.cli.files import keep, saving
+
+    with saving(target.parent) as draft:
+        fetched = client.files.fetch_logs(job, draft, attempt=attempt, rank=rank)
+        keep(draft, target)
+    saved = {"job": job, "file": str(target), "size_bytes": fetched.size_bytes, "is_archive": fetched.is_archive}
+    terminal.answer(saved, f"Saved {target} ({fetched.size_bytes} bytes)")
 
 
 def _follow(terminal: Terminal, job: str, attempt: int | None, rank: int, tail: int | None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -85,6 +86,22 @@ class Transport:
                     answer.read()
                     raise self._refusal(answer)
                 yield from answer.iter_text()
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+
+    @contextmanager
+    def opened(
+        self, path: str, params: Params | None = None, headers: Mapping[str, str] | None = None
+    ) -> Iterator[httpx.Response]:
+        """A good answer whose content comes piece by piece, however long it is. A broken connection is
+        ServerUnreachable."""
+        timeout = httpx.Timeout(TIMEOUT_SECONDS, read=STREAM_SILENCE_SECONDS)
+        try:
+            with self._http.stream("GET", path, params=_present(params), headers=headers, timeout=timeout) as answer:
+                if answer.is_error:
+                    answer.read()
+                    raise self._refusal(answer)
+                yield answer
         except httpx.TransportError as error:
             raise self._unreachable(error) from error
 

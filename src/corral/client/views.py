@@ -75,6 +75,8 @@ class JobView(TypedDict):
     command: list[str]
     env: dict[str, str]
     workdir: str | None
+    image: str | None
+    venv: str | None
     time_limit_seconds: float | None
     grace_seconds: float
     max_retries: int

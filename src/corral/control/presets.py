@@ -239,7 +239,7 @@ def render(preset: Preset, given: Mapping[str, Given]) -> Rendered:
         try:
             values[name] = value_of(parameter, value)
         except ValueError as error:
-            raise Invalid(f"{name}: {error}", field=f"parameters.{name}") from None
+            raise Invalid(f"{name} {error}", field=f"parameters.{name}") from None
     return Rendered(
         command=tuple(_filled(text, values) for text in preset.command),
         env={variable: _filled(text, values) for variable, text in preset.env.items()},
