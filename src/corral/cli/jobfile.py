@@ -39,6 +39,8 @@ KEYS: Mapping[str, str] = {
     "grace": "grace",
     "env": "env",
     "workdir": "workdir",
+    "image": "image",
+    "venv": "venv",
     "retries": "max_retries",
     "max_retries": "max_retries",
     "checkpoint-interval": "checkpoint_interval",
@@ -73,7 +75,7 @@ def read_job_file(path: Path) -> JobFile:
 
 
 def parse_job_file(text: str, name: str, *, directory: Path) -> JobFile:
-    """A relative workdir is meant from the file's own directory."""
+    """A relative workdir or venv is meant from the file's own directory."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
@@ -94,6 +96,8 @@ def parse_job_file(text: str, name: str, *, directory: Path) -> JobFile:
         body[key] = value
     if isinstance(body.get("workdir"), str):
         body["workdir"] = str(directory / body["workdir"])
+    if isinstance(body.get("venv"), str):
+        body["venv"] = str(directory / body["venv"])
     if isinstance(body.get("command"), str):
         # a text is a line for the shell, a list is a program and its arguments
         body["command"] = ["/bin/sh", "-c", body["command"]]

@@ -167,6 +167,8 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Holds", _allocation_text(job["allocation"])),
         ("Command", shlex.join(job["command"])),
         ("Directory", job["workdir"] or ""),
+        ("Image", job["image"] or ""),
+        ("Environment", job["venv"] or ""),
         ("Environment", " ".join(f"{key}={shlex.quote(value)}" for key, value in sorted(job["env"].items()))),
         ("Time limit", words.duration(job["time_limit_seconds"]) if job["time_limit_seconds"] else "none"),
         ("Grace", words.duration(job["grace_seconds"])),

@@ -29,6 +29,7 @@ from corral.cli import (
     files,
     fleet,
     groups,
+    images,
     jobs,
     logs,
     people,
@@ -131,6 +132,8 @@ app.add_typer(logs.app)
 app.add_typer(files.app, name="files", rich_help_panel=Section.DAILY)
 app.add_typer(presets.app, name="preset", rich_help_panel=Section.DAILY)
 app.add_typer(checkpoints.app)
+app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)
+app.add_typer(images.registry_app, name="registry", rich_help_panel=Section.DAILY)
 app.add_typer(queues.top)
 app.add_typer(quotas.top)
 app.add_typer(queues.app, name="queue", rich_help_panel=Section.QUEUE)

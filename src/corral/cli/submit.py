@@ -75,6 +75,12 @@ def submit(
     ] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="An environment variable; repeatable.")] = None,
     workdir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where it runs; default: here.")] = None,
+    image: Annotated[
+        str | None, typer.Option(help="An image to run in, by name (`corral image ls`) or by address.")
+    ] = None,
+    venv: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A virtual environment or conda prefix; its programs come first.")
+    ] = None,
     kind: Annotated[str | None, typer.Option(help="training, distributed or workbench; default: by its nodes.")] = None,
     retries: Annotated[
         int | None, typer.Option(metavar="N", help="New attempts after failures that are not its own.")
@@ -116,6 +122,8 @@ def submit(
         "grace": grace,
         "env": pairs("--env", env),
         "workdir": str(workdir.absolute()) if workdir is not None else None,
+        "image": image,
+        "venv": str(venv.absolute()) if venv is not None else None,
         "max_retries": retries,
         "checkpoint_interval": checkpoint_interval,
         "hold": hold,
@@ -243,7 +251,7 @@ def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView]) ->
     def changed(view: JobView) -> None:
         terminal.note(f"{view['id']} {state_line(view)}")
 
-    ended = list[JobView]()
+    ended: list[JobView] = []
     for job in jobs:
         terminal.note(f"Submitted {job['id']} ({job['name']}), {job['state']}. Ctrl-C stops waiting, not the job.")
     for job in jobs:

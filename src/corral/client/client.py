@@ -10,10 +10,13 @@ from typing import Self
 from corral.client.alerts import Alerts, Channels
 from corral.client.analysis import Analysis
 from corral.client.catalog import Catalog, Quotas
+from corral.client.files import Files
 from corral.client.fleet import Fleet, Queues
+from corral.client.images import Images
 from corral.client.jobs import Jobs, Tasks
 from corral.client.people import Events, People
 from corral.client.pools import Groups, Pools
+from corral.client.presets import Presets
 from corral.client.providers import Providers
 from corral.client.reports import Reports
 from corral.client.transport import Transport
@@ -33,6 +36,8 @@ class Client:
         transport = Transport(server, token, sleep=sleep)
         self._transport = transport
         self.jobs = Jobs(transport)
+        self.files = Files(transport)
+        self.presets = Presets(transport)
         self.tasks = Tasks(transport)
         self.workbenches = Workbenches(transport)
         self.queues = Queues(transport)
@@ -40,6 +45,7 @@ class Client:
         self.pools = Pools(transport)
         self.groups = Groups(transport)
         self.catalog = Catalog(transport)
+        self.images = Images(transport)
         self.quotas = Quotas(transport)
         self.people = People(transport)
         self.providers = Providers(transport)

@@ -101,6 +101,8 @@ class Controller:
         self.cycle_seconds: Callable[[float], None] = lambda seconds: None
         #: called before an attempt is launched, on a thread that may wait; what it raises ends the attempt
         self.prepare: Callable[[LaunchOrder], None] = lambda order: None
+        #: the same, for what is only known or secret then: the address of an image, the login to pull it
+        self.complete: Callable[[LaunchOrder], LaunchOrder] = lambda order: order
         self._store = store
         self._clock = clock
         self._policies = policies
@@ -117,7 +119,7 @@ class Controller:
         self._stopping = threading.Event()
         self._observe_now = threading.Event()
         self._outboxes = {
-            name: Outbox(name, engine, workspace, self._launch_refused, checkpoints, self._prepare)
+            name: Outbox(name, engine, workspace, self._launch_refused, checkpoints, self._prepare, self._complete)
             for name, engine in self.engines.items()
         }
         self._threads = [
@@ -363,6 +365,9 @@ class Controller:
 
     def _prepare(self, order: LaunchOrder) -> None:
         self.prepare(order)
+
+    def _complete(self, order: LaunchOrder) -> LaunchOrder:
+        return self.complete(order)
 
     def _launch_refused(self, refused: str, message: str) -> None:
         self._heard(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from corral.control import images
 from corral.control.admission import (
     admit,
     check_fleet,
@@ -88,6 +89,7 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
         raise Invalid("a command is needed", field="command")
     if draft.name is not None:
         check_name(draft.name)
+    _check_surroundings(work, caller, draft.spec)
     (draft,) = _picked(work, [draft])
     policies = work.state.policies
     kind = _kind_of(draft)
@@ -305,6 +307,14 @@ def _coming_after(work: Work, caller: Caller, job: Job, refs: Sequence[str]) -> 
     # One that nothing holds any more enters its line now, and its age there counts from now.
     is_free = bool(job.after) and not after and job.state is JobState.QUEUED
     return replace(job, after=after, queued_at=work.now if is_free else job.queued_at)
+
+
+def _check_surroundings(work: Work, caller: Caller, spec: JobSpec) -> None:
+    """What its program finds around it: an image, or the node's own files with a virtual environment."""
+    if spec.image is not None:
+        images.check_source(work.tx, caller.name, spec.image)
+        if spec.venv is not None:
+            raise Invalid("an image brings its own environment: leave image or venv out", field="venv")
 
 
 def _kind_of(draft: JobDraft) -> JobKind:

@@ -59,9 +59,10 @@ class Outbox:
         refused: Callable[[str, str], None],
         checkpoints: Checkpoints | None = None,
         prepare: Callable[[LaunchOrder], None] = lambda order: None,
+        complete: Callable[[LaunchOrder], LaunchOrder] = lambda order: order,
     ) -> None:
         """`refused` is told the attempt and the reason when the engine will never launch it. `prepare` is called
-        before every launch, on the thread of this engine.
+        before every launch, on the thread of this engine, and `complete` adds what is only known, or secret, then.
 
         With `checkpoints`, an attempt that follows on others is told what to resume from.
         """
@@ -69,6 +70,7 @@ class Outbox:
         self._workspace = workspace
         self._refused = refused
         self._prepare = prepare
+        self._complete = complete
         self._effects: queue.SimpleQueue[Effect | None] = queue.SimpleQueue()
         self._resuming = Resuming(name, checkpoints, self._looked_up) if checkpoints is not None else None
         #: attempts whose launch waits until it is known what they resume from
@@ -130,7 +132,7 @@ class Outbox:
             match effect:
                 case LaunchEffect(order=order):
                     self._prepare(order)
-                    self._engine.launch(order)
+                    self._engine.launch(self._complete(order))
                 case StopEffect(attempt_id=attempt_id, grace_seconds=grace_seconds):
                     self._engine.stop(attempt_id, grace_seconds)
                 case ForgetEffect(attempt_ids=attempt_ids):

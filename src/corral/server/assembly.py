@@ -17,7 +17,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from corral.control import people, providers
+from corral.control import images, people, providers
 from corral.control.controller import Controller
 from corral.control.ports import Store
 from corral.control.records import EventRecord, UserRecord
@@ -35,6 +35,7 @@ from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.checkpointing import CheckpointWatch
 from corral.server.context import ServerContext
+from corral.server.imaging import Imaging
 from corral.server.metrics import ServerMetrics
 from corral.server.monitoring import monitored
 from corral.server.presets import install_helpers
@@ -125,6 +126,9 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             ssh_ports=settings.workbench.port_range,
         )
         controller.prepare = workbenches.prepare
+        box = SecretBox(settings.home)
+        imaging = Imaging(store=store, box=box)
+        controller.complete = imaging.completed
         controller.start()
         parts.callback(controller.stop)
         workbenches.start()
@@ -133,7 +137,6 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             watch = CheckpointWatch(controller=controller, checkpoints=checkpoints, clock=clock)
             watch.start()
             parts.callback(watch.stop)
-        box = SecretBox(settings.home)
         monitoring = parts.enter_context(
             monitored(settings, controller=controller, store=store, fleet=fleet, box=box, clock=clock)
         )
@@ -180,6 +183,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         parts.callback(context.passwords.close)
         _compare_gpus(settings, controller)
         _renew_secrets(context)
+        if renewed := imaging.renewed():
+            controller.execute(images.renew_secrets, renewed).result(_START_SECONDS)
         yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
 
 

@@ -23,6 +23,8 @@ def draft_of(body: JobCreate) -> JobDraft:
             env=body.env or {},
             workdir=body.workdir,
             labels=labels,
+            image=body.image,
+            venv=body.venv,
             checkpoint_interval_seconds=body.checkpoint_interval,
             preset=body.preset,
             # By now the preset has made texts of them.

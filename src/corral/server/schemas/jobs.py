@@ -62,6 +62,8 @@ Word = Annotated[Text, Field(max_length=65_536)]
 
 #: a directory on the nodes
 Directory = Annotated[Text, Field(max_length=4096), AfterValidator(_absolute)]
+#: the name of an image, or an address
+ImageWord = Annotated[Text, Field(min_length=1, max_length=512)]
 Gpus = Annotated[float, BeforeValidator(_gpus), _NUMBER]
 Cpus = Annotated[float, BeforeValidator(_cpus), _NUMBER]
 Models = Annotated[list[Label], BeforeValidator(_models), Field(max_length=32), _TEXT_OR_LIST]
@@ -106,6 +108,12 @@ class JobCreate(Body):
     grace: Annotated[Duration, Field(le=3600)] | None = None
     env: Environment | None = None
     workdir: Directory | None = None
+    image: ImageWord | None = Field(
+        default=None, description="The name of an image, or an address; null: the node's own environment."
+    )
+    venv: Directory | None = Field(
+        default=None, description="A virtual environment or conda prefix on the nodes, whose programs come first."
+    )
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
     checkpoint_interval: Annotated[Duration, Field(ge=1, le=7 * 86_400)] | None = Field(
         default=None, description="How often its program shall save its work; null: as the installation says."
@@ -224,6 +232,8 @@ class JobView(View):
     command: list[str] = Field(description="With env and workdir, shown to its owner and to operators only.")
     env: dict[str, str]
     workdir: str | None
+    image: str | None = Field(default=None, description="As it was given: the name of an image, or an address.")
+    venv: str | None = None
     time_limit_seconds: Number | None
     grace_seconds: Number
     max_retries: int
@@ -329,6 +339,8 @@ def job_view(
         command=list(spec.command) if may_see_all else [],
         env=dict(spec.env) if may_see_all else {},
         workdir=spec.workdir if may_see_all else None,
+        image=spec.image if may_see_all else None,
+        venv=spec.venv if may_see_all else None,
         time_limit_seconds=None if job.time_limit_seconds is None else number(job.time_limit_seconds),
         grace_seconds=number(job.grace_seconds),
         max_retries=job.max_retries,

@@ -1,0 +1,102 @@
+"""Images and logins to registries on the wire. A secret only ever comes in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from corral.control.records import ImageRecord, RegistryCredentialRecord, Visibility
+from corral.server.schemas.base import Body, Label, Text, View, rfc3339
+
+VisibilityWord = Literal["private", "shared", "public"]
+Address = Annotated[Text, Field(min_length=1, max_length=512)]
+Names = Annotated[list[Label], Field(max_length=200)]
+Words = Annotated[Text, Field(max_length=1000)]
+
+
+class ImageEdit(Body):
+    """What may be changed about an image; what is left out stays as it is."""
+
+    address: Address = Field(default="", description="Where it is pulled from.")
+    visibility: VisibilityWord = "private"
+    shared_users: Names = Field(default_factory=list, description="Who may use it, with the visibility shared.")
+    shared_groups: Names = Field(default_factory=list)
+    credential: Label | None = Field(
+        default=None, description="The login of its owner's that it is pulled with; null: one that fits the registry."
+    )
+    description: Words = ""
+
+
+class ImageCreate(Body):
+    name: Label
+    address: Address
+    visibility: VisibilityWord = Field(default="private", description="public: the platform's own, by operators.")
+    shared_users: Names = Field(default_factory=list)
+    shared_groups: Names = Field(default_factory=list)
+    credential: Label | None = None
+    description: Words = ""
+
+
+class ImageView(View):
+    name: str
+    owner: str = Field(description="Empty for a public image, which belongs to the platform.")
+    address: str
+    visibility: VisibilityWord
+    shared_users: list[str] = Field(description="Shown to its owner and to operators only.")
+    shared_groups: list[str]
+    credential: str | None
+    description: str
+    created_at: str
+
+
+class LoginPut(Body):
+    registry: Label
+    username: Annotated[Text, Field(min_length=1, max_length=253)]
+    secret: Annotated[Text, Field(min_length=1, max_length=8192)] = Field(
+        description="A password or token. Kept encrypted and never shown again."
+    )
+    platform: bool = Field(default=False, description="For public images; by operators.")
+
+
+class LoginView(View):
+    name: str
+    registry: str
+    username: str
+    platform: bool
+    created_at: str
+
+
+def image_values(body: ImageCreate | ImageEdit) -> dict[str, Any]:
+    """What was given, as the record takes it."""
+    values = body.model_dump(include=body.model_fields_set)
+    if "visibility" in values:
+        values["visibility"] = Visibility(values["visibility"])
+    for field in ("shared_users", "shared_groups"):
+        if field in values:
+            values[field] = tuple(sorted(set(values[field])))
+    return values
+
+
+def image_view(image: ImageRecord, *, is_owner: bool) -> ImageView:
+    return ImageView(
+        name=image.name,
+        owner=image.owner,
+        address=image.address,
+        visibility=image.visibility.value,
+        shared_users=list(image.shared_users) if is_owner else [],
+        shared_groups=list(image.shared_groups) if is_owner else [],
+        credential=image.credential if is_owner else None,
+        description=image.description,
+        created_at=rfc3339(image.created_at),
+    )
+
+
+def login_view(login: RegistryCredentialRecord) -> LoginView:
+    return LoginView(
+        name=login.name,
+        registry=login.registry,
+        username=login.username,
+        platform=login.owner == "",
+        created_at=rfc3339(login.created_at),
+    )
