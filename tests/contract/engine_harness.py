@@ -12,6 +12,7 @@ from typing import Any
 
 from corral.control.ports import AttemptPhase, AttemptStatus, Engine, Instance, LaunchOrder
 from corral.engines.local.cgroups import CgroupSupport
+from corral.engines.local.container_orders import ContainerRuntime
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import fleet_for
 from corral.engines.local.instance_specs import Isolation
@@ -112,8 +113,16 @@ class LocalHarness:
 
     name = "local"
 
-    def __init__(self, root: Path, *, cgroups: CgroupSupport | None = None, isolation: Isolation | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        cgroups: CgroupSupport | None = None,
+        isolation: Isolation | None = None,
+        runtime: ContainerRuntime | None = None,
+    ) -> None:
         self.isolation = isolation
+        self.runtime = runtime
         self.root = root
         self.layout = Layout(str(root))
         self.cgroups = cgroups
@@ -133,6 +142,7 @@ class LocalHarness:
             rescan_seconds=0.1,
             cgroups=self.cgroups,
             isolation=self.isolation,
+            runtime=self.runtime,
             server_env={**os.environ, "CORRAL_TOKEN": "secret", "AWS_SECRET_ACCESS_KEY": "secret"},
         )
         self.listener = Listener()

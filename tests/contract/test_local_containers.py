@@ -6,6 +6,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from corral.control.ports import AttemptPhase, LaunchOrder, LaunchRefused, Mount
 from corral.core.model import EndReason
 from corral.engines.local.accounts import AccountRules
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support
+from corral.engines.local.container_runtime import find_runtime
 from corral.engines.local.instance_specs import Isolation
 from tests.contract.engine_harness import LocalHarness, kill, order, script, wait_until
 from tests.servers.images import busybox_image, containers, needs_podman
+from tests.servers.registry import private_registry
 
 pytestmark = needs_podman
 
@@ -283,3 +286,32 @@ def test_without_control_groups_of_its_own_the_runtime_limits(tmp_path: Path, im
     assert ended.exit_code != 0
     assert "all" not in local.output().splitlines()
     local.clean_up()
+
+
+def test_a_private_image_is_pulled_with_its_login_and_not_without(tmp_path: Path) -> None:
+    with private_registry("ada", SECRET) as registry:
+        # The registry speaks HTTP; a real one has a certificate.
+        conf = tmp_path / "registries.conf"
+        conf.write_text(f'[[registry]]\nlocation = "{registry.host}"\ninsecure = true\n')
+        found = find_runtime(LIMITS, os.environ)
+        assert found is not None
+        runtime = replace(found, env={**found.env, "CONTAINERS_REGISTRIES_CONF": str(conf)})
+        local = LocalHarness(tmp_path / "engine", runtime=runtime)
+        try:
+            local.launch(boxed(registry.image, "echo in", attempt_id="j-1.1"))
+            ended = local.listener.ended("j-1.1")
+            assert ended.reason is EndReason.IMAGE_PULL_ERROR
+            assert "unauthorized" in ended.message.lower() or "authentication required" in ended.message
+            wrong = RegistryLogin(registry=registry.host, username="ada", secret="a wrong guess")
+            local.launch(boxed(registry.image, "echo in", attempt_id="j-2.1", login=wrong))
+            assert local.listener.ended("j-2.1").reason is EndReason.IMAGE_PULL_ERROR
+            right = RegistryLogin(registry=registry.host, username="ada", secret=SECRET)
+            local.launch(boxed(registry.image, "echo in", attempt_id="j-3.1", login=right))
+            assert local.listener.ended("j-3.1").exit_code == 0
+            lines = local.output("j-3.1").splitlines()
+            # The image would start something else by itself.
+            assert lines == [f"corral: pulling image {registry.image}", "in"]
+            assert registry.visitors[-1] == "ada"
+        finally:
+            local.clean_up()
+            subprocess.run([found.program, "rmi", "--force", registry.image], check=False, capture_output=True)

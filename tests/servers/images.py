@@ -44,12 +44,9 @@ needs_podman = pytest.mark.skipif(
 )
 
 
-@contextmanager
-def busybox_image() -> Iterator[str]:
-    """The address of an image that only this run knows; removed at the end."""
-    assert PODMAN is not None
+def busybox_layer() -> bytes:
+    """The files of the image, as a tar archive."""
     assert BUSYBOX is not None
-    address = f"localhost/corral-test-{uuid4().hex[:12]}:1"
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         tar.add(BUSYBOX, "bin/busybox")
@@ -57,7 +54,15 @@ def busybox_image() -> Iterator[str]:
             link = tarfile.TarInfo(f"bin/{name}")
             link.type, link.linkname = tarfile.SYMTYPE, "busybox"
             tar.addfile(link)
-    subprocess.run([PODMAN, "import", "-", address], input=archive.getvalue(), check=True, capture_output=True)
+    return archive.getvalue()
+
+
+@contextmanager
+def busybox_image() -> Iterator[str]:
+    """The address of an image that only this run knows; removed at the end."""
+    assert PODMAN is not None
+    address = f"localhost/corral-test-{uuid4().hex[:12]}:1"
+    subprocess.run([PODMAN, "import", "-", address], input=busybox_layer(), check=True, capture_output=True)
     try:
         yield address
     finally:

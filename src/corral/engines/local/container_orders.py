@@ -119,7 +119,8 @@ def container_name(engine: str, attempt_id: str, rank: int) -> str:
 def pull_command(runtime: ContainerRuntime, image: str, auth_file: str) -> list[str]:
     if runtime.kind is RuntimeKind.PODMAN:
         login = ["--authfile", auth_file] if auth_file else []
-        return [runtime.program, *runtime.global_options, "pull", "--quiet", *login, image]
+        # Named as a registry's, so that no address can mean a file of the node.
+        return [runtime.program, *runtime.global_options, "pull", "--quiet", *login, f"docker://{image}"]
     login = ["--config", os.path.dirname(auth_file)] if auth_file else []
     return [runtime.program, *login, "pull", "--quiet", image]
 
