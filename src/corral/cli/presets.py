@@ -173,6 +173,7 @@ def _facts(view: PresetView) -> list[tuple[str, str]]:
         ("Memory", words.size(view["memory_bytes"]) if view["memory_bytes"] else ""),
         ("Time", words.duration(view["time_limit_seconds"]) if view["time_limit_seconds"] else ""),
         ("Image", view["image"] or ""),
+        ("Environment", view["venv"] or ""),
         ("Command", " ".join(view["command"])),
         ("Env", words.listed([f"{key}={value}" for key, value in view["env"].items()]) if view["env"] else ""),
     ]

@@ -70,6 +70,7 @@ class Preset:
     memory_bytes: int = 0
     time_limit_seconds: float | None = None
     image: str | None = None
+    venv: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -135,7 +135,7 @@ def _size(preset: Preset, body: JobCreate) -> dict[str, Any]:
     """What the preset asks for and the submission does not speak of."""
     size: dict[str, Any] = {"gpus": preset.gpus, "cpus": preset.cpus, "memory": preset.memory_bytes}
     offered = {} if _SIZED_BY & body.model_fields_set else size
-    offered |= {"time": preset.time_limit_seconds, "image": preset.image}
+    offered |= {"time": preset.time_limit_seconds, "image": preset.image, "venv": preset.venv}
     return {
         name: value
         for name, value in offered.items()

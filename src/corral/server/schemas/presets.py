@@ -9,7 +9,7 @@ from pydantic import Field
 from corral.control.presets import Parameter, ParameterType, Preset
 from corral.control.records import PresetRecord
 from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number, rfc3339
-from corral.server.schemas.jobs import Cpus, Environment, Gpus, ParameterValue, Word
+from corral.server.schemas.jobs import Cpus, Directory, Environment, Gpus, ParameterValue, Word
 
 Name = Annotated[Text, Field(min_length=1, max_length=63)]
 Help = Annotated[Text, Field(max_length=1000)]
@@ -34,6 +34,7 @@ class RequestFile(Body):
     memory: Size = 0
     time: Annotated[Duration, Field(gt=0)] | None = None
     image: Annotated[Text, Field(min_length=1, max_length=512)] | None = None
+    venv: Directory | None = None
 
 
 class PresetFile(Body):
@@ -76,11 +77,12 @@ class PresetView(View):
     title: str
     description: str
     parameters: list[ParameterView]
-    gpus: Number = Field(description="With cpus, memory, time and image: what its jobs ask for unless they say so.")
+    gpus: Number = Field(description="With the next ones: what its jobs ask for unless they say otherwise.")
     cpus: Number
     memory_bytes: int
     time_limit_seconds: Number | None
     image: str | None
+    venv: str | None
     command: list[str]
     env: dict[str, str]
     shipped: bool = Field(description="It comes with corral.")
@@ -113,6 +115,7 @@ def preset_of(file: PresetFile) -> Preset:
         memory_bytes=file.request.memory,
         time_limit_seconds=file.request.time,
         image=file.request.image,
+        venv=file.request.venv,
     )
 
 
@@ -127,6 +130,7 @@ def preset_view(preset: Preset, record: PresetRecord | None, yaml: str | None = 
         memory_bytes=preset.memory_bytes,
         time_limit_seconds=None if preset.time_limit_seconds is None else number(preset.time_limit_seconds),
         image=preset.image,
+        venv=preset.venv,
         command=list(preset.command),
         env=dict(preset.env),
         shipped=record is None,
