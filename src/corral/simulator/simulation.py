@@ -10,12 +10,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 
 from corral.core.accounting import change_usage
 from corral.core.changes import Change, DropJob, PutJob, PutLastNode, PutScore
-from corral.core.lifecycle import Ended, Planned, StartRequested, Up, advance
+from corral.core.lifecycle import Ended, Planned, ResizeRequested, StartRequested, Up, advance
 from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
-from corral.core.plan import Plan
+from corral.core.plan import Plan, Resize
 from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
 
@@ -24,8 +25,12 @@ from corral.core.snapshot import ClusterSnapshot
 class Arrival:
     #: queued already, when it comes out of a recorded history with its back-off and what it avoids; else still created
     job: Job
-    #: how long it runs when nothing stops it
+    #: how long it runs when nothing stops it; an elastic job with its minimum, and with more GPUs accordingly less
     run_seconds: float
+    #: measured use of an elastic job's GPUs, by their number
+    utilization: Callable[[int], float] = lambda gpus: 1.0
+    #: whether an elastic job is seen to save when it is measured
+    saves: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +43,18 @@ class Step:
     plan: Plan
 
 
+class _Happening(IntEnum):
+    """What time brings, in the order in which it is told at one moment."""
+
+    END = 0
+    #: a job that is resized has saved and ended
+    SAVED = 1
+    #: its next attempt is up
+    UP = 2
+    #: its use was measured over a whole window
+    MEASURED = 3
+
+
 @dataclass(slots=True)
 class Simulation:
     """Iterate it to the end, or as long as wanted; `snapshot` is as it stands between two steps."""
@@ -46,23 +63,36 @@ class Simulation:
     arrivals: Iterable[Arrival]
     #: told every change, such as a journal under test
     observer: Callable[[list[Change]], None] = lambda changes: None
+    #: how long an elastic job needs to save when it is warned, at most its grace time, and to be up again
+    save_seconds: float = 10.0
+    restart_seconds: float = 0.0
+    #: how long an attempt of an elastic job must run before its use is known
+    measure_seconds: float = 60.0
     #: every job that has ended
     finished: dict[str, Job] = field(default_factory=dict)
     allocations: list[tuple[str, float, float, Allocation]] = field(default_factory=list)
-    _run_seconds: dict[str, float] = field(default_factory=dict)
-    _ends: list[tuple[float, int, str]] = field(default_factory=list)
+    #: every resize that was decided, and when
+    resizes: list[tuple[float, Resize]] = field(default_factory=list)
+    _arrivals: dict[str, Arrival] = field(default_factory=dict)
+    #: what is left to do, in seconds; of elastic jobs in seconds of one GPU
+    _left: dict[str, float] = field(default_factory=dict)
+    #: since when a job holds what it holds, and what its present attempt has been charged for
+    _held_since: dict[str, float] = field(default_factory=dict)
+    _charged: dict[str, Allocation] = field(default_factory=dict)
+    #: when, what, the job by number and id, and the attempt that it is about
+    _happenings: list[tuple[float, _Happening, int, str, int]] = field(default_factory=list)
     _wake_at: float | None = None
 
     def __iter__(self) -> Iterator[Step]:
         arriving = sorted(self.arrivals, key=lambda arrival: (arrival.job.created_at, arrival.job.serial))
         place = 0
-        while place < len(arriving) or self._ends or self._wake_at is not None:
+        while place < len(arriving) or self._happenings or self._wake_at is not None:
             now = min(
                 arriving[place].job.created_at if place < len(arriving) else float("inf"),
-                self._ends[0][0] if self._ends else float("inf"),
+                self._happenings[0][0] if self._happenings else float("inf"),
                 float("inf") if self._wake_at is None else self._wake_at,
             )
-            ended = self._end_until(now)
+            ended = self._happen_until(now)
             arrived = []
             while place < len(arriving) and arriving[place].job.created_at <= now:
                 arrived.append(self._arrive(arriving[place], now))
@@ -72,48 +102,112 @@ class Simulation:
             self._apply(plan, now)
 
     def _arrive(self, arrival: Arrival, now: float) -> str:
-        self._run_seconds[arrival.job.id] = arrival.run_seconds
         job = arrival.job
+        self._arrivals[job.id] = arrival
+        self._left[job.id] = arrival.run_seconds * (1 if job.elastic is None else job.elastic.min_gpus)
         if job.state is not JobState.QUEUED:
             job = advance(job, StartRequested(at=now)).job
         self._change([PutJob(job=job)])
         return job.id
 
-    def _end_until(self, now: float) -> list[str]:
+    def _happen_until(self, now: float) -> list[str]:
         ended = []
-        while self._ends and self._ends[0][0] <= now:
-            at, _, job_id = heapq.heappop(self._ends)
-            job = self.snapshot.jobs[job_id]
-            over = advance(job, Ended(at=at, reason=EndReason.EXIT_CODE, exit_code=0)).job
-            assert job.allocation is not None
-            self.allocations.append((job_id, job.allocated_at or at, at, job.allocation))
-            self._change([DropJob(id=job_id), *self._usage(job, -1, at)])
-            self.finished[job_id] = replace(over, started_at=job.started_at)
-            ended.append(job_id)
+        while self._happenings and self._happenings[0][0] <= now:
+            at, what, _, job_id, attempt = heapq.heappop(self._happenings)
+            job = self.snapshot.jobs.get(job_id)
+            if job is None or job.attempt != attempt:
+                continue  # it was resized since
+            match what:
+                case _Happening.END if job.state is JobState.RUNNING:
+                    self._end(job, at)
+                    ended.append(job_id)
+                case _Happening.SAVED:
+                    self._go_on_resized(job, at)
+                case _Happening.UP if job.state is JobState.STARTING:
+                    self._run(job, at)
+                case _Happening.MEASURED if job.state is JobState.RUNNING:
+                    self._measure(job, at)
+                case _:
+                    pass
         return ended
+
+    def _end(self, job: Job, at: float) -> None:
+        over = advance(job, Ended(at=at, reason=EndReason.EXIT_CODE, exit_code=0)).job
+        self._note_held(job, at)
+        self._change([DropJob(id=job.id), *self._charge(job, None, at)])
+        self.finished[job.id] = replace(over, started_at=job.started_at)
 
     def _apply(self, plan: Plan, now: float) -> None:
         for start in plan.starts:
             planned = advance(self.snapshot.jobs[start.job_id], Planned(at=now, allocation=start.allocation)).job
-            job = advance(planned, Up(at=now)).job
-            self._change([PutJob(job=job), *self._usage(job, 1, now)])
-            seconds = self._run_seconds[job.id]
-            if job.time_limit_seconds is not None:
-                seconds = min(seconds, job.time_limit_seconds)
-            heapq.heappush(self._ends, (now + seconds, job.serial, job.id))
+            self._held_since[planned.id] = now
+            self._change([PutJob(job=planned), *self._charge(planned, start.allocation, now)])
+            self._run(planned, now)
+        for resize in plan.resizes:
+            self._resize(resize, now)
         self._wake_at = plan.wake_at
         if plan.starts:
             self._change([PutLastNode(id=plan.starts[-1].allocation.grants[-1].node)])
 
-    def _usage(self, job: Job, sign: int, at: float) -> list[Change]:
+    def _run(self, job: Job, at: float) -> None:
+        job = advance(job, Up(at=at)).job
+        self._change([PutJob(job=job)])
+        seconds = max(0.0, self._left[job.id]) / (1 if job.elastic is None else job.request.gpus)
+        if job.time_left_seconds is not None:
+            seconds = min(seconds, job.time_left_seconds)
+        self._expect(at + seconds, _Happening.END, job)
+        if job.elastic is not None:
+            self._expect(at + self.measure_seconds, _Happening.MEASURED, job)
+
+    def _measure(self, job: Job, at: float) -> None:
+        arrival = self._arrivals[job.id]
+        saved_at = at if arrival.saves else job.checkpointed_at
+        measured = replace(job, utilization=arrival.utilization(job.request.gpus), checkpointed_at=saved_at)
+        self._change([PutJob(job=measured)])
+        self._expect(at + self.measure_seconds, _Happening.MEASURED, job)
+
+    def _resize(self, resize: Resize, now: float) -> None:
+        job = self.snapshot.jobs[resize.job_id]
+        self.resizes.append((now, resize))
+        event = ResizeRequested(at=now, allocation=resize.allocation, ceiling=resize.ceiling)
+        self._note_held(job, now)
+        self._change([PutJob(job=advance(job, event).job)])
+        if not job.is_resizing:
+            if job.started_at is not None:
+                self._left[job.id] -= (now - job.started_at) * job.request.gpus
+            self._expect(now + min(self.save_seconds, job.grace_seconds), _Happening.SAVED, job)
+
+    def _go_on_resized(self, job: Job, at: float) -> None:
+        after = advance(job, Ended(at=at, reason=EndReason.EXIT_CODE, exit_code=143)).job
+        self._note_held(job, at)
+        if after.allocation is None:
+            # Its time limit passed while it saved.
+            self._change([DropJob(id=job.id), *self._charge(job, None, at)])
+            self.finished[job.id] = replace(after, started_at=job.started_at)
+            return
+        self._change([PutJob(job=after), *self._charge(after, after.allocation, at)])
+        self._expect(at + self.restart_seconds, _Happening.UP, after)
+
+    def _expect(self, at: float, what: _Happening, job: Job) -> None:
+        heapq.heappush(self._happenings, (at, what, job.serial, job.id, job.attempt))
+
+    def _note_held(self, job: Job, until: float) -> None:
         assert job.allocation is not None
-        gpus = job.allocation.total_gpu_milli / WHOLE
-        if not gpus:
+        self.allocations.append((job.id, self._held_since[job.id], until, job.allocation))
+        self._held_since[job.id] = until
+
+    def _charge(self, job: Job, allocation: Allocation | None, at: float) -> list[Change]:
+        """Usage follows attempts: what is kept for the next one while one ends is not counted yet."""
+        before = self._charged.pop(job.id, None)
+        if allocation is not None:
+            self._charged[job.id] = allocation
+        delta = (allocation.total_gpu_milli if allocation else 0) - (before.total_gpu_milli if before else 0)
+        if not delta:
             return []
-        key = (job.user, job.allocation.model)
-        score = self.snapshot.scores.get(key, Score(at=at))
-        score = change_usage(score, sign * gpus, at, self.snapshot.score_time_constant)
-        return [PutScore(user=job.user, model=job.allocation.model, score=score)]
+        model = (allocation or before or Allocation(grants=())).model
+        score = self.snapshot.scores.get((job.user, model), Score(at=at))
+        score = change_usage(score, delta / WHOLE, at, self.snapshot.score_time_constant)
+        return [PutScore(user=job.user, model=model, score=score)]
 
     def _change(self, changes: list[Change]) -> None:
         self.snapshot.apply(changes)

@@ -1,0 +1,264 @@
+"""What must hold of elastic jobs in every history: their size, nothing held twice, few resizes, and nobody who waits
+for long because of them."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corral.control.journal import JournalWriter, replay
+from corral.control.policies import Policies
+from corral.control.state import State
+from corral.core.changes import Change, PutLastNode, PutNode, PutQueue, PutQuota, PutRules
+from corral.core.model import (
+    WHOLE,
+    Blocking,
+    Elastic,
+    Job,
+    JobKind,
+    JobState,
+    Limits,
+    Queue,
+    Quota,
+    Request,
+    ScalingRules,
+)
+from corral.core.plan import ResizeCause
+from corral.core.scheduler import schedule
+from corral.core.snapshot import ClusterSnapshot
+from corral.simulator.simulation import Arrival, Simulation
+from tests.unit.core.builders import node
+from tests.unit.core.recount import check_never_oversubscribed, dump_snapshot, free_on
+from tests.unit.core.strategies import History
+
+INTERVAL = 200.0
+SAVE_SECONDS = 8.0
+GRACE_SECONDS = 10.0
+RULES = ScalingRules(interval_seconds=INTERVAL)
+
+
+def simulate(history: History) -> Simulation:
+    return Simulation(
+        snapshot=history.snapshot(),
+        arrivals=history.arrivals,
+        save_seconds=SAVE_SECONDS,
+        restart_seconds=3.0,
+        measure_seconds=20.0,
+    )
+
+
+@st.composite
+def elastic_jobs(draw: st.DrawFn, serial: int, *, until: int = 100) -> Arrival:
+    least = draw(st.integers(1, 4))
+    uses = draw(st.lists(st.sampled_from([0.95, 0.95, 0.85, 0.5, 0.2, 0.05]), min_size=9, max_size=9))
+    job = Job(
+        id=f"j-{serial}",
+        name=f"job-{serial}",
+        user=draw(st.sampled_from(["ann", "bob"])),
+        request=Request(gpus=least),
+        elastic=Elastic(min_gpus=least, max_gpus=least + draw(st.integers(0, 6))),
+        created_at=float(draw(st.integers(0, until))),
+        time_limit_seconds=draw(st.sampled_from([None, None, 900.0, 4000.0])),
+        grace_seconds=GRACE_SECONDS,
+    )
+    return Arrival(
+        job=job,
+        run_seconds=float(draw(st.integers(100, 6000))),
+        utilization=lambda gpus: uses[min(gpus, 8)],
+        saves=draw(st.sampled_from([True, True, True, False])),
+    )
+
+
+@st.composite
+def rigid_jobs(draw: st.DrawFn, serial: int, *, until: int = 2000) -> Arrival:
+    share = draw(st.sampled_from([0, 0, 0, 400]))
+    is_gang = draw(st.integers(0, 6)) == 0
+    request = Request(
+        nodes=2 if is_gang else 1, gpu_milli=share, gpus=0 if share else draw(st.sampled_from([1, 2, 3, 5]))
+    )
+    job = Job(
+        id=f"j-{serial}",
+        name=f"job-{serial}",
+        user=draw(st.sampled_from(["ann", "bob", "eve"])),
+        kind=JobKind.DISTRIBUTED if is_gang else JobKind.TRAINING,
+        request=request,
+        created_at=float(draw(st.integers(0, until))),
+        time_limit_seconds=draw(st.sampled_from([None, 300.0])),
+        grace_seconds=GRACE_SECONDS,
+    )
+    return Arrival(job=job, run_seconds=float(draw(st.integers(1, 300))))
+
+
+@st.composite
+def mixed(draw: st.DrawFn) -> History:
+    """One or two nodes, elastic jobs and others, and sometimes limits."""
+    limits = Limits(
+        max_gpus_per_user=draw(st.sampled_from([None, None, 6])), max_total_gpus=draw(st.sampled_from([None, None, 9]))
+    )
+    queue = Queue(
+        name="default",
+        policy=draw(st.sampled_from(["fcfs", "fair-share"])),
+        blocking=draw(st.sampled_from(Blocking)),
+        placement=draw(st.sampled_from(["pack", "spread"])),
+        max_gpus=draw(st.sampled_from([None, None, 7])),
+    )
+    cluster: list[Change] = [
+        PutRules(limits=limits, score_time_constant=600.0, scaling=RULES),
+        PutQueue(queue=queue),
+        *(PutNode(node=node(f"n{n}", gpus=draw(st.sampled_from([8, 4, 6])))) for n in range(draw(st.integers(1, 2)))),
+    ]
+    if draw(st.booleans()):
+        quota = Quota(gpu_milli=draw(st.sampled_from([4, 7])) * WHOLE)
+        cluster.append(PutQuota(user="ann", kind=JobKind.TRAINING, quota=quota))
+    count = draw(st.integers(1, 3))
+    arrivals = [draw(elastic_jobs(serial)) for serial in range(1, count + 1)]
+    arrivals += [draw(rigid_jobs(serial)) for serial in range(count + 1, count + 1 + draw(st.integers(0, 10)))]
+    return History(cluster=tuple(cluster), arrivals=tuple(arrivals))
+
+
+@given(mixed())
+def test_sizes_stay_within_bounds_and_nothing_is_held_twice(history: History) -> None:
+    simulation = simulate(history)
+    nodes = dict(simulation.snapshot.nodes)
+    bounds = {arrival.job.id: arrival.job.elastic for arrival in history.arrivals}
+    for step in simulation:
+        snapshot = simulation.snapshot
+        expected = free_on(snapshot)
+        for slot in snapshot.fleet.slots:
+            assert (slot.free_cpu_milli, slot.free_memory_bytes, slot.free_milli) == expected[slot.node.id]
+        for job in snapshot.jobs.values():
+            if job.elastic is not None and job.allocation is not None:
+                assert job.request.gpus == len(job.allocation.gpus)
+        _check_limits(snapshot)
+        names = [resize.job_id for resize in step.plan.resizes]
+        assert len(set(names)) == len(names)
+        assert step.plan.wake_at is None or step.plan.wake_at > step.at
+    check_never_oversubscribed(nodes.values(), simulation.allocations)
+    for job_id, _, _, allocation in simulation.allocations:
+        elastic = bounds[job_id]
+        if elastic is not None:
+            assert elastic.min_gpus <= len(allocation.gpus) <= elastic.max_gpus
+    assert simulation.snapshot.elastic == {
+        job.id for job in simulation.snapshot.jobs.values() if job.elastic and job.state is not JobState.QUEUED
+    }
+
+
+def _check_limits(snapshot: ClusterSnapshot) -> None:
+    by_user: dict[str, int] = defaultdict(int)
+    for job in snapshot.jobs.values():
+        by_user[job.user] += job.allocation.total_gpu_milli if job.allocation else 0
+    limits, queue = snapshot.limits, snapshot.queues["default"]
+    for held, most in (
+        (sum(by_user.values()), limits.max_total_gpus),
+        (sum(by_user.values()), queue.max_gpus),
+        *((held, limits.max_gpus_per_user) for held in by_user.values()),
+    ):
+        assert most is None or held <= most * WHOLE
+    quota = snapshot.quotas.get(("ann", JobKind.TRAINING))
+    if quota is not None and quota.gpu_milli is not None:
+        assert snapshot.held.of_kind("ann", JobKind.TRAINING).gpu_milli <= quota.gpu_milli
+
+
+@given(mixed(), st.integers(0, 2**16))
+def test_equal_pictures_give_equal_plans_and_planning_changes_nothing(history: History, seed: int) -> None:
+    random = Random(seed)
+    simulation = simulate(history)
+    for step in simulation:
+        before = dump_snapshot(simulation.snapshot)
+        assert schedule(simulation.snapshot, step.at) == step.plan
+        assert dump_snapshot(simulation.snapshot) == before
+        contents = list(simulation.snapshot.contents())
+        random.shuffle(contents)
+        assert schedule(ClusterSnapshot(contents), step.at) == step.plan
+
+
+@given(mixed())
+def test_the_journal_replays(history: History) -> None:
+    state, writer = State(Policies()), JournalWriter()
+    state.apply([*history.cluster, PutLastNode(id="")])
+
+    def observe(changes: list[Change]) -> None:
+        state.digest.add(changes)
+        if state.unjournaled is not None:
+            state.unjournaled.extend(changes)
+
+    simulation = replace(simulate(history), snapshot=state.snapshot, observer=observe)
+    cycles = [writer.entry(state, step.plan) for step in simulation if step.plan.starts or step.plan.resizes]
+    replayed = list(replay(cycles))
+    assert len(replayed) == len(cycles)
+    assert all(item.decided == item.recorded for item in replayed)
+
+
+@given(mixed())
+def test_between_two_resizes_that_nobody_else_needs_there_is_time(history: History) -> None:
+    simulation = simulate(history)
+    for _ in simulation:
+        pass
+    own: dict[str, list[float]] = defaultdict(list)
+    for at, resize in simulation.resizes:
+        if resize.cause is not ResizeCause.OTHERS:
+            own[resize.job_id].append(at)
+    for times in own.values():
+        assert all(later - earlier >= INTERVAL for earlier, later in pairwise(times))
+
+
+@given(elastic_jobs(1, until=0), st.data())
+def test_under_a_constant_load_it_settles(arrival: Arrival, data: st.DataObject) -> None:
+    """Alone on a node for very long: however its use depends on its size, the more time, the rarer the resizes."""
+    gpus = data.draw(st.integers(4, 8))
+    job = replace(arrival.job, time_limit_seconds=None)
+    days = data.draw(st.sampled_from([1, 4]))
+    run = days * 86_400.0 * job.request.gpus
+    cluster = (
+        PutRules(limits=Limits(), score_time_constant=600.0, scaling=RULES),
+        PutQueue(queue=Queue(name="default")),
+        PutNode(node=node("n1", gpus=gpus)),
+    )
+    history = History(cluster=cluster, arrivals=(replace(arrival, job=job, run_seconds=run),))
+    simulation = replace(simulate(history), measure_seconds=600.0)
+    for _ in simulation:
+        pass
+    # Each time it is found not to use what it has, that is remembered for twice as long.
+    episodes = 2 + math.log2(max(2.0, run * 8 / (6 * INTERVAL)))
+    assert len(simulation.resizes) <= episodes * (1 + math.log2(8))
+
+
+@given(st.data())
+def test_nobody_waits_longer_for_it_than_one_grace_time(data: st.DataObject) -> None:
+    """Against the same history with a job that always has its minimum: everybody else starts at most a grace time
+    later."""
+    arrival = data.draw(elastic_jobs(1, until=0))
+    least = arrival.job.request.gpus
+    job = replace(arrival.job, time_limit_seconds=None, user="owner")
+    always = replace(arrival, job=job, run_seconds=10.0**7)
+    others = []
+    for serial in range(2, 2 + data.draw(st.integers(1, 8))):
+        other = data.draw(rigid_jobs(serial, until=1000))
+        request = replace(other.job.request, nodes=1)
+        kept = replace(other.job, request=request, kind=JobKind.TRAINING, user="ann", time_limit_seconds=None)
+        others.append(replace(other, job=kept))
+    cluster = (
+        PutRules(limits=Limits(), score_time_constant=600.0, scaling=RULES),
+        PutQueue(queue=Queue(name="default", policy="fcfs", blocking=Blocking.STRICT)),
+        PutNode(node=node("n1", gpus=max(8, least + 5))),
+    )
+    rigid = replace(always, job=replace(job, elastic=None))
+    undisturbed = _starts(History(cluster=cluster, arrivals=(rigid, *others)))
+    for job_id, at in _starts(History(cluster=cluster, arrivals=(always, *others))).items():
+        assert at <= undisturbed[job_id] + GRACE_SECONDS
+
+
+def _starts(history: History) -> dict[str, float]:
+    found = {}
+    for step in simulate(history):
+        for start in step.plan.starts:
+            found[start.job_id] = step.at
+        if len(found) == len(history.arrivals):
+            break
+    return found
