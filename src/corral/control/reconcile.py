@@ -147,7 +147,11 @@ def _end(work: Work, job: Job, status: AttemptStatus) -> None:
     ended = work.advance(
         job,
         Ended(
-            at=max(status.at, job.started_at or 0.0), reason=reason, exit_code=status.exit_code, message=status.message
+            at=max(status.at, job.started_at or 0.0),
+            reason=reason,
+            exit_code=status.exit_code,
+            message=status.message,
+            failed=status.failed,
         ),
     )
     detail = {
@@ -187,7 +191,12 @@ def _missing(work: Work, job: Job, observed_at: float) -> None:
         if lost:
             reason, message = EndReason.NODE_LOST, f"node {', '.join(lost)} is down"
         ended = AttemptStatus(
-            attempt_id=job.attempt_id, phase=AttemptPhase.ENDED, at=work.now, reason=reason, message=message
+            attempt_id=job.attempt_id,
+            phase=AttemptPhase.ENDED,
+            at=work.now,
+            reason=reason,
+            message=message,
+            failed=tuple(lost),
         )
         _end(work, job, ended)
 

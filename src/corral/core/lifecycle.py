@@ -67,6 +67,8 @@ class Ended:
     reason: EndReason
     exit_code: int | None = None
     message: str = ""
+    #: GPUs or nodes that failed under it, where the engine can tell
+    failed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -268,7 +270,7 @@ def together(one: Allocation, other: Allocation) -> Allocation:
 
 def _ended_by_itself(job: Job, event: Ended) -> Job:
     if event.reason in RETRIED and job.retries < job.max_retries:
-        return _requeued(_avoiding(job, event.reason), event, retries=job.retries + 1)
+        return _requeued(_avoiding(_told_what_failed(job, event), event.reason), event, retries=job.retries + 1)
     succeeded = event.reason is EndReason.EXIT_CODE and event.exit_code == 0
     state = JobState.COMPLETED if succeeded else JobState.FAILED
     return _over(job, state, event.at, event.reason, event.exit_code, event.message)
@@ -288,7 +290,7 @@ def _ended_by_stop(job: Job, event: Ended) -> Job:
     return _over(job, state, event.at, reason, event.exit_code, event.message)
 
 
-def _told_what_failed(job: Job, event: StopRequested) -> Job:
+def _told_what_failed(job: Job, event: StopRequested | Ended) -> Job:
     if event.reason is EndReason.GPU_FAILED:
         return replace(job, avoid_gpus=_with(job.avoid_gpus, event.failed))
     if event.reason is EndReason.NODE_LOST:

@@ -53,6 +53,11 @@ def test_an_attempt_that_ended_by_itself(
     assert after.not_before == (10.0 + backoff_seconds(1) if retries else 0.0)
 
 
+def test_only_what_failed_is_avoided_where_the_engine_can_tell() -> None:
+    after = advance(running(), Ended(at=10.0, reason=EndReason.NODE_LOST, failed=("n2",))).job
+    assert (after.state, after.avoid_nodes) == (JobState.QUEUED, ("n2",))
+
+
 @pytest.mark.parametrize(("reason", "failed", "state", "retries", "avoided"), BY_A_STOP)
 def test_an_attempt_that_was_stopped(
     reason: EndReason, failed: tuple[str, ...], state: JobState, retries: int, avoided: tuple[str, ...]

@@ -55,6 +55,23 @@ def test_the_first_failure_speaks_for_a_gang() -> None:
     assert (status.exit_code, status.message, status.at) == (3, "instance 1 on node2: exit code 3", 31.0)
 
 
+def test_the_first_to_fail_is_not_the_first_to_be_gone() -> None:
+    """What it left running took a while to end, and the others died of its end before that."""
+    slow = InstanceExit(
+        reason=EndReason.EXIT_CODE, ended_at=32.0, main_ended_at=29.0, exit_code=137, message="killed by SIGKILL"
+    )
+    first = InstanceState(rank=1, node="node2", claimed_at=10.0, started_at=20.0, exit=slow)
+    status = aggregate("j-1.1", [over(0, at=30.0, code=1), first])
+    assert status is not None
+    assert (status.exit_code, status.message, status.at) == (137, "instance 1 on node2: killed by SIGKILL", 32.0)
+
+
+def test_a_failure_of_the_platform_speaks_for_those_who_died_of_it() -> None:
+    status = aggregate("j-1.1", [over(0, at=30.0, code=1), over(1, at=35.0, code=None, reason=EndReason.LOST)])
+    assert status is not None
+    assert (status.reason, status.exit_code) == (EndReason.LOST, None)
+
+
 def test_a_single_instance_speaks_for_itself() -> None:
     status = aggregate("j-1.1", [over(code=2)])
     assert status is not None

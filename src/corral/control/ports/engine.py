@@ -96,6 +96,8 @@ class AttemptStatus:
     reason: EndReason | None = None
     exit_code: int | None = None
     message: str = ""
+    #: the nodes or GPUs that failed under it, of an end that is their fault; none named: it may be any of its own
+    failed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

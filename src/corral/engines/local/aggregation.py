@@ -13,6 +13,9 @@ from typing import Any
 from corral.control.ports import AttemptPhase, AttemptStatus
 from corral.core.model import EndReason
 
+#: The platform's failures. They are found a while after they happen, and the rest of a gang may have died of them.
+NOT_ITS_OWN = frozenset({EndReason.LOST, EndReason.NODE_LOST})
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InstanceExit:
@@ -22,10 +25,17 @@ class InstanceExit:
     ended_at: float
     exit_code: int | None = None
     message: str = ""
+    #: when its main process ended; what that left running may have taken a while longer
+    main_ended_at: float | None = None
 
     @property
     def is_good(self) -> bool:
         return self.reason is EndReason.EXIT_CODE and self.exit_code == 0
+
+    @property
+    def decided_at(self) -> float:
+        """When it was clear how it ends: the others of a gang may die of that before its last process is gone."""
+        return self.ended_at if self.main_ended_at is None else self.main_ended_at
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +55,7 @@ def parse_exit(body: Mapping[str, Any]) -> InstanceExit:
         ended_at=float(body["ended_at"]),
         exit_code=body.get("exit_code"),
         message=str(body.get("message", "")),
+        main_ended_at=None if body.get("main_ended_at") is None else float(body["main_ended_at"]),
     )
 
 
@@ -85,7 +96,7 @@ def _ended(attempt_id: str, instances: Sequence[InstanceState]) -> AttemptStatus
         return AttemptStatus(
             attempt_id=attempt_id, phase=AttemptPhase.ENDED, at=ended_at, reason=EndReason.EXIT_CODE, exit_code=0
         )
-    instance, first = min(failures, key=lambda pair: (pair[1].ended_at, pair[0].rank))
+    instance, first = min(failures, key=_precedence)
     message = first.message
     if len(instances) > 1:
         place = f" on {instance.node}" if instance.node else ""
@@ -97,4 +108,11 @@ def _ended(attempt_id: str, instances: Sequence[InstanceState]) -> AttemptStatus
         reason=first.reason,
         exit_code=first.exit_code,
         message=message,
+        # The rest of the gang may run there again.
+        failed=(instance.node,) if first.reason is EndReason.NODE_LOST and instance.node else (),
     )
+
+
+def _precedence(failure: tuple[InstanceState, InstanceExit]) -> tuple[bool, float, int]:
+    instance, end = failure
+    return end.reason not in NOT_ITS_OWN, end.decided_at, instance.rank

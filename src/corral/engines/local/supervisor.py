@@ -114,6 +114,7 @@ class Supervisor:
         self._claim = -1
         self._main = 0
         self._main_status: int | None = None
+        self._main_ended_at: float | None = None
         self._children_left = False
         self._started_at: float | None = None
         self._limit_at: float | None = None
@@ -407,6 +408,7 @@ class Supervisor:
                 return
             if pid == self._main:
                 self._main_status = status
+                self._main_ended_at = time.time()
 
     # -------------------------------------------------------------------------------------------- end
 
@@ -431,6 +433,7 @@ class Supervisor:
             exit_code=None if reason == REASON_LAUNCH else exit_code,
             signal_number=signal_number,
             started_at=self._started_at,
+            main_ended_at=self._main_ended_at,
             dropped_log_bytes=self._log.dropped_bytes,
         )
         if self._cgroup:
