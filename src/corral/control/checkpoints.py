@@ -40,8 +40,9 @@ def told_at_launch(policy: CheckpointPolicy, spec: JobSpec) -> dict[str, str]:
         KEEP: spec.env.get(KEEP) or str(policy.keep),
     }
     if policy.library is not None:
+        own = [part for part in spec.env.get(LIBRARY_PATH, "").split(":") if part != policy.library]
         # First, so that the helper is the platform's own version; it hides nothing else.
-        told[LIBRARY_PATH] = ":".join(filter(None, (policy.library, spec.env.get(LIBRARY_PATH))))
+        told[LIBRARY_PATH] = ":".join([policy.library, *own] if any(own) else [policy.library])
     return told
 
 
