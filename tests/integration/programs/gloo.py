@@ -1,5 +1,7 @@
 """The same with PyTorch: started by torchrun, which takes everything from the environment."""
 
+# ruff: noqa: T201 - its output is what the story reads
+
 from __future__ import annotations
 
 import os
