@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from corral.client.views import (
         AllocationView,
         AttemptView,
+        ElasticView,
         IdleWarningView,
         JobRefView,
         JobView,
@@ -164,6 +165,7 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Comes after", words.listed(job["after"]) if job.get("after") else ""),
         ("Array", _array_text(job)),
         ("Asks for", _request_text(job)),
+        ("Elastic", _elastic_text(job.get("elastic"), now)),
         ("Holds", _allocation_text(job["allocation"])),
         ("Command", shlex.join(job["command"])),
         ("Directory", job["workdir"] or ""),
@@ -228,6 +230,17 @@ def _request_text(job: JobView) -> str:
     if job["labels"]:
         text += f"; labels {words.listed([f'{key}={value}' for key, value in sorted(job['labels'].items())])}"
     return text
+
+
+def _elastic_text(elastic: ElasticView | None, now: float) -> str:
+    if elastic is None:
+        return ""
+    text = f"{elastic['min_gpus']} to {words.count(elastic['max_gpus'], 'GPU')}"
+    if elastic["next_gpus"] is not None:
+        text += f"; it saves, and goes on with {len(elastic['next_gpus'])}"
+    elif elastic["utilization"] is not None:
+        text += f"; {words.percent(elastic['utilization'])} in use lately"
+    return f"{text}; resized {words.ago(elastic['resized_at'], now)}" if elastic["resized_at"] else text
 
 
 def _allocation_text(allocation: AllocationView | None) -> str:

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 #: The API's word to the flag, where they differ.
-FLAGS = {"labels": "--label", "max_retries": "--retries", "checkpoint_interval": "--checkpoint-interval"}
+FLAGS = {
+    "labels": "--label",
+    "max_retries": "--retries",
+    "checkpoint_interval": "--checkpoint-interval",
+    "min_gpus": "--min-gpus",
+    "max_gpus": "--max-gpus",
+}
 
 
 @command(
@@ -36,6 +42,7 @@ FLAGS = {"labels": "--label", "max_retries": "--retries", "checkpoint_interval":
         "corral submit --name resnet --gpus 4 --time 2h --env EPOCHS=90 -- python train.py",
         "corral submit --nodes 2 --gpus 8 --model H200 -- torchrun train.py",
         "corral submit --package a100-x1 -- python train.py",
+        "corral submit --min-gpus 2 --max-gpus 8 -- python train.py --gpus {gpu_count}",
         "corral submit -f job.yaml --gpus 8 --wait",
         "corral submit --name sweep --array 0-99 --gpus 1 -- python train.py",
         "corral submit --name total --after sweep -- python collect.py",
@@ -54,6 +61,10 @@ def submit(
     gpus: Annotated[
         float | None, typer.Option(metavar="N", help="GPUs per node; a fraction is a share of one.")
     ] = None,
+    min_gpus: Annotated[
+        int | None, typer.Option(metavar="N", help="The least of an elastic job, which grows into idle GPUs.")
+    ] = None,
+    max_gpus: Annotated[int | None, typer.Option(metavar="N", help="The most of an elastic job.")] = None,
     nodes: Annotated[int | None, typer.Option(metavar="N", help="Nodes that start together as one gang.")] = None,
     cpus: Annotated[float | None, typer.Option(metavar="N", help="CPUs per node.")] = None,
     memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory per node, such as 16GiB.")] = None,
@@ -109,6 +120,8 @@ def submit(
         "kind": kind,
         "command": cmd or None,
         "gpus": whole_if_possible("--gpus", gpus),
+        "min_gpus": min_gpus,
+        "max_gpus": max_gpus,
         "nodes": nodes,
         "cpus": whole_if_possible("--cpus", cpus),
         "memory": memory,

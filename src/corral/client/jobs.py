@@ -93,6 +93,10 @@ class Jobs:
         """More time for a job that was warned because it does nothing."""
         return cast(JobView, self._transport.post(_path(job, "extend")))
 
+    def resize(self, job: str, gpus: int) -> JobView:
+        """Let a running elastic job go on with so many GPUs."""
+        return cast(JobView, self._transport.post(_path(job, "resize"), {"gpus": gpus}))
+
     def pin(self, job: str) -> JobView:
         return cast(JobView, self._transport.post(_path(job, "pin")))
 

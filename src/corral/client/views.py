@@ -54,6 +54,17 @@ class ArrayView(TypedDict):
     size: int
 
 
+class ElasticView(TypedDict):
+    """How far a job may grow and shrink, and where it stands."""
+
+    min_gpus: int
+    max_gpus: int
+    utilization: float | None
+    resized_at: str | None
+    #: while it is resized
+    next_gpus: list[str] | None
+
+
 class JobView(TypedDict):
     id: str
     name: str
@@ -90,6 +101,7 @@ class JobView(TypedDict):
     attempt: int
     attempt_id: str | None
     allocation: AllocationView | None
+    elastic: NotRequired[ElasticView | None]
     end_reason: str | None
     exit_code: int | None
     message: str
@@ -153,6 +165,7 @@ class PresetView(TypedDict):
     memory_bytes: int
     time_limit_seconds: float | None
     image: str | None
+    venv: str | None
     command: list[str]
     env: dict[str, str]
     shipped: bool

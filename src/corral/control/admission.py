@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from corral.control import routing
 from corral.control.errors import InsufficientQuota, Invalid, OverLimit, Refusal, WrongState, about_item
+from corral.control.policies import ScalingPolicy
 from corral.control.state import State
 from corral.core.fleet import Fleet
-from corral.core.model import WHOLE, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request
+from corral.core.model import WHOLE, Elastic, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request
 from corral.core.placing import could_ever_fit
 from corral.core.quantities import format_bytes, format_duration
 from corral.core.resources import NOTHING, Amount, asked_by, gpus_text
@@ -41,6 +42,34 @@ def check_queue_name(name: str) -> None:
         raise Invalid(
             f"the name {name!r} is not allowed: up to 63 letters, digits, - and _", field="name", length=len(name)
         )
+
+
+def elastic_size(policy: ScalingPolicy, least: int | None, most: int | None) -> Elastic:
+    """How many GPUs an elastic job may have, of which one number at least is given."""
+    if not policy.rules.enabled:
+        raise Invalid(
+            "there are no elastic jobs here: scaling.enabled is false; name a number of GPUs", field="min_gpus"
+        )
+    elastic = Elastic(
+        min_gpus=policy.min_gpus if least is None else least, max_gpus=policy.max_gpus if most is None else most
+    )
+    if elastic.min_gpus < policy.min_gpus:
+        raise Invalid(
+            f"an elastic job has at least {policy.min_gpus} GPUs: asked {elastic.min_gpus}",
+            field="min_gpus",
+            asked=elastic.min_gpus,
+            limit=policy.min_gpus,
+        )
+    if elastic.max_gpus > policy.max_gpus:
+        raise OverLimit(
+            f"an elastic job has at most {policy.max_gpus} GPUs (scaling.max_gpus): asked {elastic.max_gpus}",
+            field="max_gpus",
+            asked=elastic.max_gpus,
+            limit=policy.max_gpus,
+        )
+    if elastic.min_gpus > elastic.max_gpus:
+        raise Invalid(f"min_gpus ({elastic.min_gpus}) is more than max_gpus ({elastic.max_gpus})", field="min_gpus")
+    return elastic
 
 
 def admit(state: State, jobs: Sequence[Job]) -> None:

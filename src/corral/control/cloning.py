@@ -57,8 +57,11 @@ def _draft(job: Job, spec: JobSpec, change: CloneChange) -> JobDraft:
     kind = new.kind if "kind" in given else job.kind
     if "nodes" in given and "kind" not in given and job.kind in (JobKind.TRAINING, JobKind.DISTRIBUTED):
         kind = None  # by its nodes
+    keeps_size = job.elastic is not None and not given & {"gpus", "package", "nodes"}
     return replace(
         new,
+        min_gpus=job.elastic.min_gpus if keeps_size and job.elastic and "min_gpus" not in given else new.min_gpus,
+        max_gpus=job.elastic.max_gpus if keeps_size and job.elastic and "max_gpus" not in given else new.max_gpus,
         spec=_spec(spec, change),
         request=_request(job.request, spec, change),
         kind=kind,

@@ -16,6 +16,7 @@ from corral.control.admission import (
     check_name,
     check_queue_lengths,
     check_queue_rules,
+    elastic_size,
     given_name,
     settled,
 )
@@ -29,7 +30,7 @@ from corral.control.routing import is_within_reach
 from corral.control.work import Caller, Work
 from corral.core.lifecycle import BY_PERSONS, StartRequested, StopRequested
 from corral.core.lines import line_of
-from corral.core.model import EndReason, Job, JobKind, JobState, Request
+from corral.core.model import Elastic, EndReason, Job, JobKind, JobState, Request
 from corral.core.ordering import POLICIES
 
 MAX_BATCH = 1000
@@ -52,6 +53,9 @@ class JobDraft:
     time_limit_seconds: float | None = None
     grace_seconds: float | None = None
     max_retries: int | None = None
+    #: an elastic job: the least and the most GPUs; None for one of them means the installation's
+    min_gpus: int | None = None
+    max_gpus: int | None = None
     #: stay created until it is started explicitly
     hold: bool = False
     #: jobs that must have completed before it starts: ids, names of own ones, names of own arrays
@@ -98,13 +102,16 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
         raise Invalid(
             f"a {kind} job runs on one node; ask for kind distributed", field="nodes", asked=draft.request.nodes
         )
+    elastic = _elastic(work, draft, kind)
     return Job(
         id="j-0",
         name=draft.name or "",
         user=caller.name,
         kind=kind,
         queue=draft.queue or "",
-        request=draft.request,
+        # What it surely gets is what lines, limits and quotas count.
+        request=draft.request if elastic is None else replace(draft.request, gpus=elastic.min_gpus, gpu_milli=0),
+        elastic=elastic,
         priority=policies.default_priority if draft.priority is None else draft.priority,
         created_at=work.now,
         time_limit_seconds=draft.time_limit_seconds,
@@ -315,6 +322,14 @@ def _check_surroundings(work: Work, caller: Caller, spec: JobSpec) -> None:
         images.check_source(work.tx, caller.name, spec.image)
         if spec.venv is not None:
             raise Invalid("an image brings its own environment: leave image or venv out", field="venv")
+
+
+def _elastic(work: Work, draft: JobDraft, kind: JobKind) -> Elastic | None:
+    if draft.min_gpus is None and draft.max_gpus is None:
+        return None
+    if kind not in (JobKind.TRAINING, JobKind.PRESET):
+        raise Invalid(f"a {kind} job cannot be elastic: only a training on one node can", field="min_gpus")
+    return elastic_size(work.state.policies.scaling, draft.min_gpus, draft.max_gpus)
 
 
 def _kind_of(draft: JobDraft) -> JobKind:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from corral.control.ports import Instance, LaunchOrder
 from corral.control.records import JobSpec
@@ -31,18 +31,30 @@ def launch_order(job: Job, spec: JobSpec, nodes: Mapping[str, Node], env: Mappin
         attempt_id=job.attempt_id,
         job_id=job.id,
         user=job.user,
-        command=spec.command,
+        command=spec.command if job.elastic is None else filled(spec.command, instances[0].gpu_indexes),
         instances=tuple(instances),
         is_distributed=job.kind is JobKind.DISTRIBUTED,
         env={**spec.env, **env, **_array_env(spec)},
         workdir=spec.workdir,
-        time_limit_seconds=job.time_limit_seconds,
+        time_limit_seconds=job.time_left_seconds,
         grace_seconds=job.grace_seconds,
         memory_bytes=job.request.memory_bytes,
         cpu_milli=job.request.cpu_milli,
         image=spec.image,
         venv=spec.venv,
     )
+
+
+def filled(words: Sequence[str], gpu_indexes: Sequence[int]) -> tuple[str, ...]:
+    """A command with the GPUs of this attempt in it: `{gpu_list}` are their indexes, `{gpu_count}` their number."""
+    values = {"{gpu_list}": ",".join(map(str, gpu_indexes)), "{gpu_count}": str(len(gpu_indexes))}
+    return tuple(_replaced(word, values) for word in words)
+
+
+def _replaced(text: str, values: Mapping[str, str]) -> str:
+    for word, value in values.items():
+        text = text.replace(word, value)
+    return text
 
 
 def _array_env(spec: JobSpec) -> dict[str, str]:

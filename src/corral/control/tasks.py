@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from corral.control import jobs
 from corral.control.admission import admit, settled
 from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, WrongState
+from corral.control.orders import filled
 from corral.control.permissions import require
 from corral.control.ports import Workspace
 from corral.control.records import TASK_LABEL, Function, JobRecord, JobSpec
@@ -69,12 +70,9 @@ def start_program(work: Work, caller: Caller, task: str, program: Program, works
     assert job.allocation is not None
     policy = work.state.policies.tasks
     nodes = work.state.snapshot.nodes
-    indexes = [
-        str(gpu.index) for grant in job.allocation.grants for gpu in nodes[grant.node].gpus if gpu.id in grant.gpus
-    ]
-    words = {"{gpu_list}": ",".join(indexes), "{gpu_count}": str(len(indexes))}
-    command = [_filled(part, words) for part in (program.command or policy.command)]
-    env = {key: _filled(value, words) for key, value in policy.env.items()}
+    indexes = [gpu.index for grant in job.allocation.grants for gpu in nodes[grant.node].gpus if gpu.id in grant.gpus]
+    command = list(filled(program.command or policy.command, indexes))
+    env = dict(zip(policy.env, filled([*policy.env.values()], indexes), strict=True))
     content = {"attempt": job.attempt, "command": command, "env": env, "workdir": program.workdir}
     if not workspace.put_once(job.id, PROGRAM_FILE, content):
         raise WrongState(f"task {task!r} has its program already; release it first", state=job.state)
@@ -155,9 +153,3 @@ def _held(work: Work, caller: Caller, mode: str) -> int:
         for job in work.state.snapshot.jobs.values()
         if job.user == caller.name and job.name.startswith(prefix) and work.spec(job.id).labels.get(MODE_LABEL) == mode
     )
-
-
-def _filled(text: str, words: dict[str, str]) -> str:
-    for word, value in words.items():
-        text = text.replace(word, value)
-    return text

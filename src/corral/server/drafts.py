@@ -15,6 +15,7 @@ from corral.server.schemas.jobs import JobClone, JobCreate
 
 def draft_of(body: JobCreate) -> JobDraft:
     _check_package_alone(body)
+    _check_elastic_alone(body)
     whole, share = parse_gpus(body.gpus)
     labels = body.labels or {}
     return JobDraft(
@@ -48,6 +49,8 @@ def draft_of(body: JobCreate) -> JobDraft:
         time_limit_seconds=body.time,
         grace_seconds=body.grace,
         max_retries=body.max_retries,
+        min_gpus=body.min_gpus,
+        max_gpus=body.max_gpus,
         hold=body.hold,
         after=tuple(body.after or ()),
     )
@@ -77,3 +80,13 @@ def _check_package_alone(body: JobCreate) -> None:
     given = [field for field in ("gpus", "cpus", "memory", "flavor") if field in body.model_fields_set]
     if body.package is not None and given:
         raise Invalid(f"package {body.package} says it already: leave {given[0]} out", field=given[0])
+
+
+def _check_elastic_alone(body: JobCreate) -> None:
+    """An elastic job's size is two numbers; a third would contradict them. Of a preset they take the size's place."""
+    if body.min_gpus is None and body.max_gpus is None:
+        return
+    if body.package is not None:
+        raise Invalid(f"package {body.package} says it already: leave min_gpus and max_gpus out", field="min_gpus")
+    if "gpus" in body.model_fields_set and body.preset is None:
+        raise Invalid("an elastic job says min_gpus and max_gpus: leave gpus out", field="gpus")

@@ -26,6 +26,7 @@ from corral.server.fleet_metrics import read_fleet
 from corral.server.metering import UsageMeter
 from corral.server.recording import Recorder
 from corral.server.sampling import STALE_INTERVALS, NodeLoads, Sampling
+from corral.server.scaling import UseWatch
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.watching import HealthWatch, IdleWatch
@@ -91,6 +92,12 @@ def monitored(
             recorder,
             HealthWatch(controller, settings.health_rules),
             IdleWatch(controller, settings.idle_rules),
+            UseWatch(
+                controller,
+                settings.scaling_rules,
+                window_seconds=settings.scaling.window_minutes * 60,
+                interval_seconds=interval,
+            ),
             meter,
             alerting,
             NodeLoads(lambda: _ask(controller, _gpu_homes), lambda loads: _tell_loads(controller, loads)),

@@ -232,6 +232,10 @@ class ScalingSettings(Section):
     max_gpus: Annotated[int, Field(ge=1, le=1_000_000)] = 4
     scale_up_threshold: Fraction = 0.8
     scale_down_threshold: Fraction = 0.3
+    #: over how long the use of a job's GPUs is measured
+    window_minutes: Annotated[float, Field(gt=0, le=10_080)] = 5
+    #: at least so long between two resizes of a job, unless others need its GPUs
+    interval_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
 
     @model_validator(mode="after")
     def _in_order(self) -> ScalingSettings:

@@ -16,12 +16,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from corral.control.policies import CheckpointPolicy, Policies, TaskPolicy
+from corral.control.policies import CheckpointPolicy, Policies, ScalingPolicy, TaskPolicy
 from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
 from corral.core.health.model import HealthRules
 from corral.core.idling import IdleRules
-from corral.core.model import WHOLE, JobKind, Limits, Quota
+from corral.core.model import WHOLE, JobKind, Limits, Quota, ScalingRules
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
 from corral.server.sections import (
     AllocationSettings,
@@ -121,6 +121,16 @@ class Settings(SettingsFile):
         )
 
     @property
+    def scaling_rules(self) -> ScalingRules:
+        scaling = self.scaling
+        return ScalingRules(
+            enabled=scaling.enabled,
+            up=scaling.scale_up_threshold,
+            down=scaling.scale_down_threshold,
+            interval_seconds=scaling.interval_minutes * 60,
+        )
+
+    @property
     def control_policies(self) -> Policies:
         """The same settings as the use cases know them."""
         template = self.program_template
@@ -139,6 +149,9 @@ class Settings(SettingsFile):
                 max_manual_gpus=self.policies.max_manual_gpus,
                 command=(*shlex.split(template.command), *template.args),
                 env=template.env_vars,
+            ),
+            scaling=ScalingPolicy(
+                min_gpus=self.scaling.min_gpus, max_gpus=self.scaling.max_gpus, rules=self.scaling_rules
             ),
             checkpoints=CheckpointPolicy(
                 enabled=self.fault_tolerance.enable_checkpointing,
@@ -196,7 +209,6 @@ NOT_YET = (
     "allocation.strategy",
     "allocation.reserved_ratio",
     "policies.enable_preemption",
-    "scaling.",
 )
 
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
 
-from corral.control import cloning, idling, jobs, views, workbenches
-from corral.control.errors import NotFound
+from corral.control import cloning, idling, jobs, scaling, views, workbenches
+from corral.control.errors import NotFound, in_list
 from corral.control.measuring import usage_totals
 from corral.control.permissions import may_see_job
 from corral.control.ports import Transaction
@@ -36,6 +36,7 @@ from corral.server.schemas.jobs import (
     JobCreate,
     JobEdit,
     JobMove,
+    JobResize,
     JobView,
     attempt_view,
     change_of,
@@ -61,7 +62,9 @@ async def submit_job(body: JobCreate, caller: AnyCaller, context: Context) -> Jo
 @router.post("/jobs:batch", status_code=201, operation_id="submit_jobs", responses=problems(403, 409))
 async def submit_jobs(body: JobBatch, caller: AnyCaller, context: Context) -> ListView[JobView]:
     """Create many jobs at once: all of them or none."""
-    drafts = drafts_of(await filled(context, body.jobs))
+    with in_list("jobs"):
+        whole = await filled(context, body.jobs)
+    drafts = drafts_of(whole)
     records = await context.execute(jobs.submit_batch, caller, drafts)
     return ListView(items=[job_view(record, caller) for record in records])
 
@@ -174,6 +177,12 @@ async def move_job(job: str, body: JobMove, caller: AnyCaller, context: Context)
     """Change the order among one's own waiting jobs."""
     record = await context.execute(_changed, jobs.move, caller, job, before=body.before, after=body.after)
     return job_view(record, caller)
+
+
+@router.post("/jobs/{job}/resize", operation_id="resize_job", responses=problems(404, 409))
+async def resize_job(job: str, body: JobResize, caller: AnyCaller, context: Context) -> JobView:
+    """Let a running elastic job go on with more or fewer GPUs of its node. It is warned, saves, and starts again."""
+    return job_view(await context.execute(_changed, scaling.resize, caller, job, gpus=body.gpus), caller)
 
 
 @router.get("/jobs/{job}/why", operation_id="why_job", responses=problems(404))

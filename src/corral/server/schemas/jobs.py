@@ -12,7 +12,7 @@ from corral.control.jobs import JobChange
 from corral.control.records import AttemptRecord, IdleWarning, JobRecord, JobSpec
 from corral.control.work import Caller
 from corral.core.arrays import parse_array
-from corral.core.model import DEFAULT_PRIORITY, WHOLE, Allocation, JobKind, JobState
+from corral.core.model import DEFAULT_PRIORITY, WHOLE, Allocation, Job, JobKind, JobState
 from corral.core.quantities import parse_cpus, parse_gpus
 from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number, rfc3339, rfc3339_or_none
 from corral.server.schemas.measurements import UsageView
@@ -65,6 +65,7 @@ Directory = Annotated[Text, Field(max_length=4096), AfterValidator(_absolute)]
 #: the name of an image, or an address
 ImageWord = Annotated[Text, Field(min_length=1, max_length=512)]
 Gpus = Annotated[float, BeforeValidator(_gpus), _NUMBER]
+GpuCount = Annotated[int, Field(ge=1, le=10_000)]
 Cpus = Annotated[float, BeforeValidator(_cpus), _NUMBER]
 Models = Annotated[list[Label], BeforeValidator(_models), Field(max_length=32), _TEXT_OR_LIST]
 Environment = Annotated[dict[str, Word], Field(max_length=1024), AfterValidator(_environment)]
@@ -91,6 +92,10 @@ class JobCreate(Body):
         default=None, description="What fills the preset's places; its defaults hold for the rest."
     )
     gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")
+    min_gpus: GpuCount | None = Field(
+        default=None, description="Of an elastic job, which grows and shrinks; instead of gpus."
+    )
+    max_gpus: GpuCount | None = Field(default=None, description="Of an elastic job; null: as the installation says.")
     nodes: Annotated[int, Field(ge=1, le=10_000)] = 1
     cpus: Cpus = 0
     memory: Size = 0
@@ -166,6 +171,12 @@ class JobEdit(Body):
     after: Others | None = Field(default=None, description="Null: it waits for no other job.")
 
 
+class JobResize(Body):
+    """How many GPUs a running elastic job shall go on with."""
+
+    gpus: GpuCount
+
+
 class JobMove(Body):
     """Put a job of one's own before or after another one of one's own."""
 
@@ -191,6 +202,14 @@ class GrantView(View):
 class AllocationView(View):
     model: str
     grants: list[GrantView]
+
+
+class ElasticView(View):
+    min_gpus: int
+    max_gpus: int
+    utilization: Number | None = Field(description="Measured use of its GPUs lately; null: not known yet.")
+    resized_at: str | None
+    next_gpus: list[str] | None = Field(description="While it is resized: what its next attempt gets.")
 
 
 class IdleWarningView(View):
@@ -249,6 +268,9 @@ class JobView(View):
     attempt: int
     attempt_id: str | None
     allocation: AllocationView | None
+    elastic: ElasticView | None = Field(
+        default=None, description="Of a job that grows and shrinks; gpus is what it has now, or its minimum."
+    )
     end_reason: str | None
     exit_code: int | None
     message: str
@@ -356,6 +378,7 @@ def job_view(
         attempt=job.attempt,
         attempt_id=job.attempt_id if job.attempt else None,
         allocation=allocation_view(job.allocation) if job.allocation is not None else None,
+        elastic=_elastic_view(job),
         end_reason=job.end_reason,
         exit_code=job.exit_code,
         message=job.message,
@@ -373,6 +396,18 @@ def _array_view(spec: JobSpec) -> ArrayView | None:
     if spec.array_index is None:
         return None
     return ArrayView(name=spec.array_name, index=spec.array_index, size=spec.array_size)
+
+
+def _elastic_view(job: Job) -> ElasticView | None:
+    if job.elastic is None:
+        return None
+    return ElasticView(
+        min_gpus=job.elastic.min_gpus,
+        max_gpus=job.elastic.max_gpus,
+        utilization=None if job.utilization is None else number(job.utilization),
+        resized_at=rfc3339_or_none(job.resized_at),
+        next_gpus=None if job.next_allocation is None else list(job.next_allocation.gpus),
+    )
 
 
 def attempt_view(attempt: AttemptRecord, usage: UsageView | None = None) -> AttemptView:
