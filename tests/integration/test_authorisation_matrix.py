@@ -86,6 +86,11 @@ POST   /groups                       401      403   403   in       401      401 
 GET    /groups/{name}                401      403   403   in       401      401     403
 PATCH  /groups/{name}                401      403   403   in       401      401     403
 DELETE /groups/{name}                401      403   403   in       401      401     403
+GET    /images                       401      ok    ok    ok       401      401     ok
+POST   /images                       401      ok    ok    ok       401      401     403
+GET    /images/{image}               401      ok    404   ok       401      401     ok
+PATCH  /images/{image}               401      ok    404   ok       401      401     403
+DELETE /images/{image}               401      in    404   ok       401      401     403
 GET    /healthz                      ok       ok    ok    ok       ok       ok      ok
 GET    /jobs                         401      ok    ok    ok       401      401     ok
 POST   /jobs                         401      ok    ok    ok       401      401     403
@@ -99,13 +104,18 @@ DELETE /jobs/{job}                   401      ok    404   ok       401      401 
 GET    /jobs/{job}/attempts          401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/checkpoints       401      ok    404   ok       401      401     ok
 POST   /jobs/{job}/checkpoint        401      in    404   in       401      401     403
+GET    /jobs/{job}/files             401      ok    404   ok       401      401     ok
+GET    /jobs/{job}/files/content     401      in    404   in       401      401     in
 GET    /jobs/{job}/logs              401      ok    404   ok       401      401     ok
+GET    /jobs/{job}/logs/download     401      ok    404   ok       401      401     ok
+GET    /jobs/{job}/logs/search       401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/metrics           401      ok    404   ok       401      401     ok
 POST   /jobs/{job}/clone             401      ok    404   403      401      401     403
 POST   /jobs/{job}/extend            401      in    404   in       401      401     403
 POST   /jobs/{job}/move              401      in    404   in       401      401     403
 POST   /jobs/{job}/pin               401      403   403   in       401      401     403
 POST   /jobs/{job}/requeue           401      in    404   in       401      401     403
+POST   /jobs/{job}/resize            401      in    404   in       401      401     403
 POST   /jobs/{job}/start             401      ok    404   ok       401      401     403
 POST   /jobs/{job}/stop              401      ok    404   ok       401      401     403
 POST   /jobs/{job}/unpin             401      403   403   in       401      401     403
@@ -148,6 +158,11 @@ GET    /pools/{name}                 401      in    in    in       401      401 
 PATCH  /pools/{name}                 401      403   403   in       401      401     403
 DELETE /pools/{name}                 401      403   403   in       401      401     403
 POST   /pools/{name}/gpus            401      403   403   in       401      401     403
+GET    /presets                      401      ok    ok    ok       401      401     ok
+POST   /presets                      401      403   403   in       401      401     403
+GET    /presets/{preset}             401      ok    ok    ok       401      401     ok
+DELETE /presets/{preset}             401      403   403   in       401      401     403
+POST   /presets/{preset}/run         401      ok    ok    ok       401      401     403
 GET    /queues                       401      ok    ok    ok       401      401     ok
 POST   /queues                       401      403   403   in       401      401     403
 GET    /queues/{name}                401      in    in    in       401      401     in
@@ -158,6 +173,9 @@ POST   /queues:delete                401      403   403   in       401      401 
 GET    /quotas                       401      403   403   ok       401      401     403
 POST   /quotas:batch                 401      403   403   in       401      401     403
 GET    /readyz                       ok       ok    ok    ok       ok       ok      ok
+GET    /registry-logins              401      ok    ok    ok       401      401     ok
+PUT    /registry-logins/{login}      401      ok    ok    ok       401      401     403
+DELETE /registry-logins/{login}      401      ok    404   404      401      401     403
 GET    /report-schedules             401      403   403   ok       401      401     403
 POST   /report-schedules             401      403   403   in       401      401     403
 GET    /report-schedules/{name}      401      403   403   in       401      401     403
@@ -224,8 +242,13 @@ BODIES: dict[tuple[str, str], Callable[[], Any]] = {
     ("POST", "/jobs/{job}/clone"): lambda: {"hold": True},
     ("POST", "/jobs:plan"): lambda: {"command": ["true"]},
     ("PATCH", "/jobs/{job}"): lambda: {"priority": 7},
+    ("POST", "/presets"): lambda: {"yaml": "name: mine\ncommand: [x]\n"},
+    ("POST", "/presets/{preset}/run"): lambda: {"overrides": {"hold": True}},
     ("POST", "/jobs/{job}/move"): lambda: {"before": "j-1"},
+    ("POST", "/jobs/{job}/resize"): lambda: {"gpus": 2},
     ("POST", "/me/ssh-keys"): lambda: {"name": f"key {next(_numbers)}", "public_key": public_key()},
+    ("POST", "/images"): lambda: {"name": f"image-{next(_numbers)}", "address": "registry.example.org/x:1"},
+    ("PUT", "/registry-logins/{login}"): lambda: {"registry": "h.example.org", "username": "ann", "secret": "s"},
     ("POST", "/me/tokens"): lambda: {"name": "one more"},
     ("POST", "/me/password"): lambda: {"old": "a wrong guess", "new": "a long new password"},
     ("POST", "/workbenches"): lambda: {"name": f"bench-{next(_numbers)}", "hold": True},
@@ -262,16 +285,24 @@ class House:
         if "{job}" in path:
             state = {"hold": not path.endswith("/stop")}
             body = {"command": ["sleep", "600"] if path.endswith("/stop") else ["true"], **state}
-            return path.replace("{job}", self.owners("POST", "/jobs", body)["id"])
+            query = "?q=x" if path.endswith("/search") else ""
+            return path.replace("{job}", self.owners("POST", "/jobs", body)["id"]) + query
         if "{workbench}" in path:
             body = {"name": f"bench-{next(_numbers)}", "hold": True}
             return path.replace("{workbench}", self.owners("POST", "/workbenches", body)["id"])
+        if "{image}" in path:
+            body = BODIES["POST", "/images"]()
+            return path.replace("{image}", self.owners("POST", "/images", body)["name"])
+        if "{login}" in path:
+            body = BODIES["PUT", "/registry-logins/{login}"]()
+            return path.replace("{login}", self.owners("PUT", f"/registry-logins/l-{next(_numbers)}", body)["name"])
         if "{token_id}" in path:
             return path.replace("{token_id}", self.owners("POST", "/me/tokens", {"name": "to be deleted"})["id"])
         if "{key}" in path:
             body = BODIES["POST", "/me/ssh-keys"]()
             return path.replace("{key}", self.owners("POST", "/me/ssh-keys", body)["id"])
         given = {"{node}": self.node, "{user}": "ann", "{task}": "matrix", "{alert}": "9999", "{delivery}": "9999"}
+        given["{preset}"] = "detection"
         for name, value in given.items():
             path = path.replace(name, value)
         return re.sub(r"\{\w+\}", "nowhere", path)
@@ -349,7 +380,7 @@ def test_a_token_for_jobs_changes_jobs_and_tasks_only(house: House) -> None:
     changing = [(method, path) for method, path in EXPECTED if method != "GET"]
     assert len(changing) > 40
     for method, path in set(changing) - ALSO_WITH_JOBS:
-        is_job = path.startswith(("/jobs", "/tasks", "/workbenches"))
+        is_job = path.startswith(("/jobs", "/tasks", "/workbenches")) or path.endswith("/run")
         body = BODIES.get((method, path), lambda: None)()
         headers = {"Authorization": f"Bearer {house.tokens['jobs']}"}
         sent = {} if body is None and method != "DELETE" else body

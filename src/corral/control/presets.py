@@ -90,6 +90,8 @@ def problems_of(preset: Preset) -> Iterator[tuple[Place, str]]:
     """What is wrong with a template, and where."""
     if NAME.fullmatch(preset.name) is None:
         yield ("name",), f"the name {preset.name!r} is not allowed: up to 63 letters, digits, - and _"
+    if preset.image is not None and preset.venv is not None:
+        yield ("request", "venv"), "an image brings its own environment: give one of the two"
     names: set[str] = set()
     for number, parameter in enumerate(preset.parameters):
         for place, message in _parameter_problems(parameter):

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from corral.checkpoint.slim import install_slim
-from corral.control.errors import Invalid, NotFound
+from corral.control.errors import Invalid, NotFound, about_item
 from corral.control.ports import Transaction
 from corral.control.presets import Preset, problems_of, render
 from corral.control.records import PresetRecord
@@ -104,7 +104,11 @@ async def filled(context: ServerContext, bodies: Sequence[JobCreate]) -> list[Jo
     if all(body.preset is None and body.parameters is None for body in bodies):
         return list(bodies)
     known = await context.read(load_presets)
-    return [fill(known, body, context.settings) for body in bodies]
+    whole = []
+    for number, body in enumerate(bodies):
+        with about_item(number):
+            whole.append(fill(known, body, context.settings))
+    return whole
 
 
 def fill(known: Mapping[str, KnownPreset], body: JobCreate, settings: Settings) -> JobCreate:
@@ -135,9 +139,7 @@ def _size(preset: Preset, body: JobCreate) -> dict[str, Any]:
     """What the preset asks for and the submission does not speak of."""
     size: dict[str, Any] = {"gpus": preset.gpus, "cpus": preset.cpus, "memory": preset.memory_bytes}
     offered = {} if _SIZED_BY & body.model_fields_set else size
-    offered |= {"time": preset.time_limit_seconds, "image": preset.image, "venv": preset.venv}
-    return {
-        name: value
-        for name, value in offered.items()
-        if value and name not in body.model_fields_set and name in JobCreate.model_fields
-    }
+    offered["time"] = preset.time_limit_seconds
+    if not {"image", "venv"} & body.model_fields_set:
+        offered |= {"image": preset.image, "venv": preset.venv}
+    return {name: value for name, value in offered.items() if value and name not in body.model_fields_set}

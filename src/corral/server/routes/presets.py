@@ -45,24 +45,24 @@ async def add_preset(body: PresetCreate, caller: Operator, context: Context) -> 
     return preset_view(preset, record, body.yaml)
 
 
-@router.get("/{name}", operation_id="get_preset", responses=problems(404))
-async def get_preset(name: str, caller: AnyCaller, context: Context) -> PresetView:
-    known = existing_preset(await context.read(load_presets), name)
+@router.get("/{preset}", operation_id="get_preset", responses=problems(404))
+async def get_preset(preset: str, caller: AnyCaller, context: Context) -> PresetView:
+    known = existing_preset(await context.read(load_presets), preset)
     return preset_view(known.preset, known.record, known.yaml)
 
 
-@router.delete("/{name}", status_code=204, operation_id="remove_preset", responses=problems(403, 404))
-async def remove_preset(name: str, caller: Operator, context: Context) -> Response:
+@router.delete("/{preset}", status_code=204, operation_id="remove_preset", responses=problems(403, 404))
+async def remove_preset(preset: str, caller: Operator, context: Context) -> Response:
     """Jobs that were made from it are not touched."""
-    await context.execute(presets.remove, caller, name, shipped=frozenset(shipped_presets()))
+    await context.execute(presets.remove, caller, preset, shipped=frozenset(shipped_presets()))
     return Response(status_code=204)
 
 
-@router.post("/{name}/run", status_code=201, operation_id="run_preset", responses=problems(403, 404, 409))
-async def run_preset(name: str, body: PresetRun, caller: AnyCaller, context: Context) -> JobView:
+@router.post("/{preset}/run", status_code=201, operation_id="run_preset", responses=problems(403, 404, 409))
+async def run_preset(preset: str, body: PresetRun, caller: AnyCaller, context: Context) -> JobView:
     """Make a job of a preset and put it in its queue. The same as a job with `preset` and `parameters`."""
-    existing_preset(await context.read(load_presets), name)
-    [whole] = await filled(context, [_submission(name, body)])
+    existing_preset(await context.read(load_presets), preset)
+    [whole] = await filled(context, [_submission(preset, body)])
     [record] = await context.execute(jobs.submit, caller, [draft_of(whole)])
     return job_view(record, caller)
 
