@@ -48,20 +48,22 @@ async def create_image(body: ImageCreate, caller: AnyCaller, context: Context) -
     return _view(await context.execute(images.create, caller, ImageRecord(**image_values(body))), caller)
 
 
-@router.get("/images/{name}", operation_id="get_image", responses=problems(404))
-async def get_image(name: str, caller: AnyCaller, context: Context, owner: Owner = None) -> ImageView:
-    return _view(await context.read(images.found, caller, name, owner), caller)
+@router.get("/images/{image}", operation_id="get_image", responses=problems(404))
+async def get_image(image: str, caller: AnyCaller, context: Context, owner: Owner = None) -> ImageView:
+    return _view(await context.read(images.found, caller, image, owner), caller)
 
 
-@router.patch("/images/{name}", operation_id="edit_image", responses=problems(403, 404))
-async def edit_image(name: str, body: ImageEdit, caller: AnyCaller, context: Context, owner: Owner = None) -> ImageView:
-    return _view(await context.execute(images.edit, caller, name, owner, image_values(body)), caller)
+@router.patch("/images/{image}", operation_id="edit_image", responses=problems(403, 404))
+async def edit_image(
+    image: str, body: ImageEdit, caller: AnyCaller, context: Context, owner: Owner = None
+) -> ImageView:
+    return _view(await context.execute(images.edit, caller, image, owner, image_values(body)), caller)
 
 
-@router.delete("/images/{name}", status_code=204, operation_id="delete_image", responses=problems(403, 404))
-async def delete_image(name: str, caller: AnyCaller, context: Context, owner: Owner = None) -> Response:
+@router.delete("/images/{image}", status_code=204, operation_id="delete_image", responses=problems(403, 404))
+async def delete_image(image: str, caller: AnyCaller, context: Context, owner: Owner = None) -> Response:
     """Only the name goes; what a registry has stays there."""
-    await context.execute(images.delete, caller, name, owner)
+    await context.execute(images.delete, caller, image, owner)
     return Response(status_code=204)
 
 
@@ -75,22 +77,24 @@ async def list_registry_logins(
     return page_of(views, key=lambda view: (view.name, int(view.platform)), limit=limit, cursor=cursor)
 
 
-@router.put("/registry-logins/{name}", operation_id="put_registry_login", responses=problems(403, 409, 503))
-async def put_registry_login(name: str, body: LoginPut, caller: AnyCaller, context: Context) -> LoginView:
+@router.put("/registry-logins/{login}", operation_id="put_registry_login", responses=problems(403, 409, 503))
+async def put_registry_login(login: str, body: LoginPut, caller: AnyCaller, context: Context) -> LoginView:
     """Keep a login, or replace the one of that name."""
     try:
         secret = context.box.encrypt(body.secret)
     except SecretUnreadable as error:
         raise Problem(503, "Secrets cannot be kept", f"{error}.", slug="secret-unreadable") from None
-    login = RegistryCredentialRecord(name=name, owner="", registry=body.registry, username=body.username, secret=secret)
-    return login_view(await context.execute(images.put_login, caller, login, is_platform=body.platform))
+    kept = RegistryCredentialRecord(name=login, owner="", registry=body.registry, username=body.username, secret=secret)
+    return login_view(await context.execute(images.put_login, caller, kept, is_platform=body.platform))
 
 
 @router.delete(
-    "/registry-logins/{name}", status_code=204, operation_id="delete_registry_login", responses=problems(403, 404, 409)
+    "/registry-logins/{login}", status_code=204, operation_id="delete_registry_login", responses=problems(403, 404, 409)
 )
-async def delete_registry_login(name: str, caller: AnyCaller, context: Context, platform: Platform = False) -> Response:
-    await context.execute(images.delete_login, caller, name, is_platform=platform)
+async def delete_registry_login(
+    login: str, caller: AnyCaller, context: Context, platform: Platform = False
+) -> Response:
+    await context.execute(images.delete_login, caller, login, is_platform=platform)
     return Response(status_code=204)
 
 
