@@ -41,6 +41,8 @@ JUPYTER_FAILED = 84
 SSHD_FAILED = 85
 
 POLL_SECONDS = 2.0
+#: The kernel takes 107 bytes.
+MAX_SOCKET_PATH = 107
 READY_SECONDS = 120.0
 #: Of one CPU: what a kernel that waits takes is far less.
 BUSY_SHARE = 0.05
@@ -121,9 +123,14 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
+def socket_path() -> str:
+    """Where Jupyter listens: in the run directory. A path that the kernel would find too long goes by this process."""
+    full = os.path.join(os.getcwd(), SOCKET)
+    return full if len(full.encode()) <= MAX_SOCKET_PATH else f"/proc/{os.getpid()}/cwd/{SOCKET}"
+
+
 class Jupyter(Service):
     def __init__(self, program: str, *, base_url: str, root: Path, env: Mapping[str, str]) -> None:
-        """The socket is named by a path relative to the run directory: a full one may be longer than 107 characters."""
         super().__init__()
         self._base_url = base_url
         runtime = Path("jupyter-runtime")
@@ -133,7 +140,7 @@ class Jupyter(Service):
             [
                 program,
                 "--no-browser",
-                f"--ServerApp.sock={SOCKET}",
+                f"--ServerApp.sock={socket_path()}",
                 "--ServerApp.sock_mode=0600",
                 f"--ServerApp.base_url={base_url}",
                 f"--ServerApp.root_dir={root}",
@@ -146,6 +153,7 @@ class Jupyter(Service):
                 "--LabApp.news_url=None",
                 "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
             ],
+            cwd=root,
             env={**env, "JUPYTER_RUNTIME_DIR": str(runtime.resolve())},
             stdin=subprocess.DEVNULL,
         )
@@ -417,15 +425,18 @@ class Workbench:
 
     def _report(self) -> bool:
         """Write down how it is; whether everything is ready."""
-        jupyter, sshd = self._jupyter, self._sshd
+        now, jupyter, sshd = time.time(), self._jupyter, self._sshd
         services = {service.process.pid for service in (jupyter, sshd) if service is not None and service.process}
-        self._activity.look(time.time(), services, jupyter.used_at() if jupyter is not None else 0.0)
+        self._activity.look(now, services, jupyter.used_at() if jupyter is not None else 0.0)
+        is_ready = all(service.is_ready for service in (jupyter, sshd) if service is not None)
+        if not is_ready:
+            self._activity.used_at = now  # nobody can use it yet
         told: dict[str, Any] = {
             "attempt": int(os.environ.get("CORRAL_ATTEMPT", "0")),
-            "at": time.time(),
+            "at": now,
             "account": pwd.getpwuid(os.getuid()).pw_name,
-            "jupyter_ready": jupyter is not None and jupyter.is_ready,
-            "ssh_ready": sshd is not None and sshd.is_ready,
+            "jupyter_ready": jupyter is not None and jupyter.was_ready,
+            "ssh_ready": sshd is not None and sshd.was_ready,
             "ssh_port": sshd.port if sshd is not None else None,
             "ssh_host_key": sshd.host_key if sshd is not None else None,
             "ssh_sessions": self._activity.sessions,
@@ -435,7 +446,7 @@ class Workbench:
         draft = Path(f".{STATUS}")
         draft.write_text(json.dumps(told))
         draft.replace(STATUS)
-        return (jupyter is None or told["jupyter_ready"]) and (sshd is None or told["ssh_ready"])
+        return is_ready
 
     def _stop(self) -> None:
         self._is_stopping = True
@@ -460,7 +471,6 @@ def main() -> NoReturn:
     settings = json.loads((home / SETTINGS).read_text())
     run = home / "run"
     run.mkdir(mode=0o700, exist_ok=True)
-    # The socket is found below this directory, however long its full path is.
     os.chdir(run)
     Path(STATUS).unlink(missing_ok=True)
     sys.exit(Workbench(home, settings).run())

@@ -1,0 +1,54 @@
+"""A server with people, a real browser, and real SSH keys."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.integration.api import api_server
+from tests.servers.corral_server import CorralServer
+
+CHROMIUM = "/usr/bin/chromium"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[CorralServer]:
+    with api_server("--virtual-gpus", "8xA100-80G", users=("ann", "bob", "carl")) as running:
+        yield running
+        with running.http() as http:
+            for view in http.get("/workbenches?state=running&state=starting").json()["items"]:
+                http.post(f"/workbenches/{view['id']}/stop")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if not Path(CHROMIUM).exists():
+        pytest.skip("there is no Chromium: install it with scripts/install-test-servers (package chromium)")
+    with sync_playwright() as playwright:
+        options = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-proxy-server"]
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def ssh_programs() -> None:
+    path = "/usr/sbin:/usr/bin:/bin:/usr/local/bin"
+    missing = [name for name in ("sshd", "ssh", "ssh-keygen") if shutil.which(name, path=path) is None]
+    if missing:
+        pytest.skip(
+            f"there is no {', '.join(missing)}: install it with scripts/install-test-servers "
+            "(packages openssh-server, openssh-client)"
+        )
+
+
+def new_key(directory: Path, name: str) -> Path:
+    """A fresh pair of keys; the private one's path."""
+    path = directory / name
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+    return path
