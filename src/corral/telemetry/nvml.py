@@ -61,7 +61,8 @@ class NvmlCollector:
             return Collected()
         for gpu_id in self._seen.keys() - session.handles.keys():
             readings[gpu_id] = GpuReading(gpu_id=gpu_id, at=at, lost=True)
-        found = [reading for reading in readings.values() if reading is not None]
+        whole = [reading for reading in readings.values() if reading is not None]
+        found = [*whole, *(part for reading in whole for part in _of_slices(reading))]
         if any(reading.lost for reading in found) and at - session.opened_at >= REOPEN_SECONDS:
             self.close()
         return Collected(gpus=found)
@@ -180,6 +181,21 @@ def _processes(handle: Any) -> tuple[GpuProcess, ...]:
         GpuProcess(pid=int(each.pid), memory_bytes=None if each.usedGpuMemory is None else int(each.usedGpuMemory))
         for each in found
     )
+
+
+def _of_slices(whole: GpuReading) -> list[GpuReading]:
+    """What can be told of each slice by itself, for those who have slices as their GPUs."""
+    return [
+        GpuReading(
+            gpu_id=part.id,
+            at=whole.at,
+            memory_used_bytes=part.memory_used_bytes,
+            memory_total_bytes=part.memory_total_bytes,
+            temperature_celsius=whole.temperature_celsius,
+            xids=whole.xids,
+        )
+        for part in whole.mig_slices
+    ]
 
 
 def _slices(handle: Any) -> tuple[MigSlice, ...]:

@@ -24,6 +24,9 @@ from corral.engines.local.virtual import GpuSpec, build_nodes, gpu_spec, parse_v
 
 logger = logging.getLogger(__name__)
 
+#: Machines have fewer whole GPUs than this, and GPUs fewer slices.
+SLICE_INDEX_STEP = 100
+
 
 class Fleet(Protocol):
     """The nodes of a local cluster."""
@@ -101,14 +104,14 @@ def host_name() -> str:
 
 
 def discover_gpus() -> tuple[Gpu, ...]:
-    """The GPUs that NVML tells of, by bus order; empty without a driver."""
+    """The GPUs that NVML tells of, by bus order; empty without a driver. Of one that is cut into slices, the slices."""
     with _nvml() as available:
         if not available:
             return ()
-        found = []
+        found: list[Gpu] = []
         for index in range(pynvml.nvmlDeviceGetCount()):
             try:
-                found.append(_gpu(index))
+                found += _gpus(index)
             except pynvml.NVMLError as error:
                 logger.warning("GPU %d does not answer and is left out: %s", index, error)
         return tuple(found)
@@ -129,8 +132,28 @@ def _nvml() -> Iterator[bool]:
         pynvml.nvmlShutdown()
 
 
-def _gpu(index: int) -> Gpu:
+def _gpus(index: int) -> list[Gpu]:
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    if not _is_cut(handle):
+        return [_gpu(handle, index)]
+    slices = []
+    for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        with contextlib.suppress(pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
+            part = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
+            # Slices have no place in the driver's count of GPUs: theirs begins above all whole ones.
+            slices.append(_gpu(part, (index + 1) * SLICE_INDEX_STEP + place))
+    return slices
+
+
+def _is_cut(handle: object) -> bool:
+    """Whether the GPU is given away in slices (MIG). Most models cannot be."""
+    try:
+        return bool(pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
+    except pynvml.NVMLError:
+        return False
+
+
+def _gpu(handle: object, index: int) -> Gpu:
     return Gpu(
         id=_text(pynvml.nvmlDeviceGetUUID(handle)),
         index=index,
@@ -144,7 +167,11 @@ def _text(value: str | bytes) -> str:
 
 
 def model_name(product: str) -> str:
-    """The short name that people ask for: "NVIDIA A100-SXM4-80GB" is A100-80G, "NVIDIA H200" is H200."""
+    """The short name that people ask for: "NVIDIA A100-SXM4-80GB" is A100-80G, "NVIDIA H200" is H200, and its slice
+    "NVIDIA H200 MIG 1g.18gb" is H200-MIG-1g.18gb."""
+    whole, cut, profile = product.partition(" MIG ")
+    if cut:
+        return f"{model_name(whole)}-MIG-{profile}"
     words = product.replace("-", " ").split()
     kept = [word for word in words if word.upper() not in _NOISE and not word.upper().startswith("SXM")]
     name = "-".join(kept).replace("GeForce-", "").replace("RTX-", "RTX").replace("Tesla-", "")
