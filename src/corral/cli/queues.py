@@ -43,8 +43,11 @@ def _say_order(terminal: Terminal, queue: QueueView, order: OrderView) -> None:
     title = f"Queue {queue['name']}: {queue['policy']}, {queue['blocking']}"
     terminal.say(f"{title}; {words.count(queue['running'], 'job')} running, {queue['queued']} waiting")
     lines = [line for line in order["lines"] if line["jobs"]]
-    if not lines:
+    others = order.get("waiting_for_others", 0)
+    if not lines and not others:
         terminal.say("  Nothing waits here.")
+    if others:
+        terminal.say(f"  {words.count(others, 'job')} of them wait for other jobs: corral jobs --state queued")
     for line in lines:
         terminal.say(f"\n{_line_title(line)}")
         terminal.table(

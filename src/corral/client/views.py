@@ -266,6 +266,8 @@ class LineView(TypedDict):
 
 class OrderView(TypedDict):
     lines: list[LineView]
+    #: jobs that come after others, and so stand in no line yet
+    waiting_for_others: NotRequired[int]
 
 
 class HolderView(TypedDict):

@@ -145,6 +145,12 @@ def queue_order(state: State, now: float, name: str, limit: int = 500) -> list[L
     return lines
 
 
+def waiting_for_others(state: State, name: str) -> int:
+    """Jobs of a queue that come after others, and so stand in no line."""
+    in_line = sum(len(line.jobs) for key, line in state.snapshot.lines.items() if key.queue == name)
+    return state.snapshot.queued_in(name) - in_line
+
+
 def node_views(state: State) -> list[NodeView]:
     jobs_on: dict[str, list[Job]] = defaultdict(list)
     held: dict[str, list[tuple[Job, int]]] = defaultdict(list)

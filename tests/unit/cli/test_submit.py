@@ -194,3 +194,46 @@ def test_waiting_ends_with_the_jobs_exit_code(state: str, exit_code: int | None,
     assert result.exit_code == status
     assert json.loads(result.stdout)["state"] == state
     assert f"j-7 {state}" in result.stderr
+
+
+def test_an_array_is_one_request_and_what_comes_after_is_named() -> None:
+    members = [{**JOB, "id": f"j-{n}", "name": f"sweep-{n}", "array": {"name": "sweep", "index": n}} for n in (7, 8)]
+    with scripted(lambda seen, n: as_json({"items": members}, status=201)) as server:
+        flags = ["--name", "sweep", "--array", "7-8", "--after", "first,second", "--after", "j-3"]
+        result = corral("submit", *flags, "--server", server.url, "--", "true")
+    assert result.exit_code == 0, result.output
+    assert server.requests[0].path == "/api/v1/jobs:array"
+    body = json.loads(server.requests[0].body)
+    assert (body["array"], body["after"]) == ("7-8", ["first", "second", "j-3"])
+    assert result.output == "Submitted 2 jobs: sweep-7 (j-7) to sweep-8 (j-8). See them: corral jobs --name sweep-\n"
+
+
+def test_a_clone_says_only_what_is_different() -> None:
+    with scripted(lambda seen, n: as_json(JOB, status=201)) as server:
+        flags = ["--gpus", "8", "--env", "A=1", "--queue", "auto", "--time", "none", "--after", "none"]
+        result = corral("clone", "resnet", *flags, "--server", server.url, "--", "python", "train.py", "--gpus", "9")
+    assert result.exit_code == 0, result.output
+    assert server.requests[0].path == "/api/v1/jobs/resnet/clone"
+    assert json.loads(server.requests[0].body) == {
+        "gpus": 8,
+        "env": {"A": "1"},
+        "queue": None,
+        "time": None,
+        "after": [],
+        "command": ["python", "train.py", "--gpus", "9"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("stop",), "which jobs?"),
+        (("rm", "-y"), "which jobs?"),
+        (("stop", "j-1", "--array", "sweep"), "name jobs or an array, not both"),
+        (("submit", "--after", ",", "--", "true"), "--after: which job?"),
+    ],
+)
+def test_what_cannot_be_meant(args: tuple[str, ...], told: str) -> None:
+    result = corral(*args)
+    assert result.exit_code == 2
+    assert told in result.output

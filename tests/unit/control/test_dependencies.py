@@ -82,6 +82,7 @@ def test_they_start_when_the_last_one_has_completed_and_their_age_begins_then(de
     first, second = desk.started(draft("first"), draft("second"))
     third = one(desk, "third", "first", "second")
     assert desk.cycle() == []
+    assert views.waiting_for_others(desk.state, "default") == 1
     desk.now += 100
     finish(desk, first)
     assert waits_for(desk, third) == (JobState.QUEUED, (second.id,))

@@ -90,6 +90,7 @@ class LineView(View):
 
 class OrderView(View):
     lines: list[LineView]
+    waiting_for_others: int = Field(description="Jobs that come after others, and so stand in no line yet.")
 
 
 def changes_of(body: QueueEdit) -> dict[str, Any]:
