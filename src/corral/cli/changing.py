@@ -1,4 +1,4 @@
-"""`corral stop`, `start`, `requeue`, `extend`, `edit` and `rm`: changing jobs, one by one or a whole array."""
+"""`corral stop`, `start`, `requeue`, `resize`, `extend`, `edit` and `rm`: changing jobs, one by one or a whole array."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from corral.cli import arrays, words
 from corral.cli.failures import WrongUsage, exit_code, problem, readable
-from corral.cli.jobs import JobArgument, warning_text
+from corral.cli.jobs import JobArgument, elastic_text, warning_text
 from corral.cli.terminal import Section, Terminal, command
 from corral.client.errors import ClientError
 
@@ -63,6 +63,18 @@ def start(terminal: Terminal, jobs: SomeJobsArgument = None, array: arrays.Array
 def requeue(terminal: Terminal, jobs: JobsArgument) -> None:
     """Send running jobs back to their queue: they save, end, and go on later from their last checkpoint."""
     _each(terminal, jobs, lambda client, job: client.jobs.requeue(job), _state_text)
+
+
+@command(app, "resize", section=Section.DAILY, examples=["corral resize j-12 --gpus 6"])
+def resize(
+    terminal: Terminal,
+    job: JobArgument,
+    gpus: Annotated[int, typer.Option(metavar="N", help="Within its minimum and maximum.")],
+) -> None:
+    """Let a running elastic job go on with more or fewer GPUs: it is warned, saves, and starts again."""
+    with terminal.client() as client:
+        view = client.jobs.resize(job, gpus)
+    terminal.answer(view, f"{view['id']} is {view['state']}: {elastic_text(view.get('elastic'), terminal.now())}")
 
 
 @command(app, "extend", section=Section.DAILY, examples=["corral extend j-12"])

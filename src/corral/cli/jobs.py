@@ -165,7 +165,7 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Comes after", words.listed(job["after"]) if job.get("after") else ""),
         ("Array", _array_text(job)),
         ("Asks for", _request_text(job)),
-        ("Elastic", _elastic_text(job.get("elastic"), now)),
+        ("Elastic", elastic_text(job.get("elastic"), now)),
         ("Holds", _allocation_text(job["allocation"])),
         ("Command", shlex.join(job["command"])),
         ("Directory", job["workdir"] or ""),
@@ -232,7 +232,7 @@ def _request_text(job: JobView) -> str:
     return text
 
 
-def _elastic_text(elastic: ElasticView | None, now: float) -> str:
+def elastic_text(elastic: ElasticView | None, now: float) -> str:
     if elastic is None:
         return ""
     text = f"{elastic['min_gpus']} to {words.count(elastic['max_gpus'], 'GPU')}"

@@ -61,7 +61,9 @@ class UseWatch:
             return
         seen: defaultdict[str, list[float]] = defaultdict(list)
         for reading in taken.gpus:
-            for holder in taken.holders.get(reading.gpu_id, ()) if reading.utilization is not None else ():
+            if reading.utilization is None:
+                continue
+            for holder in taken.holders.get(reading.gpu_id, ()):
                 if holder.attempt_id in elastic and holder.running_since is not None:
                     seen[holder.attempt_id].append(reading.utilization)
         for attempt, uses in seen.items():
