@@ -31,7 +31,8 @@ def launch_order(job: Job, spec: JobSpec, nodes: Mapping[str, Node], env: Mappin
         attempt_id=job.attempt_id,
         job_id=job.id,
         user=job.user,
-        command=spec.command if job.elastic is None else filled(spec.command, instances[0].gpu_indexes),
+        # The command of anybody else's job is theirs: braces in it mean nothing to us.
+        command=filled(spec.command, instances[0].gpu_indexes) if job.elastic or spec.preset else spec.command,
         instances=tuple(instances),
         is_distributed=job.kind is JobKind.DISTRIBUTED,
         env={**spec.env, **env, **_array_env(spec)},

@@ -17,7 +17,7 @@ from corral.control.work import Caller, Work
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
 PARAMETER_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
-#: Known only when a job starts, so a template keeps them as they are.
+#: Known only when a job starts, so a command keeps them as they are until then.
 LATER = frozenset({"gpu_list", "gpu_count"})
 MAX_TEXT = 4096
 #: Far more than anything that is counted, and exact also as a float.
@@ -102,7 +102,7 @@ def problems_of(preset: Preset) -> Iterator[tuple[Place, str]]:
     if not preset.command or not preset.command[0]:
         yield ("command",), "a program is needed"
     for number, text in enumerate(preset.command):
-        for message in _place_problems(text, names):
+        for message in _place_problems(text, names | LATER):
             yield ("command", number), message
     for variable, text in preset.env.items():
         for message in _place_problems(text, names):
@@ -145,8 +145,8 @@ def _place_problems(text: str, names: Collection[str]) -> Iterator[str]:
         if match.group() in ("{", "}"):
             yield f"a single {match.group()!r}: write it twice where a brace is meant"
         name = match.group(1)
-        if name is not None and name not in names and name not in LATER:
-            known = ", ".join(sorted({*names, *LATER}))
+        if name is not None and name not in names:
+            known = ", ".join(sorted(names)) or "none"
             yield f"there is no parameter {name!r}; there are: {known}. Write {{{{ and }}}} for braces"
 
 

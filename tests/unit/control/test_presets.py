@@ -85,6 +85,7 @@ def preset(*parameters: Parameter, command: tuple[str, ...] = ("run", "{it}"), *
         (preset(command=("x", "{")), ("command", 1), "single '{'"),
         (preset(command=("x", "}")), ("command", 1), "single '}'"),
         (preset(command=("x",), env={"A": "{missing}"}), ("env", "A"), "no parameter 'missing'"),
+        (preset(command=("x",), env={"A": "{gpu_list}"}), ("env", "A"), "no parameter 'gpu_list'"),
         (preset(parameter(TEXT), command=("x",)), ("parameters", 0, "name"), "neither the command nor the env"),
         (preset(parameter(TEXT), parameter(TEXT)), ("parameters", 1, "name"), "two parameters"),
         (preset(Parameter(name="Big", type=TEXT), command=("{Big}",)), ("parameters", 0, "name"), "not allowed"),
