@@ -1,4 +1,4 @@
-"""`corral stop`, `start`, `requeue`, `resize`, `extend`, `edit` and `rm`: changing jobs, one by one or a whole array."""
+"""`corral stop`, `start`, `requeue`, `resize`, `extend`, `edit`, `rm`: changing jobs, one by one or a whole array."""
 
 from __future__ import annotations
 
