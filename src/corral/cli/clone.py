@@ -45,6 +45,10 @@ def clone(
     grace: Annotated[str | None, typer.Option(metavar="DURATION", help="Between warning and end.")] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Variables to add or replace.")] = None,
     workdir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where it runs.")] = None,
+    image: Annotated[str | None, typer.Option(help="An image to run in, by name or by address.")] = None,
+    venv: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A virtual environment or conda prefix; its programs come first.")
+    ] = None,
     retries: Annotated[int | None, typer.Option(metavar="N", help="New attempts.")] = None,
     after: Annotated[
         list[str] | None, typer.Option(metavar="JOB", help="Start when these have completed; none: after no job.")
@@ -67,6 +71,8 @@ def clone(
         "grace": grace,
         "env": pairs("--env", env),
         "workdir": str(workdir.absolute()) if workdir is not None else None,
+        "image": image,
+        "venv": str(venv.absolute()) if venv is not None else None,
         "max_retries": retries,
         "after": others(after),
         "hold": hold,

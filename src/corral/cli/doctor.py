@@ -244,7 +244,24 @@ def cgroup_limits(terminal: Terminal) -> Finding:
             f"memory and CPU limits of jobs are not enforced: {support.detail}",
             "Run the server as a systemd unit with Delegate=yes, or as root.",
         )
+    if not support.pids:
+        return _warn(
+            "Limits",
+            f"enforced by cgroup {support.detail}, but nothing limits how many processes a job starts",
+            "Give the server's group the pids controller: under systemd, Delegate=yes does.",
+        )
     return _ok("Limits", f"enforced by cgroup {support.detail}")
+
+
+def containers(terminal: Terminal) -> Finding:
+    from corral.engines.local.cgroups import cgroup_support
+    from corral.engines.local.container_runtime import find_runtime
+
+    runtime = find_runtime(cgroup_support(), os.environ)
+    if runtime is None:
+        return _warn("Containers", "jobs with an image cannot run here", "Install Podman, or Docker with its daemon.")
+    gpus_by = "GPUs by CDI" if runtime.cdi_devices else "no CDI specification of GPUs"
+    return _ok("Containers", f"{runtime.detail}, {gpus_by}")
 
 
 CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
@@ -255,6 +272,7 @@ CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
     database,
     gpus,
     cgroup_limits,
+    containers,
     server_reachable,
     signed_in,
     clock,

@@ -11,6 +11,7 @@ import os
 
 from corral.engines.local.accounts import AccountRules
 from corral.engines.local.instance_specs import Isolation
+from corral.engines.local.mps import start_mps
 from corral.engines.local.places import barrier
 from corral.server.settings import Settings
 
@@ -30,6 +31,7 @@ def isolation_of(settings: Settings, *, is_root: bool | None = None) -> Isolatio
         top=str(settings.home),
         max_processes=settings.local.max_processes or 0,
         shared=(str(settings.helper_path),),
+        mps_directory=start_mps(str(settings.home / "local" / "mps"), os.environ) if settings.local.mps else "",
     )
 
 

@@ -44,6 +44,8 @@ ONLY_GROUPS = {
     ("licence",),
     ("alert", "rule"),
     ("channel",),
+    ("image",),
+    ("registry",),
 }
 
 

@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from corral.control.ports import Instance, LaunchRefused, Mount, RegistryLogin
 from corral.engines.local.accounts import Account
+from corral.engines.local.environment import REAL_PREFIXES
 from corral.engines.local.messages import ContainerSpec
 from corral.engines.local.rundir import AUTH, ENVIRONMENT
 
@@ -26,7 +27,6 @@ ATTEMPT_LABEL = "corral.attempt"
 #: Inside, where it is a directory of its own.
 CONTAINER_TMP = "/tmp"
 CDI_KIND = "nvidia.com/gpu"
-_REAL_GPU = ("GPU-", "MIG-")
 #: Docker's own registry is known under two names.
 _DOCKER_HUB = ("docker.io", "index.docker.io")
 _DOCKER_HUB_KEY = "https://index.docker.io/v1/"
@@ -200,7 +200,7 @@ def _cdi_device(runtime: ContainerRuntime, gpu: str, instance: Instance) -> str:
 
 def is_real(gpu_id: str) -> bool:
     """Real GPUs and slices have the driver's ids."""
-    return gpu_id.startswith(_REAL_GPU)
+    return gpu_id.startswith(REAL_PREFIXES)
 
 
 def _mounts(order: ContainerOrder) -> list[str]:

@@ -16,6 +16,8 @@ INHERITED = ("PATH", "HOME", "LANG", "USER", "TMPDIR", "LD_LIBRARY_PATH", "VIRTU
 MASTER_ADDR = "127.0.0.1"
 #: What the driver's ids of slices begin with.
 MIG_PREFIX = "MIG-"
+#: What the driver's ids begin with; virtual GPUs have others.
+REAL_PREFIXES = ("GPU-", MIG_PREFIX)
 
 
 def base_environment(server: Mapping[str, str], *, python_dir: str) -> dict[str, str]:
@@ -65,7 +67,7 @@ def visible_devices(instance: Instance) -> str:
 
 def share_environment(instance: Instance, *, pipe_directory: str) -> dict[str, str]:
     """What limits a program to its share of a GPU, through NVIDIA's MPS; nothing for whole GPUs."""
-    if instance.gpu_milli >= WHOLE or not instance.gpu_ids:
+    if instance.gpu_milli >= WHOLE or not any(gpu.startswith(REAL_PREFIXES) for gpu in instance.gpu_ids):
         return {}
     limited = {
         "CUDA_MPS_PIPE_DIRECTORY": pipe_directory,
