@@ -97,8 +97,12 @@ class Workbenching:
                 for record in _records(tables, [job for job in jobs if user in (None, job.user)])
             }
         for job_id, keys in wanted.items():
-            if self.files.put_keys(job_id, keys):
-                log.info("workbench %s lets in %d keys from now on", job_id, len(keys))
+            try:
+                if self.files.put_keys(job_id, keys):
+                    log.info("workbench %s lets in %d keys from now on", job_id, len(keys))
+            except OSError as error:
+                # What one owner did to a directory must not keep others' keys valid.
+                log.error("the keys of workbench %s cannot be written: %s", job_id, error)
 
     # ---------------------------------------------------------------- watching
 

@@ -63,7 +63,7 @@ class DirectoryWorkbenches:
     def put_keys(self, job_id: str, keys: Sequence[str]) -> bool:
         try:
             with _directory(self._home_of(job_id)) as home, _below(home, "workbench") as own:
-                if _read(own, KEYS, 1 << 20) == _lines(keys):
+                if _holds(own, KEYS, _lines(keys)):
                     return False
                 _replace(own, KEYS, _lines(keys))
                 return True
@@ -173,6 +173,14 @@ def _replace(parent: int, name: str, content: bytes) -> None:
         os.fchmod(descriptor, 0o644)
         file.write(content)
     os.rename(draft, name, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def _holds(parent: int, name: str, content: bytes) -> bool:
+    """Whether a file has this content; what is not a file has it not."""
+    try:
+        return _read(parent, name, len(content) + 1) == content
+    except OSError:
+        return False
 
 
 def _read(parent: int, name: str, limit: int) -> bytes:
