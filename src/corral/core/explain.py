@@ -12,6 +12,7 @@ from corral.core.lines import LineKey, line_of
 from corral.core.model import WHOLE, Blocking, GpuHealth, Job, JobState, NodeState, Queue, Request
 from corral.core.placing import could_ever_fit, domains_for, find_place
 from corral.core.plan import Plan, PlannedStart
+from corral.core.quantities import format_duration
 from corral.core.reserving import end_if_started
 from corral.core.resources import NOTHING, gpus_text, held_by
 from corral.core.rules import Reason, all_reasons
@@ -93,7 +94,7 @@ def _resource_reasons(snapshot: ClusterSnapshot, trial: Trial, plan: Plan, queue
     if not could_ever_fit(fleet, job, queue.pool):
         return [_impossible(snapshot, queue, job)]
     if find_place(fleet, job, queue.pool, queue.placement) is None:
-        return [_no_room(snapshot, queue, job)]
+        return [_no_room(snapshot, queue, job), *_coming_back(snapshot, queue, job)]
     others = [planned for planned in plan.planned if planned.job_id != job.id]
     for planned in others:
         trial.hold(planned.job_id, planned.held)
@@ -211,6 +212,29 @@ def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
         numbers |= {"most_free_cpus_on_a_node": cpu, "most_free_memory_bytes_on_a_node": memory}
         detail += f", and at most {cpu:g} CPUs and {memory / 2**30:.1f} GiB of memory"
     return Reason(rule="resources", detail=detail, numbers=numbers, jobs=tuple(holders[:NAMED]))
+
+
+def _coming_back(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> list[Reason]:
+    """Elastic jobs that are making room: what they give back is there when they have saved."""
+    models = {index.domain[1] for index in domains_for(snapshot.fleet, job.request, queue.pool)}
+    giving = {
+        other.id: len(other.allocation.gpus) - len(other.next_allocation.gpus)
+        for other in (snapshot.jobs[job_id] for job_id in sorted(snapshot.elastic))
+        if other.allocation is not None and other.next_allocation is not None and other.allocation.model in models
+    }
+    giving = {job_id: gpus for job_id, gpus in giving.items() if gpus > 0}
+    if not giving:
+        return []
+    grace = max(snapshot.jobs[job_id].grace_seconds for job_id in giving)
+    words = ", ".join(f"{job_id} gives back {gpus}" for job_id, gpus in giving.items())
+    return [
+        Reason(
+            rule="resizing",
+            detail=f"{words} of its GPUs, within {format_duration(max(1.0, grace))} at the latest",
+            numbers={"coming_gpus": sum(giving.values()), "grace_seconds": grace},
+            jobs=tuple(giving),
+        )
+    ]
 
 
 def _kept_for_others(others: list[PlannedStart], job: Job) -> Reason:

@@ -145,7 +145,7 @@ def _score_by_hand(desk: Desk, lines: Any) -> float:
     def part(since: float, until: float) -> float:
         return exp(-(desk.now - until) / (6 * HOUR)) - exp(-(desk.now - since) / (6 * HOUR))
 
-    return sum(line.gpu_milli / WHOLE * part(line.planned_at, line.ended_at) for line in lines)
+    return float(sum(line.gpu_milli / WHOLE * part(line.planned_at, line.ended_at) for line in lines))
 
 
 def test_the_time_limit_is_not_given_anew(desk: Desk) -> None:

@@ -9,10 +9,12 @@ from hypothesis import given
 
 from corral.core.changes import Change, DropJob, PutJob, PutNode, PutQueue, PutQuota, PutRules
 from corral.core.explain import Explanation, explain, line_order
+from corral.core.lifecycle import ResizeRequested, advance
 from corral.core.lines import line_of
 from corral.core.model import (
     WHOLE,
     Blocking,
+    Elastic,
     GpuHealth,
     Job,
     JobKind,
@@ -239,3 +241,16 @@ def test_what_could_hold_a_job_but_for_its_health_is_told() -> None:
         "; 2 GPUs are suspect or failed, 3 GPUs are on nodes that are not ready, "
         "1 GPUs are avoided because it failed there before"
     )
+
+
+def test_that_an_elastic_job_makes_room_is_told() -> None:
+    elastic = replace(running(1, {"n1": (0, 1, 2, 3)}), elastic=Elastic(min_gpus=1, max_gpus=4), grace_seconds=30.0)
+    snapshot = picture(node("n1", gpus=4), elastic, waiting(2, gpus=2))
+    plan = schedule(snapshot, 10.0)
+    (resize,) = plan.resizes
+    shrinking = advance(elastic, ResizeRequested(at=10.0, allocation=resize.allocation)).job
+    snapshot.apply([PutJob(job=shrinking)])
+    explanation = explain(snapshot, schedule(snapshot, 11.0), snapshot.jobs["j-2"], 11.0)
+    told = next(reason for reason in explanation.reasons if reason.rule == "resizing")
+    assert told.detail == "j-1 gives back 2 of its GPUs, within 30s at the latest"
+    assert (told.jobs, told.numbers["coming_gpus"]) == (("j-1",), 2)

@@ -116,7 +116,7 @@ def test_time_alone_makes_it_due() -> None:
     ],
 )
 def test_no_limit_is_exceeded(limits: Limits, quota: Quota | None, queue: dict[str, Any], grown_to: int | None) -> None:
-    things = [RULED, replace(RULED, limits=limits), Queue(name="default", policy="fcfs", **queue), NODE]
+    things: list[Any] = [RULED, replace(RULED, limits=limits), Queue(name="default", policy="fcfs", **queue), NODE]
     if quota:
         things.append(PutQuota(user="eve", kind=JobKind.TRAINING, quota=quota))
     plan = schedule(picture(*things, elastic(1, 2), running(2, {"n1": (7,)}, user="bob")), NOW)
@@ -255,7 +255,12 @@ def test_one_that_grows_turns_round() -> None:
 )
 def test_it_gives_back_what_a_limit_needs(limits: Limits, quota: Quota | None, queue: dict[str, Any]) -> None:
     """There are GPUs enough on another node; the limit is what its user's other job waits for."""
-    things = [replace(RULED, limits=limits), Queue(name="default", policy="fcfs", **queue), NODE, node("n2", gpus=4)]
+    things: list[Any] = [
+        replace(RULED, limits=limits),
+        Queue(name="default", policy="fcfs", **queue),
+        NODE,
+        node("n2", gpus=4),
+    ]
     if quota:
         things.append(PutQuota(user="eve", kind=JobKind.TRAINING, quota=quota))
     plan = schedule(picture(*things, elastic(1, 7), waiting(9, user="eve", gpus=3)), NOW)
