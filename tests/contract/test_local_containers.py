@@ -184,6 +184,9 @@ def test_a_login_is_a_private_file_that_is_removed(local: LocalHarness) -> None:
 def test_a_stop_while_the_image_is_pulled_ends_it(local: LocalHarness) -> None:
     local.launch(boxed("127.0.0.1:1/no/such:image", "true"))
     wait_until(lambda: "pulling" in local.output(), "the pull has begun")
+    status = local.status()
+    assert status is not None
+    assert status.phase in (AttemptPhase.STARTING, AttemptPhase.ENDED), "not running yet"
     local.engine.stop("j-1.1", 60.0)
     ended = local.listener.ended()
     # Podman tries three times, a second apart: mostly the stop is quicker.

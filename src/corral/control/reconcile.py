@@ -30,6 +30,8 @@ def report(work: Work, status: AttemptStatus) -> None:
         if status.phase is AttemptPhase.ENDED:
             work.recorded_ends.append(status.attempt_id)
         return
+    if status.phase is AttemptPhase.STARTING:
+        return
     if status.phase is AttemptPhase.RUNNING:
         if job.started_at is None:
             work.advance(job, Up(at=status.at))
@@ -47,7 +49,7 @@ def reconcile(work: Work, cluster: str, observation: Observation, observed_at: f
     observed = {status.attempt_id: status for status in observation.attempts}
     for status in observation.attempts:
         report(work, status)
-        if status.phase is AttemptPhase.RUNNING and _present_job(work, status.attempt_id) is None:
+        if status.phase is not AttemptPhase.ENDED and _present_job(work, status.attempt_id) is None:
             log.warning("attempt %s runs although nobody holds it: stopping it", status.attempt_id)
             work.instructions.append(Stop(attempt_id=status.attempt_id, grace_seconds=0.0))
     for job in [job for job in work.state.snapshot.jobs.values() if job.state.holds_resources]:

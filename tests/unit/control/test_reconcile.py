@@ -82,6 +82,18 @@ def test_an_end_that_overtakes_the_start_is_an_end(desk: Desk) -> None:
 # -------------------------------------------------------------------------------------------- after an absence
 
 
+def test_an_attempt_that_is_still_starting_is_neither_up_nor_missing(desk: Desk) -> None:
+    (job_id,) = planned(desk, "training")
+    starting = status(desk.job(job_id).attempt_id, AttemptPhase.STARTING, desk.now)
+    desk.observe(*TWO_NODES, attempts=[starting], at=desk.now)
+    assert (desk.job(job_id).state, desk.instructions) == (JobState.STARTING, [])
+    desk.do(jobs.stop, ANN, job_id)
+    desk.observe(*TWO_NODES, attempts=[starting], at=desk.now)
+    assert desk.job(job_id).state is JobState.STOPPING, "its end is the engine's to tell"
+    desk.observe(*TWO_NODES, attempts=[replace(starting, attempt_id="j-99.1")], at=0.0)
+    assert desk.instructions == [Stop(attempt_id="j-99.1", grace_seconds=0.0)], "nobody holds it"
+
+
 def test_a_starting_job_that_the_engine_misses_is_launched_again(desk: Desk) -> None:
     (job_id,) = planned(desk, "training")
     desk.observe(*TWO_NODES)

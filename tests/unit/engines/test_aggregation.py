@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from corral.control.ports import AttemptPhase, AttemptStatus
 from corral.core.model import EndReason
 from corral.engines.local.aggregation import InstanceExit, InstanceState, aggregate, must_stop, up_since
@@ -84,3 +86,14 @@ def test_a_bad_end_stops_the_others_and_a_good_one_does_not() -> None:
     assert not must_stop([over(0, code=0), up(1)])
     assert not must_stop([over(0, code=1), over(1, code=143)])
     assert not must_stop([up(0), up(1)])
+
+
+def test_an_attempt_whose_image_is_pulled_is_not_up_yet() -> None:
+    running = InstanceState(rank=0, claimed_at=1.0, started_at=3.0, has_image=True)
+    pulling = InstanceState(rank=1, claimed_at=2.0, has_image=True)
+    status = aggregate("j-1.1", [running, pulling])
+    assert status is not None
+    assert (status.phase, status.at) == (AttemptPhase.STARTING, 2.0)
+    status = aggregate("j-1.1", [running, replace(pulling, started_at=4.0)])
+    assert status is not None
+    assert (status.phase, status.at) == (AttemptPhase.RUNNING, 4.0)

@@ -105,7 +105,7 @@ def test_gpus_come_by_cdi_or_dockers_own_way_and_virtual_ones_need_nothing() -> 
 def test_neither_environment_nor_login_is_on_a_command_line() -> None:
     login = RegistryLogin(registry="docker.io", username="ada", secret="s3cret")
     spec = container_spec(PODMAN, replace(ORDER, env={"TOKEN": "hidden"}, login=login))
-    lines = [word for key in ("exists", "pull", "run", "inspect", "terminate", "remove") for word in spec[key]]  # type: ignore[literal-required]
+    lines = [word for key in ("exists", "pull", "run", "inspect", "terminate", "remove") for word in spec[key]]
     assert not [word for word in lines if "hidden" in word or "s3cret" in word]
     assert spec["pull"][-1] == "docker://registry.example.org/train:1"
     assert spec["pull"][-3:-1] == ["--authfile", "/run/7/auth/config.json"]

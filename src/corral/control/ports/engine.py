@@ -81,6 +81,8 @@ class LaunchOrder:
 
 
 class AttemptPhase(StrEnum):
+    #: taken, and something takes long before its program begins: an image is pulled; only ever observed
+    STARTING = "starting"
     RUNNING = "running"
     ENDED = "ended"
 
@@ -103,7 +105,7 @@ class AttemptStatus:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observation:
     nodes: tuple[Node, ...]
-    #: every attempt that was launched and not yet forgotten, running or ended
+    #: every attempt that was launched and not yet forgotten, starting, running or ended
     attempts: tuple[AttemptStatus, ...]
 
 

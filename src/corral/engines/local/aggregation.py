@@ -45,6 +45,8 @@ class InstanceState:
     #: since when a supervisor has, or had, it
     claimed_at: float | None = None
     started_at: float | None = None
+    #: its image comes first, which may take long
+    has_image: bool = False
     exit: InstanceExit | None = None
 
 
@@ -78,14 +80,17 @@ def must_stop(instances: Sequence[InstanceState]) -> bool:
 def aggregate(attempt_id: str, instances: Sequence[InstanceState]) -> AttemptStatus | None:
     """The attempt as it is now. None while an instance has no supervisor: then launching it again is right.
 
-    With all supervisors there it counts as running, although the last program may only be up in a moment.
+    With all supervisors there it counts as running, although the last program may only be up in a moment; with an image
+    to pull that moment may be long.
     """
     if instances and all(instance.exit is not None for instance in instances):
         return _ended(attempt_id, instances)
     since = up_since(instances) or _latest([instance.claimed_at for instance in instances])
     if since is None:
         return None
-    return AttemptStatus(attempt_id=attempt_id, phase=AttemptPhase.RUNNING, at=since)
+    waits = any(instance.has_image and instance.started_at is None and instance.exit is None for instance in instances)
+    phase = AttemptPhase.STARTING if waits else AttemptPhase.RUNNING
+    return AttemptStatus(attempt_id=attempt_id, phase=phase, at=since)
 
 
 def _ended(attempt_id: str, instances: Sequence[InstanceState]) -> AttemptStatus:

@@ -171,8 +171,10 @@ class AttemptFiles:
             return instance
         if instance.claimed_at is None:
             instance = replace(instance, claimed_at=os.stat(os.path.join(directory, CLAIM)).st_mtime)
-        if instance.started_at is None and (started := read_claim(directory).started):
-            instance = replace(instance, started_at=float(started["at"]))
+        if instance.started_at is None:
+            claim = read_claim(directory)
+            started_at = float(claim.started["at"]) if claim.started else None
+            instance = replace(instance, started_at=started_at, has_image=bool(claim.supervisor.get("has_image")))
         # Read after the lock was tested: a supervisor records the exit before it lets go of its claim.
         ended = read_exit(directory)
         if ended is None and state is ClaimState.FREE:

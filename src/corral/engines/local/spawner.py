@@ -15,9 +15,10 @@ import socket
 import sys
 import traceback
 
+from corral.engines.local.exits import record_failed_launch
 from corral.engines.local.messages import InstanceSpec, take_frames
 from corral.engines.local.processes import name_process
-from corral.engines.local.supervisor import record_failed_launch, supervise
+from corral.engines.local.supervisor import supervise
 
 #: Small enough to come from memory that stays mapped.
 _READ_BYTES = 1 << 16

@@ -12,10 +12,21 @@ import os
 import select
 import signal
 import time
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from corral.engines.local.cgroups import Cgroup, CgroupSupport
 from corral.engines.local.container_job import ContainerJob, PullFailed, PullStopped, error_in
+from corral.engines.local.exits import (
+    REASON_EXIT,
+    REASON_LAUNCH,
+    REASON_LOST,
+    REASON_OOM,
+    REASON_PULL,
+    REASON_TIME,
+    oom_message,
+    record_exit,
+    signal_name,
+)
 from corral.engines.local.logs import LogWriter
 from corral.engines.local.messages import InstanceSpec
 from corral.engines.local.places import hand_over, make_private, open_way, remove_tree
@@ -28,7 +39,7 @@ from corral.engines.local.processes import (
     send,
     start_ticks,
 )
-from corral.engines.local.rundir import EXIT, STOP, TMP, WORK, add_to_claim, notify, read_json, take_claim, write_json
+from corral.engines.local.rundir import STOP, TMP, WORK, add_to_claim, notify, read_json, take_claim
 
 #: How long processes that a finished job left behind may take to end by themselves.
 LINGER_SECONDS = 0.5
@@ -40,15 +51,8 @@ _READ_BYTES = 1 << 16
 _READS_PER_TURN = 16
 #: What is kept of the output to find the runtime's complaint in.
 _TAIL_BYTES = 4096
-_NOTIFY_SECONDS = 1.0
 _HELD_BACK = {signal.SIGTERM}
 
-REASON_EXIT = "exit_code"
-REASON_LAUNCH = "launch_error"
-REASON_TIME = "timed_out"
-REASON_OOM = "oom_killed"
-REASON_PULL = "image_pull_error"
-REASON_LOST = "lost"
 
 #: As a shell and a container's runtime tell that a signal ended a process.
 _KILLED = 128 + signal.SIGKILL
@@ -69,39 +73,6 @@ def supervise(spec: InstanceSpec) -> None:
         supervisor.abandon()
         record_exit(spec, reason=REASON_LOST, message=f"its supervisor failed: {error!r}")
         raise
-
-
-def record_failed_launch(spec: InstanceSpec, message: str) -> None:
-    """The instance ends before it began, unless another supervisor has it."""
-    claim = take_claim(spec["rank_dir"], {"pid": 0, "boot_id": spec["boot_id"]})
-    if claim is not None:
-        record_exit(spec, reason=REASON_LAUNCH, message=message)
-        os.close(claim)
-
-
-def record_exit(
-    spec: InstanceSpec,
-    *,
-    reason: str,
-    message: str,
-    exit_code: int | None = None,
-    signal_number: int | None = None,
-    started_at: float | None = None,
-    **more: Any,
-) -> None:
-    body = {
-        "exit_code": exit_code,
-        "signal": signal_number,
-        "reason": reason,
-        "message": message,
-        "started_at": started_at,
-        "ended_at": time.time(),
-        **more,
-    }
-    write_json(os.path.join(spec["rank_dir"], EXIT), body, durable=True)
-    deadline = time.monotonic() + _NOTIFY_SECONDS
-    while not notify(spec["events_path"], spec["attempt_id"]) and time.monotonic() < deadline:
-        time.sleep(0.02)
 
 
 class Supervisor:
@@ -142,7 +113,8 @@ class Supervisor:
         signal.signal(signal.SIGTERM, lambda number, frame: self._want_stop())
         for ignored in (signal.SIGINT, signal.SIGHUP):
             signal.signal(ignored, signal.SIG_IGN)
-        claim = take_claim(self._spec["rank_dir"], {"pid": self._pid, "boot_id": self._spec["boot_id"]})
+        body = {"pid": self._pid, "boot_id": self._spec["boot_id"], "has_image": self._container is not None}
+        claim = take_claim(self._spec["rank_dir"], body)
         if claim is None:
             return False
         self._claim = claim
@@ -447,9 +419,9 @@ class Supervisor:
         if exit_code and self._cgroup:
             report = self._cgroup.memory_report()
             if report.oom_kills or (oom_killed and report.own_limit):
-                return REASON_OOM, _oom_message(self._spec["memory_bytes"], report.peak_bytes, report.own_limit)
+                return REASON_OOM, oom_message(self._spec["memory_bytes"], report.peak_bytes, report.own_limit)
         if signal_number is not None:
-            return REASON_EXIT, f"killed by {_signal_name(signal_number)}"
+            return REASON_EXIT, f"killed by {signal_name(signal_number)}"
         if not exit_code:
             return REASON_EXIT, ""
         refused = self._cgroup.refused_forks() if self._cgroup else 0
@@ -470,7 +442,7 @@ class Supervisor:
         looks_killed = exit_code == _KILLED and not self._told_to_end
         reason, message = self._verdict(exit_code, None, oom_killed=end.oom_killed or looks_killed)
         if end.oom_killed and reason == REASON_EXIT and exit_code:
-            reason, message = REASON_OOM, _oom_message(self._spec["memory_bytes"], 0, own_limit=True)
+            reason, message = REASON_OOM, oom_message(self._spec["memory_bytes"], 0, own_limit=True)
         return reason, message, exit_code
 
 
@@ -489,17 +461,3 @@ def _cgroup_of(spec: InstanceSpec) -> Cgroup | None:
         max_processes=spec["max_processes"],
     )
     return cgroup if cgroup.directories else None
-
-
-def _oom_message(limit_bytes: int, peak_bytes: int, own_limit: bool) -> str:
-    if not own_limit:
-        return "the machine ran out of memory; the kernel killed it"
-    peak = f" (peak {peak_bytes / (1 << 20):.1f} MiB)" if peak_bytes else ""
-    return f"used more than its {limit_bytes / (1 << 20):.1f} MiB of memory{peak}; the kernel killed it"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -1,0 +1,70 @@
+"""How an instance ended, as its supervisor puts it on record, and the words for it.
+
+Runs forked from the spawner, so only the standard library is imported here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+from corral.engines.local.messages import InstanceSpec
+from corral.engines.local.rundir import EXIT, notify, take_claim, write_json
+
+REASON_EXIT = "exit_code"
+REASON_LAUNCH = "launch_error"
+REASON_TIME = "timed_out"
+REASON_OOM = "oom_killed"
+REASON_PULL = "image_pull_error"
+REASON_LOST = "lost"
+
+_NOTIFY_SECONDS = 1.0
+
+
+def record_failed_launch(spec: InstanceSpec, message: str) -> None:
+    """The instance ends before it began, unless another supervisor has it."""
+    claim = take_claim(spec["rank_dir"], {"pid": 0, "boot_id": spec["boot_id"]})
+    if claim is not None:
+        record_exit(spec, reason=REASON_LAUNCH, message=message)
+        os.close(claim)
+
+
+def record_exit(
+    spec: InstanceSpec,
+    *,
+    reason: str,
+    message: str,
+    exit_code: int | None = None,
+    signal_number: int | None = None,
+    started_at: float | None = None,
+    **more: Any,
+) -> None:
+    body = {
+        "exit_code": exit_code,
+        "signal": signal_number,
+        "reason": reason,
+        "message": message,
+        "started_at": started_at,
+        "ended_at": time.time(),
+        **more,
+    }
+    write_json(os.path.join(spec["rank_dir"], EXIT), body, durable=True)
+    deadline = time.monotonic() + _NOTIFY_SECONDS
+    while not notify(spec["events_path"], spec["attempt_id"]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def oom_message(limit_bytes: int, peak_bytes: int, own_limit: bool) -> str:
+    if not own_limit:
+        return "the machine ran out of memory; the kernel killed it"
+    peak = f" (peak {peak_bytes / (1 << 20):.1f} MiB)" if peak_bytes else ""
+    return f"used more than its {limit_bytes / (1 << 20):.1f} MiB of memory{peak}; the kernel killed it"
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
