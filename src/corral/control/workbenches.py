@@ -36,6 +36,8 @@ LAUNCH_PROBLEMS: Mapping[int, str] = {
     83: "there is no python3 in its environment: a workbench needs one, in the image too",
     84: "Jupyter did not start: its log tells why",
     85: "the SSH server did not start: its log tells why",
+    86: "SSH logs in as the account that it runs as, and that account may not log in: ask an operator for one of your "
+    "own (local.run_as), or create the workbench without SSH",
 }
 _WHAT_TO_DO = {
     Tool.JUPYTER: (

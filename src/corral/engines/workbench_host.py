@@ -39,6 +39,7 @@ NO_JUPYTER = 81
 NO_SSHD = 82
 JUPYTER_FAILED = 84
 SSHD_FAILED = 85
+NO_LOGIN = 86
 
 POLL_SECONDS = 2.0
 #: The kernel takes 107 bytes.
@@ -68,6 +69,30 @@ def environment(base: Mapping[str, str], venv: str | None) -> dict[str, str]:
         env["PATH"] = os.pathsep.join([programs, *(part for part in path if part and part != programs)])
         env["VIRTUAL_ENV"] = venv
     return env
+
+
+def with_home(env: Mapping[str, str], root: Path) -> dict[str, str]:
+    """An account that has no home of its own, such as nobody's, keeps its settings where it works."""
+    home = env.get("HOME", "")
+    has_home = home not in ("", "/") and os.access(home, os.W_OK | os.X_OK)
+    return dict(env) if has_home else {**env, "HOME": str(root)}
+
+
+def account_name() -> str:
+    """In an image the account may have no name; then there is nothing to log in as either."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid{os.getuid()}"
+
+
+def may_log_in() -> bool:
+    """SSH starts the account's own shell, which for accounts of services says no."""
+    try:
+        shell = pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh"
+    except KeyError:
+        return False
+    return os.path.basename(shell) not in ("nologin", "false") and os.access(shell, os.X_OK)
 
 
 def find_jupyter(env: Mapping[str, str]) -> str | None:
@@ -192,7 +217,7 @@ class Sshd(Service):
         self._listen = listen
         self._ports = ports
         self._root = root
-        self.account = pwd.getpwuid(os.getuid()).pw_name
+        self.account = account_name()
         self.port = 0
         self.host_key = ""
 
@@ -410,7 +435,11 @@ class Workbench:
         if self._settings.get("ssh") and sshd is None:
             say("there is no sshd with ssh-keygen")
             sys.exit(NO_SSHD)
+        if sshd is not None and not may_log_in():
+            say(f"the account {account_name()} has no shell to log in with")
+            sys.exit(NO_LOGIN)
         self._root.mkdir(parents=True, exist_ok=True)
+        self._env = with_home(self._env, self._root)
         if jupyter is not None:
             self._jupyter = Jupyter(jupyter, base_url=self._settings["base_url"], root=self._root, env=self._env)
         if sshd is not None:
@@ -434,7 +463,7 @@ class Workbench:
         told: dict[str, Any] = {
             "attempt": int(os.environ.get("CORRAL_ATTEMPT", "0")),
             "at": now,
-            "account": pwd.getpwuid(os.getuid()).pw_name,
+            "account": account_name(),
             "jupyter_ready": jupyter is not None and jupyter.was_ready,
             "ssh_ready": sshd is not None and sshd.was_ready,
             "ssh_port": sshd.port if sshd is not None else None,

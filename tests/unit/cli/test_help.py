@@ -42,6 +42,7 @@ ONLY_GROUPS = {
     ("permission-group",),
     ("provider",),
     ("licence",),
+    ("workbench",),
     ("alert", "rule"),
     ("channel",),
     ("image",),

@@ -182,6 +182,7 @@ def test_the_program_and_the_words_for_its_ends_agree() -> None:
         workbench_host.NO_SSHD,
         workbench_host.JUPYTER_FAILED,
         workbench_host.SSHD_FAILED,
+        workbench_host.NO_LOGIN,
         83,
     }
     assert told == set(LAUNCH_PROBLEMS)
