@@ -24,7 +24,7 @@ ENDED = ("completed", "failed", "stopped")
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[CorralServer]:
-    with api_server("--virtual-gpus", "4xA100-80G", users=("ann", "bob")) as running:
+    with api_server("--virtual-nodes", "2x4xA100-80G", users=("ann", "bob")) as running:
         yield running
 
 
@@ -150,7 +150,7 @@ env: {WORD: "w-{word}"}
 
 def test_logs_of_every_attempt_and_rank_are_searched_and_saved(ann: httpx.Client) -> None:
     script = 'echo "attempt $CORRAL_ATTEMPT rank $CORRAL_RANK"; seq 5; echo "Last LINE $CORRAL_RANK"'
-    job = shell(ann, script, kind="distributed", name="two-runs")
+    job = shell(ann, script, nodes=2, name="two-runs")
     assert ended(ann, job)["state"] == "completed"
     ann.post(f"/jobs/{job}/start").raise_for_status()
     assert ended(ann, job)["attempt"] == 2
@@ -163,8 +163,7 @@ def test_logs_of_every_attempt_and_rank_are_searched_and_saved(ann: httpx.Client
     assert search(q="line") == []
     assert search(q="line", ignore_case=True) == [(2, 0, 7, "Last LINE 0")]
     assert search(q="attempt", attempt="all", rank="all") == [
-        (1, 0, 1, "attempt 1 rank 0"),
-        (2, 0, 1, "attempt 2 rank 0"),
+        (attempt, rank, 1, f"attempt {attempt} rank {rank}") for attempt in (1, 2) for rank in (0, 1)
     ]
     assert search(q=r"^\d$", regex=True, attempt="1", limit=2) == [(1, 0, 2, "1"), (1, 0, 3, "2")]
     told = problem(ann.get(f"/jobs/{job}/logs/search", params={"q": "(", "regex": True}), 422)
@@ -177,8 +176,11 @@ def test_logs_of_every_attempt_and_rank_are_searched_and_saved(ann: httpx.Client
     with tarfile.open(fileobj=io.BytesIO(every.content)) as archive:
         logs = {name: archive.extractfile(name) for name in archive.getnames()}
         assert {name: file.read().decode() for name, file in logs.items() if file is not None} == {
-            f"two-runs-logs/two-runs-attempt-{attempt}-rank-0.log": ann.get(f"/jobs/{job}/logs?attempt={attempt}").text
+            f"two-runs-logs/two-runs-attempt-{attempt}-rank-{rank}.log": ann.get(
+                f"/jobs/{job}/logs?attempt={attempt}&rank={rank}"
+            ).text
             for attempt in (1, 2)
+            for rank in (0, 1)
         }
 
 

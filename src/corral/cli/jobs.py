@@ -167,6 +167,7 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Asks for", _request_text(job)),
         ("Elastic", elastic_text(job.get("elastic"), now)),
         ("Holds", _allocation_text(job["allocation"])),
+        ("Preset", _preset_text(job)),
         ("Command", shlex.join(job["command"])),
         ("Directory", job["workdir"] or ""),
         ("Image", job["image"] or ""),
@@ -214,6 +215,11 @@ def _usage_text(usage: UsageView | None) -> str:
 def amount(value: float) -> str:
     """Small amounts with as many digits as they need: 12.34, 0.0042."""
     return words.number(value) if value == 0 or abs(value) >= 1 else f"{value:.2g}"
+
+
+def _preset_text(job: JobView) -> str:
+    given = [f"{name}={value}" for name, value in (job.get("parameters") or {}).items()]
+    return " ".join([job.get("preset") or "", *given]).strip()
 
 
 def _request_text(job: JobView) -> str:
