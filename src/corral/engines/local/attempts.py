@@ -101,6 +101,11 @@ class AttemptFiles:
     def cgroup_name(self, attempt_id: str, rank: int) -> str:
         return f"{self._cgroup_prefix}{attempt_id}-{rank}"
 
+    def group(self, attempt_id: str, rank: int) -> Cgroup:
+        """Whatever of it there may be."""
+        name = self.cgroup_name(attempt_id, rank)
+        return Cgroup(self._cgroups, name, memory_bytes=1, cpu_milli=1, max_processes=1)
+
     # -------------------------------------------------------------------------------------------- markers
 
     def create(self, attempt_id: str, marker: Marker) -> Tracked | None:
@@ -202,8 +207,7 @@ class AttemptFiles:
         if leader and start_ticks(leader) == started.get("start_ticks"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(leader, signal.SIGKILL)
-        name = self.cgroup_name(attempt_id, rank)
-        cgroup = Cgroup(self._cgroups, name, memory_bytes=1, cpu_milli=1, max_processes=1)
+        cgroup = self.group(attempt_id, rank)
         cgroup.forbid_forks()
         deadline = time.monotonic() + _BURIAL_SECONDS
         while orphans := processes_by_env(RUN_DIR_VARIABLE).get(directory, set()) | cgroup.processes():

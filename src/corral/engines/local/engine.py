@@ -308,15 +308,26 @@ class LocalEngine:
     def _remove_container(self, attempt_id: str, rank: int) -> None:
         """A dead supervisor left it. Nobody waits for it: its processes are ended already."""
         runtime = self._specs.runtime
-        if runtime is not None:
-            name = container_name(self._specs.engine, attempt_id, rank)
-            in_background(lambda: remove_container(runtime, name))
+        if runtime is None:
+            return
+
+        def remove() -> None:
+            remove_container(runtime, container_name(self._specs.engine, attempt_id, rank))
+            self._files.group(attempt_id, rank).remove()
+
+        in_background(remove)
 
     def _remove_leftovers(self) -> None:
         """Containers of attempts that are over, where a supervisor had no time to remove them."""
         runtime = self._specs.runtime
         if runtime is not None and self._layout.had_containers():
-            in_background(lambda: remove_leftovers(runtime, self._specs.engine, self._is_live))
+            in_background(lambda: self._without(remove_leftovers(runtime, self._specs.engine, self._is_live)))
+
+    def _without(self, removed: Sequence[str]) -> None:
+        """Containers are gone, and so can be the groups that they were in."""
+        with self._lock:
+            if removed and not self._closed:
+                self._sweep_cgroups()
 
     def _is_live(self, attempt_id: str) -> bool:
         with self._lock:

@@ -147,7 +147,8 @@ class SpecWriter:
         assert order.image is not None
         workdir = order.workdir or os.path.join(rank_dir, WORK)
         places = [workdir, *_job_directories(order)]
-        group = group_below_mount(self.cgroups, self.group_name(order.attempt_id, instance.rank))
+        limited = bool(order.memory_bytes or order.cpu_milli or self.isolation.max_processes)
+        group = group_below_mount(self.cgroups, self.group_name(order.attempt_id, instance.rank)) if limited else ""
         return container_spec(
             self.runtime,
             ContainerOrder(
