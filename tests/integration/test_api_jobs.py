@@ -214,7 +214,7 @@ def test_over_quota_is_refused_with_the_numbers(server: CorralServer, http: http
 def test_a_held_job_waits_for_its_start_and_an_ended_one_can_run_again(http: httpx.Client) -> None:
     job = submit(http, "true", hold=True)
     assert job["state"] == "created"
-    assert http.post(f"/jobs/{job['id']}/start").json()["state"] == "queued"
+    assert http.post(f"/jobs/{job['id']}/start").json()["state"] == "starting"
     assert wait_state(http, job["id"], "completed")["attempt"] == 1
     http.post(f"/jobs/{job['id']}/start").raise_for_status()
     wait_until(lambda: http.get(f"/jobs/{job['id']}").json()["attempt"] == 2, "the second attempt")
