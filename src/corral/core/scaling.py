@@ -91,12 +91,28 @@ def scalable_jobs(snapshot: ClusterSnapshot) -> list[Scalable]:
 # ---------------------------------------------------------------- for others
 
 
-def make_room(
-    snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Sequence[Start], now: float
-) -> list[Resize]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """What would follow if every elastic job had its minimum."""
+
+    starts: Sequence[Start]
+    #: jobs that would wait even then, and what they would be promised
+    promised: Sequence[tuple[Job, Allocation]]
+
+    def on(self, node: str) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+        """Jobs that would get GPUs of the node: their names, how many they ask for if they must wait, and which."""
+        for start in self.starts:
+            yield from ((start.job_id, 0, grant.gpus) for grant in start.allocation.grants if grant.node == node)
+        for job, allocation in self.promised:
+            asked = max(1, job.request.gpus)
+            yield from ((job.id, asked, grant.gpus) for grant in allocation.grants if grant.node == node)
+
+
+def make_room(snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Wanted, now: float) -> list[Resize]:
     """The fewest and smallest resizes that let those start who could, if every elastic job had its minimum.
 
-    `wanted` are these starts, found with all of that supposed; nothing must be kept for anybody when this is called.
+    What a protected start needs is given back, too, as it would be kept if it were free: when the rest of it comes,
+    nobody waits for a checkpoint. Nothing must be kept for anybody when this is called.
     """
     given = {item.job.id: 0 for item in items}
     for need in _needs(snapshot, items, wanted):
@@ -120,21 +136,21 @@ class _Need:
     concerns: Callable[[Scalable], bool] = field(repr=False)
 
 
-def _needs(snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Sequence[Start]) -> Iterator[_Need]:
+def _needs(snapshot: ClusterSnapshot, items: Sequence[Scalable], wanted: Wanted) -> Iterator[_Need]:
     yield from _needs_on_nodes(items, wanted)
-    yield from _needs_under_limits(snapshot, items, [snapshot.jobs[start.job_id] for start in wanted])
+    yield from _needs_under_limits(snapshot, items, [snapshot.jobs[start.job_id] for start in wanted.starts])
 
 
-def _needs_on_nodes(items: Sequence[Scalable], wanted: Sequence[Start]) -> Iterator[_Need]:
-    """GPUs of a node that the wanted starts use beyond what is free there or comes back anyway."""
+def _needs_on_nodes(items: Sequence[Scalable], wanted: Wanted) -> Iterator[_Need]:
+    """GPUs of a node that others would use beyond what is free there or comes back anyway."""
     for node, domain in dict.fromkeys((item.slot.node.id, item.domain) for item in items):
         here = [item for item in items if (item.slot.node.id, item.domain) == (node, domain)]
         free = {*here[0].slot.whole_gpus(domain)}
         coming = {gpu for item in here for gpu in item.coming}
         spare = {gpu for item in here for gpu in item.gpus[item.elastic.min_gpus :]}
-        used = {
-            gpu for start in wanted for grant in start.allocation.grants if grant.node == node for gpu in grant.gpus
-        }
+        # Who has no room beside their minimums waits for the elastic jobs themselves: giving back helps nobody.
+        beside = len(here[0].slot.domains[domain]) - sum(len(item.gpus) - item.spare for item in here)
+        used = {gpu for _, asked, gpus in wanted.on(node) if asked <= beside for gpu in gpus}
         missing = len(used & (free | coming | spare)) - len(free) - len(coming)
         if missing > 0:
             yield _Need(gpus=missing, concerns=_is_on(node, domain))
@@ -175,19 +191,18 @@ def _disturbance(item: Scalable, given: int, short: int) -> tuple[bool, bool, in
     return (not item.job.is_resizing and not given, not is_enough, left if is_enough else -left, -item.job.serial)
 
 
-def _shrunk_for(item: Scalable, given: int, snapshot: ClusterSnapshot, wanted: Sequence[Start], now: float) -> Resize:
+def _shrunk_for(item: Scalable, given: int, snapshot: ClusterSnapshot, wanted: Wanted, now: float) -> Resize:
     job = item.job
     if job.resized_at is not None and now < job.resized_at + snapshot.scaling.interval_seconds:
         # Demand goes up and down: one larger step now instead of many small ones.
         given = item.spare
-    node = item.slot.node.id
-    here = [start.job_id for start in wanted if any(grant.node == node for grant in start.allocation.grants)]
-    named = (here or [start.job_id for start in wanted])[:_NAMED]
+    here = [job_id for job_id, _, _ in wanted.on(item.slot.node.id)]
+    named = dict.fromkeys(here or [start.job_id for start in wanted.starts])
     return Resize(
         job_id=job.id,
         allocation=item.at(len(item.gpus) - given),
         cause=ResizeCause.OTHERS,
-        for_jobs=tuple(named),
+        for_jobs=tuple(named)[:_NAMED],
     )
 
 

@@ -19,7 +19,7 @@ from corral.core.placing import could_ever_fit, find_place
 from corral.core.plan import Plan, PlannedStart, Resize, Start
 from corral.core.reserving import Reservation, Return, end_if_started, reserve, still_held
 from corral.core.rules import all_reasons, first_reason
-from corral.core.scaling import Scalable, Scaling, make_room, scalable_jobs
+from corral.core.scaling import Scalable, Scaling, Wanted, make_room, scalable_jobs
 from corral.core.snapshot import ClusterSnapshot, Trial
 
 
@@ -139,7 +139,7 @@ class _Cycle:
         if not able or len(self._starts) == self.snapshot.count(JobState.QUEUED):
             return []
         with self._without_promises():
-            return make_room(self.snapshot, able, self._starts_if_given_back(able), self.now)
+            return make_room(self.snapshot, able, self._if_given_back(able), self.now)
 
     def domains_of(self, walks: Sequence[_Walk]) -> frozenset[Domain]:
         """The pools and models that these lines wait for."""
@@ -150,13 +150,16 @@ class _Cycle:
             for index in self._fleet.domains_of(walk.queue.pool, _models_of(walk.key))
         )
 
-    def _starts_if_given_back(self, items: Sequence[Scalable]) -> list[Start]:
+    def _if_given_back(self, items: Sequence[Scalable]) -> Wanted:
         with self.snapshot.trial() as supposed:
             for item in items:
                 supposed.resize(item.job, item.at_its_least())
             cycle = _Cycle(self.snapshot, supposed, self.now, after=self)
             cycle.backfill(cycle.start_in_order())
-            return cycle._starts[len(self._starts) :]
+            return Wanted(
+                starts=cycle._starts[len(self._starts) :],
+                promised=[(reservation.job, reservation.allocation) for _, reservation in cycle._reservations],
+            )
 
     @contextmanager
     def _without_promises(self) -> Iterator[None]:

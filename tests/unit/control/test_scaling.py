@@ -205,7 +205,7 @@ def test_a_resize_by_hand(desk: Desk) -> None:
     # What is kept for somebody who waits is not idle.
     desk.do(scaling.resize, ANN, job.id, gpus=2)
     job = up(desk, ended(desk, job))
-    desk.submit(draft("large", gpus=7), caller=BOB)
+    desk.submit(draft("large", gpus=8), caller=BOB)
     desk.cycle()
     with pytest.raises(WrongState, match="0 GPUs are idle"):
         desk.do(scaling.resize, ANN, job.id, gpus=3)
