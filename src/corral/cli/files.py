@@ -35,7 +35,7 @@ app = typer.Typer(
 )
 
 
-@command(app, "ls", examples=["corral files j-12", "corral files resnet plots", "corral files ls j-12 -o json"])
+@command(app, "ls", examples=["corral files ls j-12", "corral files ls resnet plots", "corral files ls j-12 -o json"])
 def ls(
     terminal: Terminal,
     job: JobArgument,

@@ -63,9 +63,9 @@ def logs(
     finds nothing exits with 4.
     """
     rank = ALL if all_ranks else rank
-    for flag, value in (("--attempt", attempt), ("--rank", rank)):
-        if value is not None and value != ALL and not _NUMBER.fullmatch(value):
-            raise WrongUsage(f"{flag}: {value!r} is neither a number nor all")
+    for flag, value, least in (("--attempt", attempt, 1), ("--rank", rank, 0)):
+        if value is not None and value != ALL and not (_NUMBER.fullmatch(value) and int(value) >= least):
+            raise WrongUsage(f"{flag}: {value!r} is neither a number from {least} on nor all")
     if (search is not None) + follow + (download is not None) > 1:
         raise WrongUsage("--follow, --search and --download exclude each other")
     if search is None and (regex or ignore_case):

@@ -46,6 +46,8 @@ ONLY_GROUPS = {
     ("alert", "rule"),
     ("channel",),
     ("image",),
+    ("files",),
+    ("preset",),
     ("registry",),
 }
 
@@ -78,6 +80,8 @@ def test_every_command_of_the_design_is_there() -> None:
         "gpus": "ls reset-health",
         "user": "ls show create edit rm role disable",
         "permission-group": "ls create edit assign rm",
+        "preset": "ls show run add rm",
+        "files": "ls get",
         "provider": "ls create edit enable disable test people onboard rm",
         "key": "ls add rm",
         "licence": "show set rm",
