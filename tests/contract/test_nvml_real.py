@@ -130,11 +130,11 @@ def test_work_shows(collector: NvmlCollector, working: subprocess.Popen[str]) ->
 
     before = look()
     deadline = time.monotonic() + 20
-    while (busy := look()).utilization is not None and busy.utilization < 0.5:
+    # The device counts energy and use a few times a second only, and others may be at work already.
+    while ((busy := look()).utilization or 0) < 0.5 or (busy.energy_joules or 0) <= (before.energy_joules or 0):
         assert time.monotonic() < deadline, f"no use was seen: {busy}"
         time.sleep(0.2)
     assert (busy.memory_used_bytes or 0) >= 2 << 30
-    assert (busy.energy_joules or 0) > (before.energy_joules or 0)
     assert busy.sm_clock_mhz is not None
     assert "gpu_idle" not in busy.throttle_reasons
     memories = [process.memory_bytes or 0 for process in busy.processes]

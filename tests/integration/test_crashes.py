@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.integration.audit import assert_no_gpu_given_twice, attempts_of
 from tests.integration.waiting import wait_until
@@ -71,6 +72,7 @@ def all_jobs(http: httpx.Client) -> list[dict[str, Any]]:
             return jobs
 
 
+@pytest.mark.timeout(900)  # more than fifty starts of a server, on whatever machine this is
 def test_kill_the_server_more_than_fifty_times(tmp_path: Path) -> None:
     rng = random.Random(20260101)
     witness = Witness(tmp_path / "witness")

@@ -18,6 +18,7 @@ from corral.core.alerts.model import Severity
 from corral.core.model import WHOLE, GpuHealth, JobState, NodeState
 from corral.server.exposition import Family, Row, counter, gauge, labels
 from corral.server.schemas.fleet import Measured
+from corral.server.totals import totals_of
 from corral.telemetry.readings import LatestHost
 
 _HERTZ_PER_MHZ = 1e6
@@ -256,32 +257,24 @@ def _node_families(seen: Seen) -> list[Family]:
 
 
 def _cluster_families(seen: Seen) -> list[Family]:
-    gpus = [gpu for node in seen.fleet.nodes for gpu in node.gpus]
-    readings = {
-        gpu.gpu.id: latest.reading
-        for gpu in gpus
-        if (latest := seen.measured.get(gpu.gpu.id)) is not None and not latest.stale
-    }
-    watts = [reading.power_watts for reading in readings.values() if reading.power_watts is not None]
-    celsius = [reading.temperature_celsius for reading in readings.values() if reading.temperature_celsius is not None]
-    held = [gpu for gpu in gpus if gpu.held_milli]
-    used = [use for gpu in held if (use := _use_of(readings.get(gpu.gpu.id))) is not None]
+    fresh = {gpu_id: latest.reading for gpu_id, latest in seen.measured.items() if not latest.stale}
+    totals = totals_of([gpu for node in seen.fleet.nodes for gpu in node.gpus], seen.fleet.asked_milli, fresh)
     queues = seen.fleet.queues.values()
     known: list[tuple[str, str, float | None]] = [
-        ("corral_cluster_gpus", "GPUs.", len(gpus)),
-        ("corral_cluster_gpus_held", "GPUs that jobs hold.", sum(gpu.held_milli for gpu in held) / WHOLE),
+        ("corral_cluster_gpus", "GPUs.", totals.gpus),
+        ("corral_cluster_gpus_held", "GPUs that jobs hold.", totals.held),
         (
             "corral_cluster_allocation_ratio",
             "GPUs asked for by all unfinished jobs, of all GPUs.",
-            seen.fleet.asked_milli / WHOLE / len(gpus) if gpus else 0.0,
+            totals.allocation or 0.0,
         ),
         (
             "corral_cluster_utilization_ratio",
             "Measured use of held GPUs, of all GPUs.",
-            sum(used) / len(gpus) if gpus and (used or not held) else None,
+            totals.utilization,
         ),
-        ("corral_cluster_power_watts", "Power of all GPUs.", sum(watts) if watts else None),
-        ("corral_cluster_temperature_celsius", "Temperature of the hottest GPU.", max(celsius, default=None)),
+        ("corral_cluster_power_watts", "Power of all GPUs.", totals.power_watts),
+        ("corral_cluster_temperature_celsius", "Temperature of the hottest GPU.", totals.temperature_celsius),
         ("corral_cluster_jobs_running", "Jobs that hold resources.", sum(facts.running for facts in queues)),
         ("corral_cluster_jobs_queued", "Jobs that wait.", sum(facts.length for facts in queues)),
     ]

@@ -15,9 +15,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from corral.control.ports import CLUSTER, Clock, GpuReading, History, HostReading, Metric, Round
-from corral.core.model import WHOLE
 from corral.server.fleet_metrics import FleetFacts
 from corral.server.sampling import STALE_INTERVALS
+from corral.server.totals import totals_of
 
 log = logging.getLogger("corral.server.recording")
 
@@ -205,25 +205,16 @@ def host_values(reading: HostReading) -> dict[Metric, float]:
 
 
 def fleet_values(fleet: FleetFacts, latest: Mapping[str, GpuReading], now: float) -> Values:
-    """The installation in a few numbers. What no reading tells is absent, not zero.
-
-    Allocation: GPUs that unfinished jobs ask for, of all. Utilisation: measured use of held GPUs, of all. Temperature:
-    of the hottest GPU. A queue's wait: how long the job that has waited longest waits so far.
-    """
-    gpus = [gpu for node in fleet.nodes for gpu in node.gpus]
-    held = [gpu for gpu in gpus if gpu.held_milli]
-    readings = [reading for gpu in gpus if (reading := latest.get(gpu.gpu.id)) is not None and not reading.lost]
-    held_ids = {gpu.gpu.id for gpu in held}
-    used = [item.utilization for item in readings if item.gpu_id in held_ids and item.utilization is not None]
-    watts = [item.power_watts for item in readings if item.power_watts is not None]
-    celsius = [item.temperature_celsius for item in readings if item.temperature_celsius is not None]
+    """The installation in a few numbers. What no reading tells is absent, not zero. A queue's wait: how long the job
+    that has waited longest waits so far."""
+    totals = totals_of([gpu for node in fleet.nodes for gpu in node.gpus], fleet.asked_milli, latest)
     cluster: dict[Metric, float | None] = {
-        Metric.CLUSTER_ALLOCATION: fleet.asked_milli / WHOLE / len(gpus) if gpus else None,
-        Metric.CLUSTER_UTILIZATION: sum(used) / len(gpus) if gpus and (used or not held) else None,
-        Metric.CLUSTER_POWER: sum(watts) if watts else None,
-        Metric.CLUSTER_TEMPERATURE: max(celsius, default=None),
-        Metric.CLUSTER_GPUS: len(gpus),
-        Metric.CLUSTER_GPUS_HELD: sum(gpu.held_milli for gpu in held) / WHOLE,
+        Metric.CLUSTER_ALLOCATION: totals.allocation,
+        Metric.CLUSTER_UTILIZATION: totals.utilization,
+        Metric.CLUSTER_POWER: totals.power_watts,
+        Metric.CLUSTER_TEMPERATURE: totals.temperature_celsius,
+        Metric.CLUSTER_GPUS: totals.gpus,
+        Metric.CLUSTER_GPUS_HELD: totals.held,
         Metric.CLUSTER_RUNNING: sum(queue.running for queue in fleet.queues.values()),
         Metric.CLUSTER_QUEUED: sum(queue.length for queue in fleet.queues.values()),
     }

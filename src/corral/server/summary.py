@@ -9,9 +9,10 @@ from corral.control import views
 from corral.control.ports import Transaction
 from corral.control.state import State
 from corral.core.alerts.model import AlertState, Severity
-from corral.core.model import WHOLE, GpuHealth, JobState
+from corral.core.model import GpuHealth, JobState
 from corral.server.schemas.base import number
 from corral.server.schemas.fleet import Measured, OverviewView
+from corral.server.totals import totals_of
 
 
 def counted(tables: Transaction) -> tuple[dict[str, int], list[Severity]]:
@@ -25,34 +26,23 @@ def overview_of(
 ) -> OverviewView:
     """Allocation: GPUs asked for by unfinished jobs, of all. Utilisation: measured use by running jobs, of all."""
     gpus = [gpu for node in views.node_views(state) for gpu in node.gpus]
-    held_milli = sum(gpu.held_milli for gpu in gpus)
     asked_milli = sum(job.request.total_gpu_milli for job in state.snapshot.jobs.values())
-    fresh = {
-        gpu.gpu.id: latest.reading
-        for gpu in gpus
-        if (latest := measured.get(gpu.gpu.id)) is not None and not latest.stale
-    }
-    used = [
-        use
-        for gpu in gpus
-        if gpu.held_milli and gpu.gpu.id in fresh and (use := fresh[gpu.gpu.id].utilization) is not None
-    ]
-    watts = [reading.power_watts for reading in fresh.values() if reading.power_watts is not None]
-    celsius = [reading.temperature_celsius for reading in fresh.values() if reading.temperature_celsius is not None]
+    fresh = {gpu_id: latest.reading for gpu_id, latest in measured.items() if not latest.stale}
+    totals = totals_of(gpus, asked_milli, fresh)
     health = Counter(gpu.gpu.health for gpu in gpus)
     severities = Counter(alerts)
     return OverviewView(
         nodes=len(state.snapshot.nodes),
-        gpus=len(gpus),
+        gpus=totals.gpus,
         gpus_free=sum(gpu.held_milli == 0 for gpu in gpus),
-        gpus_allocated=number(held_milli / WHOLE),
+        gpus_allocated=number(totals.held),
         gpus_suspect=health[GpuHealth.SUSPECT],
         gpus_failed=health[GpuHealth.FAILED],
-        gpus_stale=len(gpus) - len(fresh),
-        allocation=asked_milli / WHOLE / len(gpus) if gpus else 0.0,
-        utilization=sum(used) / len(gpus) if gpus and (used or not held_milli) else None,
-        power_watts=sum(watts) if watts else None,
-        temperature_celsius=max(celsius, default=None),
+        gpus_stale=totals.unread,
+        allocation=totals.allocation or 0.0,
+        utilization=totals.utilization,
+        power_watts=totals.power_watts,
+        temperature_celsius=totals.temperature_celsius,
         jobs={job_state.value: counts.get(job_state.value, 0) for job_state in JobState},
         queued=counts.get(JobState.QUEUED.value, 0),
         alerts={severity.value: severities[severity] for severity in Severity},

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
+
+from tests.unit.client.scripted_server import Answer, Seen, as_json
 
 AT = "2026-05-04T10:00:00Z"
 NOW = 1777888803.0  # three seconds later
@@ -106,3 +109,13 @@ OVERVIEW = {
     "queued": 3,
     "alerts": {"info": 0, "warning": 0, "critical": 2},
 }
+
+
+def answers(seen: Seen, _: int) -> Answer:
+    path = urlsplit(seen.path)
+    if path.path.endswith("/overview"):
+        return as_json(OVERVIEW)
+    if path.path.endswith("/nodes"):
+        return as_json({"items": NODES, "next_cursor": None})
+    items = WAITING if "state=queued" in path.query else RUNNING
+    return as_json({"items": items, "next_cursor": None})
