@@ -26,14 +26,11 @@ $(STAMP): requirements.lock pyproject.toml
 	fi
 	@touch $@
 
-# For one person on a machine of their own: jobs run as that person, also where that is root. A service does not do this.
-TRY = CORRAL_ALLOW_ROOT=$${CORRAL_ALLOW_ROOT-true} exec $(BIN)/corral up
-
 up: setup ## run corral at http://127.0.0.1:8470
-	@$(TRY) $(ARGS)
+	@exec $(BIN)/corral up $(ARGS)
 
 demo: setup ## run a demo fleet: 11 nodes, 44 virtual GPUs, users and arriving jobs
-	@$(TRY) --demo $(ARGS)
+	@exec $(BIN)/corral up --demo $(ARGS)
 
 test: setup check ## all checks and all tests
 	@scripts/install-test-servers

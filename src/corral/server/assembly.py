@@ -42,7 +42,7 @@ from corral.server.presets import install_helpers
 from corral.server.proxy import JupyterProxy
 from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
-from corral.server.settings import Settings
+from corral.server.settings import FIRST_USER, Settings
 from corral.server.stream import EventFeed
 from corral.server.workbenching import Workbenching
 from corral.stores import open_store
@@ -54,7 +54,6 @@ from corral.stores.workspace import DirectoryWorkspace
 
 log = logging.getLogger("corral.server")
 
-FIRST_USER = "operator"
 #: What a machine without GPUs gets, so that everything can be tried on it.
 DEFAULT_VIRTUAL_GPUS = "8xA100-80G"
 _START_SECONDS = 30.0

@@ -1,19 +1,22 @@
 """How far jobs are kept apart on this machine: whose account they get, and what of the server's home they can reach.
 
 A server that does not run as root gives jobs its own account, whatever the settings say. One that does gives each user
-an account of the machine, unless root's own is allowed and nothing else was asked for.
+an account of the machine, and root's own only where that is allowed. Where nothing was said, the first operator has
+root's, who has started this server as root; others have it only if no other account could reach what a job needs, as on
+a machine where everything lies in root's home: better told than a platform on which nothing runs.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import sys
 
-from corral.engines.local.accounts import AccountRules
+from corral.engines.local.accounts import AccountRules, own_account
 from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.mps import start_mps
 from corral.engines.local.places import barrier
-from corral.server.settings import Settings
+from corral.server.settings import FIRST_USER, Settings
 
 log = logging.getLogger("corral.server")
 
@@ -38,14 +41,36 @@ def isolation_of(settings: Settings, *, is_root: bool | None = None) -> Isolatio
 def account_rules(settings: Settings) -> AccountRules | None:
     """Of a server that runs as root; None means that jobs run as root too."""
     local = settings.local
-    if local.allow_root and not _is_set(settings):
+    is_set = _is_set(settings)
+    users = dict(local.run_as.users)
+    if local.allow_root and not is_set:
         return None
+    if local.allow_root is None and not is_set:
+        blocked = _out_of_reach(settings)
+        if blocked is not None:
+            log.warning(
+                "jobs run as root, because other accounts cannot reach %s: set CORRAL_HOME to a place that everybody "
+                "can pass and use a Python outside of it, or forbid this with local.allow_root: false",
+                blocked,
+            )
+            return None
+        users = {FIRST_USER: own_account().name}
     return AccountRules(
         pattern=local.run_as.account,
-        users=dict(local.run_as.users),
+        users=users,
         default=local.run_as.default,
-        allow_root=local.allow_root,
+        allow_root=local.allow_root is True or (local.allow_root is None and not is_set),
     )
+
+
+def _out_of_reach(settings: Settings) -> str | None:
+    """What keeps other accounts from a job's directories, or from the Python that jobs find."""
+    interpreter = os.path.realpath(sys.executable)
+    for needed in (settings.home.parent, sys.executable, interpreter):
+        blocked = barrier(str(needed))
+        if blocked is not None:
+            return blocked
+    return None if os.stat(interpreter).st_mode & 0o005 == 0o005 else interpreter
 
 
 def _is_set(settings: Settings) -> bool:

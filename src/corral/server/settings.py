@@ -52,6 +52,8 @@ ENVIRONMENT_KEYS: Mapping[str, tuple[str, str]] = {
     "CORRAL_VIRTUAL_NODES": ("local", "virtual_nodes"),
 }
 _MIN_PASSWORD_LENGTH = 8
+#: The operator whom the first start makes: whoever started the server knows the password.
+FIRST_USER = "operator"
 
 
 class SettingsFile(BaseModel):
