@@ -329,8 +329,8 @@ class LocalSettings(Section):
     virtual_nodes: Annotated[str, _readable_by(parse_virtual_nodes)] | None = None
     log_limit_bytes: Annotated[Size, Field(ge=4096)] = 64 * 1024 * 1024
     run_as: RunAsSettings = RunAsSettings()
-    #: when the server runs as root: true, jobs do too (unless run_as says otherwise); false, none ever does; null:
-    #: those of the first operator do, whose server it is, and others only where no other account could reach their files
+    #: when the server runs as root. true: jobs do too, unless run_as says otherwise; false: none ever does; null: those
+    #: of the first operator do, whose server it is, and others only where no other account could reach their files
     allow_root: bool | None = None
     #: processes and threads of one instance together; null: no limit
     max_processes: Annotated[int, Field(ge=16, le=4_194_304)] | None = 8192
