@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +14,21 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from corral.engines.local.places import barrier
 from tests.e2e.conftest import new_key
 from tests.e2e.jupyter import Kernel
 from tests.e2e.test_workbench import create, ssh, token, until_state
 from tests.servers.corral_server import CorralServer
 
+#: What keeps other accounts from the Python of these tests, and with it from the Jupyter that they start.
+BARRIER = barrier(os.path.realpath(sys.executable))
+
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.skipif(
+        BARRIER is not None,
+        reason=f"other accounts cannot pass {BARRIER}: use a Python that everybody can reach, such as Debian's python3",
+    ),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs can have other accounts: run as root"),
 ]
 

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from starlette.routing import WebSocketRoute
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from corral.server.app import bare_app
 from corral.server.description import describe
@@ -33,6 +36,8 @@ WAYS_IN = {
     ("post", "/token"): 403,
     ("get", f"{API}/auth/{{id}}/login"): 404,
     ("get", f"{API}/auth/{{id}}/callback"): 400,
+    # only adds the slash; who may go on is asked there
+    ("get", "/workbenches/{job}/jupyter"): 307,
 }
 
 
@@ -52,9 +57,11 @@ def sign_in(client: httpx.Client, user: str, password: str) -> str:
 
 def test_no_route_but_the_open_ones_answers_strangers(server: CorralServer) -> None:
     app = bare_app()
+    sockets = [route for route in app.routes if isinstance(route, WebSocketRoute)]
     routes = {
         (method.lower(), route.path_format)  # type: ignore[attr-defined]
         for route in app.routes
+        if route not in sockets
         for method in route.methods - {"HEAD"}  # type: ignore[attr-defined]
     }
     described = {(method, path) for path, entry in describe(app)["paths"].items() for method in entry}
@@ -72,6 +79,11 @@ def test_no_route_but_the_open_ones_answers_strangers(server: CorralServer) -> N
             answer = client.request(method, path.replace("{id}", "lab"))
             assert answer.status_code == status
             assert "corral_session=" not in answer.headers.get("set-cookie", "")
+    for route in sockets:
+        address = re.sub(r"\{\w+\}", "j-1", route.path_format)
+        with pytest.raises(InvalidStatus) as refused:
+            connect(f"{server.url.replace('http', 'ws', 1)}{address}")
+        assert refused.value.response.status_code == 401
 
 
 def test_a_browser_session_needs_the_csrf_token_for_changes_only(server: CorralServer) -> None:
