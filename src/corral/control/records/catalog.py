@@ -1,0 +1,94 @@
+"""What is kept of what people pick from: pools, flavors, packages, images, presets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from corral.core.model import JobKind
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolRecord:
+    """A named set of GPUs of one model. Which GPUs it has is kept with the GPUs."""
+
+    name: str
+    description: str = ""
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FlavorRecord:
+    """A named kind of hardware."""
+
+    name: str
+    #: GPU models that will do; empty means any, or work without GPUs
+    models: tuple[str, ...] = ()
+    #: labels that a node must have, sorted
+    labels: tuple[tuple[str, str], ...] = ()
+    description: str = ""
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackageRecord:
+    """A size that a user picks, for every node of the job."""
+
+    name: str
+    gpus: int = 0
+    gpu_milli: int = 0
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    flavor: str | None = None
+    #: only nodes with the label rdma=true
+    rdma: bool = False
+    #: the kinds it is offered to; empty means every kind
+    kinds: tuple[JobKind, ...] = ()
+    description: str = ""
+    created_at: float = 0.0
+
+
+class Visibility(StrEnum):
+    PRIVATE = "private"
+    #: seen by the users and groups that it is shared with
+    SHARED = "shared"
+    PUBLIC = "public"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImageRecord:
+    """What jobs can run in, by name."""
+
+    name: str
+    address: str
+    #: whose it is; "" for a public one that operators keep
+    owner: str = ""
+    visibility: Visibility = Visibility.PRIVATE
+    shared_users: tuple[str, ...] = ()
+    shared_groups: tuple[str, ...] = ()
+    #: the login that it is pulled with
+    credential: str | None = None
+    description: str = ""
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegistryCredentialRecord:
+    name: str
+    owner: str
+    registry: str
+    username: str
+    #: encrypted; never shown
+    secret: str
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PresetRecord:
+    """A template that an operator has added; those that come with corral are files."""
+
+    name: str
+    #: as it was given, checked
+    yaml: str
+    created_at: float = 0.0
+    created_by: str = ""

@@ -1,0 +1,136 @@
+"""What is kept about jobs: what they run, their attempts, what they used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from corral.core.measuring import NOTHING_MEASURED, Measured
+from corral.core.model import WHOLE, Allocation, EndReason, Job, JobKind, JobState
+
+#: A word of a spec that marks the job of a task, with the task's name.
+TASK_LABEL = "task"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobSpec:
+    """What a job runs. Set when it is created, never changed after."""
+
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    workdir: str | None = None
+    #: words of the request as the user gave them, kept for showing and cloning
+    labels: Mapping[str, str] = field(default_factory=dict)
+    #: the name of an image or its address; None means the environment of the node
+    image: str | None = None
+    #: a virtual environment or conda prefix on the node whose programs come first
+    venv: str | None = None
+    #: which services a workbench offers
+    jupyter: bool = False
+    ssh: bool = False
+    #: a workbench that nobody has used for so long is stopped; None means never
+    idle_stop_seconds: float | None = None
+    #: how often its program shall save; None means as often as the installation says
+    checkpoint_interval_seconds: float | None = None
+    #: its place in an array of jobs, what the array is called and how many jobs it was submitted with
+    array_index: int | None = None
+    array_name: str = ""
+    array_size: int = 0
+    #: the preset that it was made from, and what was given for it
+    preset: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobRecord:
+    job: Job
+    spec: JobSpec
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttemptRecord:
+    """One run of a job on one allocation, kept after its end."""
+
+    id: str
+    job_id: str
+    number: int
+    allocation: Allocation
+    planned_at: float
+    started_at: float | None = None
+    ended_at: float | None = None
+    end_reason: EndReason | None = None
+    exit_code: int | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UsageRecord:
+    """What one attempt held and used. Kept when its job is deleted: reports are made from it."""
+
+    attempt_id: str
+    job_id: str
+    job_name: str
+    user: str
+    #: of its user when it was planned
+    group: str | None
+    kind: JobKind
+    queue: str
+    pool: str
+    #: "" without GPUs
+    model: str
+    nodes: int
+    gpu_milli: int
+    gpu_ids: tuple[str, ...] = ()
+    #: since when the job waited for this attempt
+    queued_at: float
+    planned_at: float
+    started_at: float | None = None
+    ended_at: float | None = None
+    end_reason: EndReason | None = None
+    #: of the job after this attempt; None while it lasts
+    outcome: JobState | None = None
+    measured: Measured = NOTHING_MEASURED
+
+    @property
+    def wait_seconds(self) -> float:
+        return max(0.0, self.planned_at - self.queued_at)
+
+    def gpu_seconds(self, since: float, until: float) -> float:
+        """GPU time that it held within a span."""
+        begin, end = max(self.planned_at, since), min(until if self.ended_at is None else self.ended_at, until)
+        return max(0.0, end - begin) * self.gpu_milli / WHOLE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UsageCourse:
+    """How one attempt goes on: the part of its usage that changes after it was planned."""
+
+    attempt_id: str
+    started_at: float | None = None
+    ended_at: float | None = None
+    end_reason: EndReason | None = None
+    outcome: JobState | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IdleWarning:
+    """A job that holds GPUs and does nothing has been told so."""
+
+    job_id: str
+    attempt: int
+    warned_at: float
+    #: when something is done about it
+    deadline: float
+    #: its owner has asked for more time, which can be done once
+    extended_at: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobFilter:
+    """Which jobs a list shows; an empty field lets every job through."""
+
+    states: tuple[JobState, ...] = ()
+    kinds: tuple[JobKind, ...] = ()
+    user: str | None = None
+    queue: str | None = None
+    name_contains: str | None = None

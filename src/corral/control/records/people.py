@@ -1,0 +1,192 @@
+"""What is kept about people: who they are, what they may do and hold, and how they sign in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from corral.core.model import JobKind, Quota
+
+
+class Role(StrEnum):
+    OPERATOR = "operator"
+    SCIENTIST = "scientist"
+
+
+#: The group and the permission group that every installation has.
+DEFAULT_GROUP = "default"
+
+EVERYONE = "everyone"
+
+#: Whose word a password is checked against; other users come from a sign-in provider.
+LOCAL_PROVIDER = "local"
+
+
+class Function(StrEnum):
+    """What a permission group can allow. Operators may do everything."""
+
+    TRAIN = "train"
+    DISTRIBUTE = "distribute"
+    WORKBENCH = "workbench"
+    TASKS = "tasks"
+    VOLUMES = "volumes"
+    DATASETS = "datasets"
+    IMAGES = "images"
+    SEE_OTHERS_JOBS = "see-others-jobs"
+    TOKENS = "tokens"
+
+
+#: What `everyone` may do on a fresh install.
+USUAL_FUNCTIONS = frozenset(Function) - {Function.SEE_OTHERS_JOBS}
+
+
+class Scope(StrEnum):
+    """How far a token reaches, within what its user may do."""
+
+    #: look, change nothing
+    READ = "read"
+    #: look, and submit, start, stop and order jobs
+    JOBS = "jobs"
+    #: everything that the user may do
+    FULL = "full"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UserRecord:
+    name: str
+    role: Role = Role.SCIENTIST
+    #: None means: cannot sign in with a password
+    password_hash: str | None = None
+    #: the first password is for one use: it must be replaced at the first sign-in in a browser
+    must_change_password: bool = False
+    disabled: bool = False
+    created_at: float = 0.0
+    #: None means: in no group, and so without a pool
+    group: str | None = DEFAULT_GROUP
+    permission_group: str = EVERYONE
+    display_name: str = ""
+    email: str = ""
+    #: who signs this user in, and by which unchanging id; "" for local users
+    provider: str = LOCAL_PROVIDER
+    subject: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupRecord:
+    """Users who share one pool. Who is in it is kept with the users."""
+
+    name: str
+    pool: str | None = None
+    description: str = ""
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PermissionGroupRecord:
+    name: str
+    functions: tuple[Function, ...] = ()
+    description: str = ""
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SshKeyRecord:
+    id: str
+    user: str
+    name: str
+    #: one line in OpenSSH's format, without a comment
+    public_key: str
+    #: SHA256:…
+    fingerprint: str
+    created_at: float = 0.0
+
+
+class ProviderKind(StrEnum):
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    OIDC = "oidc"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProviderRecord:
+    """Somebody who signs users in, configured by an operator."""
+
+    id: str
+    kind: ProviderKind
+    #: what the button says
+    title: str = ""
+    #: the address of the provider
+    issuer: str = ""
+    client_id: str = ""
+    #: encrypted; never shown
+    client_secret: str = ""
+    enabled: bool = False
+    #: logins or e-mail addresses that may come in without being on-boarded by hand; "*" lets everybody in
+    allow: tuple[str, ...] = ()
+    #: where people who come in by the allow-list are put; None means: in no group
+    group: str | None = DEFAULT_GROUP
+    #: the GitHub organisation or GitLab group whose members can be listed
+    organisation: str = ""
+    #: for listing them; encrypted, never shown
+    api_token: str = ""
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IdentityRecord:
+    """Somebody whom a provider knows, on-boarded or not."""
+
+    provider: str
+    subject: str
+    login: str
+    name: str = ""
+    email: str = ""
+    seen_at: float = 0.0
+    #: the corral user, once on-boarded
+    user: str | None = None
+
+
+class CredentialKind(StrEnum):
+    TOKEN = "token"
+    SESSION = "session"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CredentialRecord:
+    """A bearer token or a browser session. Only a hash of the secret is kept."""
+
+    id: str
+    kind: CredentialKind
+    user: str
+    name: str = ""
+    secret_hash: str
+    #: how far a token reaches; sessions reach everywhere
+    scopes: tuple[Scope, ...] = (Scope.FULL,)
+    #: the value that a browser must send back in a header; only sessions have one
+    csrf: str = ""
+    created_at: float = 0.0
+    expires_at: float | None = None
+    last_used_at: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuotaRecord:
+    user: str
+    kind: JobKind
+    quota: Quota
+
+
+class VolumeType(StrEnum):
+    BLOCK = "block"
+    FILESYSTEM = "filesystem"
+    LOCAL = "local"
+    OBJECT = "object"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VolumeQuotaRecord:
+    """The most bytes that one user's volumes of one type may have; None means no limit."""
+
+    user: str
+    type: VolumeType
+    max_bytes: int | None
