@@ -1,0 +1,102 @@
+"""Why jobs wait, and in which order, as the server shows it."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+
+class ReasonView(TypedDict):
+    rule: str
+    detail: str
+    numbers: dict[str, Any]
+    jobs: list[str]
+
+
+class JobRefView(TypedDict):
+    """Without id and name where the caller may not see the job."""
+
+    id: str | None
+    name: str | None
+    user: str
+
+
+class WhyView(TypedDict):
+    job_id: str
+    state: str
+    summary: str
+    reasons: list[ReasonView]
+    position: int | None
+    ahead: list[JobRefView]
+    ahead_count: int
+    planned_start: str | None
+    planned_nodes: list[str]
+
+
+class PlanView(TypedDict):
+    outcome: str
+    detail: str
+    start_at: str | None
+    nodes: list[str]
+    reasons: list[ReasonView]
+    ahead_count: int
+
+
+class QueueView(TypedDict):
+    name: str
+    pool: str
+    policy: str
+    blocking: str
+    placement: str
+    weight: float
+    guaranteed_gpus: int
+    max_gpus: int | None
+    max_length: int | None
+    max_seconds: float | None
+    kinds: list[str]
+    groups: list[str]
+    min_job_gpus: int | None
+    max_job_gpus: int | None
+    running: int
+    queued: int
+    held_gpus: float
+
+
+class OrderedJobView(TypedDict):
+    position: int
+    id: str | None
+    name: str | None
+    user: str
+    gpus: float
+    nodes: int
+    priority: int
+    pinned: bool
+    score: float | None
+    detail: str
+    planned_start: str | None
+
+
+class LineView(TypedDict):
+    model: str
+    line: str
+    jobs: list[OrderedJobView]
+
+
+class OrderView(TypedDict):
+    lines: list[LineView]
+    #: jobs that come after others, and so stand in no line yet
+    waiting_for_others: NotRequired[int]
+
+
+class ScoreView(TypedDict):
+    user: str
+    model: str
+    score: float
+    usage: float
+    at: str
+
+
+class ScorePointView(TypedDict):
+    model: str
+    at: str
+    score: float
+    usage: float

@@ -1,0 +1,63 @@
+"""Where everything is kept, as the control layer needs it."""
+
+from corral.control.ports.store.errors import (
+    NameTaken,
+    StoreConflict,
+    StoreSuperseded,
+)
+from corral.control.ports.store.fleet import (
+    CatalogTable,
+    FleetTable,
+    HealthTable,
+    ImageTable,
+)
+from corral.control.ports.store.jobs import (
+    AttemptTable,
+    CycleTable,
+    EventTable,
+    JobTable,
+    ScoreTable,
+    UsageTable,
+)
+from corral.control.ports.store.people import (
+    CredentialTable,
+    PeopleTable,
+    ProviderTable,
+    SshKeyTable,
+)
+from corral.control.ports.store.telling import (
+    AlertTable,
+    ChannelTable,
+    ReportTable,
+)
+from corral.control.ports.store.transaction import (
+    MetaTable,
+    Store,
+    Transaction,
+)
+
+__all__ = [
+    "AlertTable",
+    "AttemptTable",
+    "CatalogTable",
+    "ChannelTable",
+    "CredentialTable",
+    "CycleTable",
+    "EventTable",
+    "FleetTable",
+    "HealthTable",
+    "ImageTable",
+    "JobTable",
+    "MetaTable",
+    "NameTaken",
+    "PeopleTable",
+    "ProviderTable",
+    "ReportTable",
+    "ScoreTable",
+    "SshKeyTable",
+    "Store",
+    "StoreConflict",
+    "StoreSuperseded",
+    "Transaction",
+    "UsageTable",
+]

@@ -1,0 +1,20 @@
+"""What can be wrong with writing."""
+
+from __future__ import annotations
+
+
+class StoreConflict(Exception):
+    """Somebody changed the same row first. Nothing was written: load again and decide anew."""
+
+
+class NameTaken(Exception):
+    """A thing with this name exists already. Nothing was written."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"{kind} name {name!r} is taken")
+        self.kind = kind
+        self.name = name
+
+
+class StoreSuperseded(Exception):
+    """Another server has taken over this store. Nothing was written, and this server must stop."""

@@ -1,0 +1,111 @@
+"""Tables of nodes, GPUs, their health, and of what people pick from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from corral.control.records import (
+    FlavorRecord,
+    IdleWarning,
+    ImageRecord,
+    PackageRecord,
+    PoolRecord,
+    PresetRecord,
+    RegistryCredentialRecord,
+)
+from corral.core.health.model import Condition
+from corral.core.model import Gpu, Node, Queue
+
+
+class FleetTable(Protocol):
+    """Queues, and what operators or health checks decided about nodes and GPUs."""
+
+    def nodes(self) -> list[Node]: ...
+
+    def save_nodes(self, nodes: Sequence[Node]) -> None:
+        """Insert or replace, with their GPUs (state, labels, health and pool included)."""
+
+    def delete_nodes(self, node_ids: Sequence[str]) -> None: ...
+
+    def save_gpu(self, gpu: Gpu) -> None:
+        """Health or pool of a known GPU changed."""
+
+    def pools(self) -> list[PoolRecord]:
+        """Sorted by name; `default` is always there."""
+
+    def save_pool(self, pool: PoolRecord) -> None:
+        """Insert or replace by name."""
+
+    def delete_pool(self, name: str) -> None: ...
+
+    def save_gpus(self, gpus: Sequence[Gpu]) -> None:
+        """Health or pool of known GPUs changed."""
+
+    def queues(self) -> list[Queue]: ...
+
+    def save_queue(self, queue: Queue) -> None:
+        """Insert or replace by name."""
+
+    def delete_queue(self, name: str) -> None: ...
+
+
+class HealthTable(Protocol):
+    def conditions(self) -> dict[str, Condition]:
+        """Of every GPU that is not healthy or was suspected lately."""
+
+    def save_conditions(self, conditions: Sequence[Condition]) -> None:
+        """Insert or replace by GPU."""
+
+    def delete_conditions(self, gpu_ids: Sequence[str]) -> None: ...
+
+    def idle_warnings(self) -> dict[str, IdleWarning]:
+        """By job."""
+
+    def save_idle_warning(self, warning: IdleWarning) -> None:
+        """Insert or replace by job."""
+
+    def delete_idle_warnings(self, job_ids: Sequence[str]) -> None: ...
+
+
+class CatalogTable(Protocol):
+    """What users pick from. Sorted by name; `save_` inserts or replaces by name."""
+
+    def flavors(self) -> list[FlavorRecord]: ...
+
+    def save_flavor(self, flavor: FlavorRecord) -> None: ...
+
+    def delete_flavors(self, names: Sequence[str]) -> None: ...
+
+    def packages(self) -> list[PackageRecord]: ...
+
+    def save_package(self, package: PackageRecord) -> None: ...
+
+    def delete_packages(self, names: Sequence[str]) -> None: ...
+
+
+class ImageTable(Protocol):
+    """Images, the logins to pull them with, and presets. Sorted by name."""
+
+    def images(self) -> list[ImageRecord]: ...
+
+    def save_image(self, image: ImageRecord) -> None:
+        """Insert or replace by owner and name."""
+
+    def delete_image(self, owner: str, name: str) -> None: ...
+
+    def credentials(self, owner: str) -> list[RegistryCredentialRecord]: ...
+
+    def all_credentials(self) -> list[RegistryCredentialRecord]: ...
+
+    def save_credential(self, credential: RegistryCredentialRecord) -> None:
+        """Insert or replace by owner and name."""
+
+    def delete_credential(self, owner: str, name: str) -> None: ...
+
+    def presets(self) -> list[PresetRecord]: ...
+
+    def save_preset(self, preset: PresetRecord) -> None:
+        """Insert or replace by name."""
+
+    def delete_preset(self, name: str) -> None: ...

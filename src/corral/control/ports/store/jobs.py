@@ -1,0 +1,136 @@
+"""Tables of jobs and of what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from corral.control.records import (
+    AttemptRecord,
+    CycleRecord,
+    EventFilter,
+    EventRecord,
+    JobFilter,
+    JobRecord,
+    Page,
+    ScorePoint,
+    UsageCourse,
+    UsageRecord,
+)
+from corral.core.measuring import Measured
+from corral.core.model import Job, Score
+
+
+class JobTable(Protocol):
+    def next_ids(self, count: int) -> list[str]:
+        """Ids that nobody else will ever get, growing: j-1, j-2, …"""
+
+    def add(self, records: Sequence[JobRecord]) -> None:
+        """Raises NameTaken if one of these names is taken by the same user."""
+
+    def save(self, jobs: Sequence[Job]) -> None:
+        """Write each job if its stored version is `version - 1` (the caller has counted up), in one statement
+        for all of them. Raises StoreConflict otherwise, and then none was written."""
+
+    def get(self, job_id: str) -> JobRecord | None: ...
+
+    def find(self, user: str | None, name: str) -> list[JobRecord]:
+        """Jobs of that exact name, of one user or of all, newest first."""
+
+    def names_taken(self, user: str, names: Sequence[str]) -> set[str]:
+        """Which of these names the user's jobs have already."""
+
+    def delete(self, job_ids: Sequence[str]) -> None:
+        """With their attempts. Unknown ids are left alone."""
+
+    def live(self) -> list[Job]:
+        """Every job that is not ended, in the order of their ids."""
+
+    def page(self, where: JobFilter, *, sort: str, cursor: str | None, limit: int) -> Page[JobRecord]:
+        """Keyset paging. `sort` is one of id, name, priority, created_at, with "-" in front for descending.
+        Raises ValueError with a readable message for a bad cursor or sort."""
+
+    def counts(self) -> dict[str, int]:
+        """Number of jobs per state."""
+
+
+class AttemptTable(Protocol):
+    def add(self, attempts: Sequence[AttemptRecord]) -> None: ...
+
+    def save(self, attempts: Sequence[AttemptRecord]) -> None:
+        """What is known of their course and end; the allocation is never changed."""
+
+    def get(self, attempt_ids: Collection[str]) -> dict[str, AttemptRecord]: ...
+
+    def of_job(self, job_id: str) -> list[AttemptRecord]:
+        """Oldest first."""
+
+    def all_allocations(self) -> Iterable[AttemptRecord]:
+        """Every attempt ever made, in the order of planning: the audit of who held which GPU when."""
+
+
+class UsageTable(Protocol):
+    """What attempts held and used. Rows outlive their jobs."""
+
+    def save(self, records: Sequence[UsageRecord]) -> None:
+        """Insert or replace by attempt, without touching what was measured."""
+
+    def save_course(self, courses: Sequence[UsageCourse]) -> None:
+        """How these attempts went on; unknown attempts are left alone."""
+
+    def save_measured(self, measured: Mapping[str, Measured]) -> None:
+        """What was measured of these attempts so far; unknown attempts are left alone."""
+
+    def of_job(self, job_id: str) -> list[UsageRecord]:
+        """Oldest first."""
+
+    def open(self) -> list[UsageRecord]:
+        """Of the attempts that have not ended."""
+
+    def between(self, since: float, until: float) -> list[UsageRecord]:
+        """Every attempt that held something within the span, or was planned in it, in the order of planning."""
+
+    def prune(self, before: float) -> int:
+        """Drop attempts that ended earlier."""
+
+
+class ScoreTable(Protocol):
+    def all(self) -> dict[tuple[str, str], Score]:
+        """By user and GPU model."""
+
+    def save(self, scores: Mapping[tuple[str, str], Score]) -> None:
+        """Insert or replace, and remember the point for the history."""
+
+    def history(self, user: str, model: str, since: float) -> list[ScorePoint]:
+        """The points from that time on, oldest first, and the last one before it."""
+
+    def prune(self, before: float) -> int:
+        """Drop points of the history that are older, but each user's and model's last one before."""
+
+
+class EventTable(Protocol):
+    def append(self, events: Sequence[EventRecord]) -> list[EventRecord]:
+        """The same events with their ids."""
+
+    def after(self, event_id: int, limit: int) -> list[EventRecord]:
+        """The events that followed, oldest first."""
+
+    def last_id(self) -> int: ...
+
+    def page(self, where: EventFilter, *, cursor: str | None, limit: int) -> Page[EventRecord]:
+        """Newest first. Raises ValueError for a bad cursor."""
+
+    def count(self, where: EventFilter) -> int: ...
+
+
+class CycleTable(Protocol):
+    """The scheduler's journal."""
+
+    def append(self, cycle: CycleRecord) -> int:
+        """Its id."""
+
+    def since_base(self) -> list[CycleRecord]:
+        """The newest base and all entries after it, oldest first."""
+
+    def prune(self, before: float) -> int:
+        """Drop whole runs (a base and its entries) that ended before that time; how many entries went."""

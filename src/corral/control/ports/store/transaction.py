@@ -1,0 +1,61 @@
+"""The store itself: all tables in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from corral.control.ports.store.fleet import CatalogTable, FleetTable, HealthTable, ImageTable
+from corral.control.ports.store.jobs import AttemptTable, CycleTable, EventTable, JobTable, ScoreTable, UsageTable
+from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SshKeyTable
+from corral.control.ports.store.telling import AlertTable, ChannelTable, ReportTable
+
+
+class MetaTable(Protocol):
+    """A few named values, such as the server's own secrets."""
+
+    def get(self, key: str) -> str | None: ...
+
+    def put(self, key: str, value: str) -> None: ...
+
+
+class Transaction(Protocol):
+    """All tables in one transaction; everything is written together or not at all."""
+
+    jobs: JobTable
+    attempts: AttemptTable
+    fleet: FleetTable
+    scores: ScoreTable
+    people: PeopleTable
+    credentials: CredentialTable
+    catalog: CatalogTable
+    ssh_keys: SshKeyTable
+    images: ImageTable
+    providers: ProviderTable
+    events: EventTable
+    cycles: CycleTable
+    usage: UsageTable
+    health: HealthTable
+    alerts: AlertTable
+    channels: ChannelTable
+    reports: ReportTable
+    meta: MetaTable
+
+
+class Store(Protocol):
+    """Where everything is kept. Synchronous; never held open across a network call."""
+
+    def take_over(self) -> None:
+        """Become the only writer: from now on every other server's `write` raises StoreSuperseded."""
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Committed, durably, when the block ends; rolled back when it raises. One at a time."""
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """A consistent view, beside writers. Writing through it is an error."""
+
+    def describe(self) -> Mapping[str, str]:
+        """Kind, version and place, without secrets."""
+
+    def close(self) -> None: ...
