@@ -35,7 +35,7 @@ demo: setup ## run a demo fleet: 11 nodes, 44 virtual GPUs, users and arriving j
 test: setup check ## all checks and all tests
 	@scripts/install-test-servers
 	@$(BIN)/pytest -q -n auto --dist loadfile tests/unit tests/scenarios
-	@$(BIN)/pytest -q -n 2 --dist loadfile tests/contract tests/integration tests/e2e
+	@$(BIN)/pytest -q -n 2 --dist loadfile tests/e2e tests/integration tests/contract
 
 unit: setup ## the quick tests only
 	@$(BIN)/pytest -q -n auto --dist loadfile tests/unit tests/scenarios
