@@ -99,6 +99,8 @@ def _print(
         terminal.json({"job": job, "attempt": _number(attempt), "rank": _number(rank) or 0, "text": text})
     elif text:
         _write(text)
+    elif client.jobs.get(job)["ended_at"] is not None:
+        terminal.note(f"It has left no output. How it ended: corral show {job}")
     else:
         terminal.note(f"No output yet. Wait for it: corral logs -f {job}. How the job is: corral show {job}")
 

@@ -106,5 +106,8 @@ def describe(isolation: Isolation) -> str:
     rules = isolation.accounts
     if rules is None:
         return f"jobs run as the server's own account (uid {os.geteuid()})"
+    named = f", {len(rules.users)} users as local.run_as names them"
+    if len(rules.users) <= 3:
+        named = "".join(f", those of {user} as {account}" for user, account in rules.users.items())
     default = f", others as {rules.default}" if rules.default else ", others are refused"
-    return f"jobs run as the account {rules.pattern} of this machine{default}"
+    return f"jobs run as the account {rules.pattern} of this machine{named}{default}"
