@@ -22,6 +22,7 @@ import socket
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -108,7 +109,7 @@ def find_sshd(env: Mapping[str, str]) -> str | None:
 # ---------------------------------------------------------------- the two services
 
 
-class Service:
+class Service(ABC):
     """One server program of the workbench."""
 
     def __init__(self) -> None:
@@ -121,8 +122,9 @@ class Service:
         self.was_ready = self.was_ready or self._answers()
         return self.was_ready
 
+    @abstractmethod
     def _answers(self) -> bool:
-        raise NotImplementedError
+        """Whether it takes connections."""
 
     @property
     def ended(self) -> int | None:

@@ -13,19 +13,20 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from fastapi import FastAPI
 
 from corral.control import images, people, providers
 from corral.control.controller import Controller
-from corral.control.ports import Store
+from corral.control.ports import Clock, Store
 from corral.control.records import EventRecord, UserRecord
 from corral.control.state import State
 from corral.control.work import SYSTEM, Work
 from corral.engines import holder, workbench_host
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
+from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.tools import LocalTools
 from corral.server import isolation, secrets
 from corral.server.app import VERSION, build_app
@@ -77,10 +78,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
     """A running server without its network. Leaving stops it; jobs keep running."""
     clock = SystemClock()
     with ExitStack() as parts:
-        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        isolated = isolation.isolation_of(settings)
-        if isolated.accounts is not None:
-            isolation.keep_private()
+        # 1. What everything stands on: the home, the store, the engine.
+        isolated = _prepared_home(settings)
         store = open_store(settings.database_url)
         parts.callback(store.close)
         fleet = local_fleet(settings)
@@ -91,20 +90,13 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             isolation=isolated,
         )
         parts.callback(engine.close)
+        _let_jobs_in(settings, isolated)
+        # 2. The controller, with what it asks before a launch.
         feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
         workspace = DirectoryWorkspace(settings.home / "jobs")
         checkpoints = DirectoryCheckpoints(workspace)
         saves = settings.fault_tolerance.enable_checkpointing
-        install_helpers(settings)
-        if isolated.accounts is not None:
-            isolation.let_jobs_in(settings)
-        log.info("%s", isolation.describe(isolated))
         metrics = ServerMetrics(VERSION)
-
-        def announce(events: Sequence[EventRecord]) -> None:
-            feed.publish(events)
-            metrics.observe_events(events)
-
         controller = Controller(
             store=store,
             engines={settings.cluster[0].name: engine},
@@ -112,30 +104,20 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             policies=settings.control_policies,
             workspace=workspace,
             checkpoints=checkpoints if saves else None,
-            announce=announce,
+            announce=lambda events: _announce(events, feed, metrics),
         )
-        controller.cycle_seconds = metrics.observe_cycle
-        workbenches = Workbenching(
-            controller=controller,
-            store=store,
-            files=DirectoryWorkbenches(workspace.home, Path(workbench_host.__file__)),
-            tools=LocalTools(),
-            clock=clock,
-            ssh_listen=settings.server.host,
-            ssh_ports=settings.workbench.port_range,
-        )
-        controller.prepare = workbenches.prepare
         box = SecretBox(settings.home)
         imaging = Imaging(store=store, box=box)
+        workbenches = _workbenches(settings, controller, store, workspace, clock)
+        controller.cycle_seconds = metrics.observe_cycle
+        controller.prepare = workbenches.prepare
         controller.complete = imaging.completed
         controller.start()
         parts.callback(controller.stop)
-        workbenches.start()
-        parts.callback(workbenches.stop)
+        # 3. Those who watch and act by themselves; they stop before the controller does.
+        _run(parts, workbenches)
         if saves:
-            watch = CheckpointWatch(controller=controller, checkpoints=checkpoints, clock=clock)
-            watch.start()
-            parts.callback(watch.stop)
+            _run(parts, CheckpointWatch(controller=controller, checkpoints=checkpoints, clock=clock))
         monitoring = parts.enter_context(
             monitored(settings, controller=controller, store=store, fleet=fleet, box=box, clock=clock)
         )
@@ -147,8 +129,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             clock=clock,
             cluster=settings.cluster[0].name,
         )
-        reporting.start()
-        parts.callback(reporting.stop)
+        _run(parts, reporting)
+        # 4. What routes work with.
         context = ServerContext(
             settings=settings,
             store=store,
@@ -164,11 +146,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             clock=clock,
             identities=Identities(store, touch=lambda *used: _touch(controller, *used), now=clock.now),
             passwords=passwords or Passwords(),
-            throttle=LoginThrottle(
-                attempts=settings.server.login_attempts,
-                window_seconds=settings.server.login_window_seconds,
-                monotonic=time.monotonic,
-            ),
+            throttle=_throttle(settings),
             box=box,
             sign_in=SignIn(box=box, clock=clock),
             feed=feed,
@@ -181,10 +159,61 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         )
         parts.callback(context.passwords.close)
         _compare_gpus(settings, controller)
-        _renew_secrets(context)
-        if renewed := imaging.renewed():
-            controller.execute(images.renew_secrets, renewed).result(_START_SECONDS)
+        _renew_secrets(context, imaging)
         yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
+
+
+class _Worker(Protocol):
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def _run(parts: ExitStack, worker: _Worker) -> None:
+    worker.start()
+    parts.callback(worker.stop)
+
+
+def _prepared_home(settings: Settings) -> Isolation:
+    settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    isolated = isolation.isolation_of(settings)
+    if isolated.accounts is not None:
+        isolation.keep_private()
+    return isolated
+
+
+def _let_jobs_in(settings: Settings, isolated: Isolation) -> None:
+    install_helpers(settings)
+    if isolated.accounts is not None:
+        isolation.let_jobs_in(settings)
+    log.info("%s", isolation.describe(isolated))
+
+
+def _announce(events: Sequence[EventRecord], feed: EventFeed, metrics: ServerMetrics) -> None:
+    feed.publish(events)
+    metrics.observe_events(events)
+
+
+def _workbenches(
+    settings: Settings, controller: Controller, store: Store, workspace: DirectoryWorkspace, clock: Clock
+) -> Workbenching:
+    return Workbenching(
+        controller=controller,
+        store=store,
+        files=DirectoryWorkbenches(workspace.home, Path(workbench_host.__file__)),
+        tools=LocalTools(),
+        clock=clock,
+        ssh_listen=settings.server.host,
+        ssh_ports=settings.workbench.port_range,
+    )
+
+
+def _throttle(settings: Settings) -> LoginThrottle:
+    return LoginThrottle(
+        attempts=settings.server.login_attempts,
+        window_seconds=settings.server.login_window_seconds,
+        monotonic=time.monotonic,
+    )
 
 
 def local_fleet(settings: Settings) -> HostFleet | VirtualFleet:
@@ -224,11 +253,14 @@ def _count_gpus(state: State, cluster: str) -> int:
     return sum(len(node.gpus) for node in state.snapshot.nodes.values() if node.cluster == cluster)
 
 
-def _renew_secrets(context: ServerContext) -> None:
+def _renew_secrets(context: ServerContext, imaging: Imaging) -> None:
+    """What was encrypted with an older key is encrypted with the present one."""
     with context.store.read() as tables:
         renewed = secrets.renewed(tables.providers.all(), context.box)
     if renewed:
         context.controller.execute(providers.renew_secrets, renewed).result(_START_SECONDS)
+    if logins := imaging.renewed():
+        context.controller.execute(images.renew_secrets, logins).result(_START_SECONDS)
 
 
 def _bootstrap(context: ServerContext) -> str | None:

@@ -6,7 +6,7 @@ wants, and a full memory is how most frameworks work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corral.core.alerts.model import AlertRule, Comparison, Severity
 
@@ -23,6 +23,13 @@ class Thresholds:
 
 
 def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
+    """Those that come with corral; installations can change them and switch them off."""
+    rules = (*_rules_of_readings(thresholds), *_rules_of_trouble(), *_rules_of_work(thresholds))
+    return tuple(replace(rule, builtin=True) for rule in rules)
+
+
+def _rules_of_readings(thresholds: Thresholds) -> tuple[AlertRule, ...]:
+    """What single readings tell."""
     return (
         AlertRule(
             name="gpu-temperature",
@@ -32,7 +39,6 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             clear_seconds=60,
             severity=Severity.CRITICAL,
             description="A GPU is too hot: look at its fans and the air around it before it throttles or fails.",
-            builtin=True,
         ),
         AlertRule(
             name="gpu-power",
@@ -41,7 +47,6 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             for_seconds=120,
             clear_seconds=300,
             description="A GPU draws clearly more than its power limit allows.",
-            builtin=True,
         ),
         AlertRule(
             name="gpu-utilization",
@@ -52,7 +57,6 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             severity=Severity.INFO,
             enabled=False,
             description="A GPU is as busy as it can be for an hour.",
-            builtin=True,
         ),
         AlertRule(
             name="gpu-memory",
@@ -63,8 +67,13 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             severity=Severity.INFO,
             enabled=False,
             description="A GPU's memory is nearly full: its job may soon run out of it.",
-            builtin=True,
         ),
+    )
+
+
+def _rules_of_trouble() -> tuple[AlertRule, ...]:
+    """What is broken, or does nothing."""
+    return (
         AlertRule(
             name="gpu-errors",
             signal="gpu-errors",
@@ -72,7 +81,6 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             threshold=1,
             clear_seconds=60,
             description="A GPU reported XID or uncorrectable memory errors.",
-            builtin=True,
         ),
         AlertRule(
             name="gpu-suspect",
@@ -82,7 +90,6 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             for_seconds=60,
             clear_seconds=60,
             description="A GPU is suspected: it takes no new work until it has been without fault for a while.",
-            builtin=True,
         ),
         AlertRule(
             name="gpu-failed",
@@ -92,7 +99,6 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             clear_seconds=30,
             severity=Severity.CRITICAL,
             description="A GPU has failed or is lost. Its jobs were moved away; it waits for a self-test or a reset.",
-            builtin=True,
         ),
         AlertRule(
             name="node-lost",
@@ -102,7 +108,6 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             clear_seconds=30,
             severity=Severity.CRITICAL,
             description="A node does not answer any more.",
-            builtin=True,
         ),
         AlertRule(
             name="gpu-idle",
@@ -111,8 +116,13 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             threshold=30,
             clear_seconds=60,
             description="A job holds a GPU and has not used it for a long time: it hangs, or its owner forgot it.",
-            builtin=True,
         ),
+    )
+
+
+def _rules_of_work(thresholds: Thresholds) -> tuple[AlertRule, ...]:
+    """What waits, fails, or could begin."""
+    return (
         AlertRule(
             name="queue-length",
             signal="queue-length",
@@ -120,7 +130,6 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             for_seconds=300,
             clear_seconds=300,
             description="Many jobs wait in one queue.",
-            builtin=True,
         ),
         AlertRule(
             name="queue-wait",
@@ -129,7 +138,6 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             for_seconds=300,
             clear_seconds=300,
             description="A job waits for more than a day.",
-            builtin=True,
         ),
         AlertRule(
             name="job-failed",
@@ -140,7 +148,6 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             severity=Severity.INFO,
             notify_resolved=False,
             description="A job failed for good; its owner sees this alert too.",
-            builtin=True,
         ),
         AlertRule(
             name="gpus-free",
@@ -153,6 +160,5 @@ def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             enabled=thresholds.free_gpus is not None,
             notify_resolved=False,
             description="GPUs of a pool are free for whoever waits for them.",
-            builtin=True,
         ),
     )
