@@ -26,6 +26,8 @@ class Listener:
 
     def __init__(self, server: CorralServer, user: str, after: int | None = None) -> None:
         self.events: list[dict[str, Any]] = []
+        #: what comes beside the events, as (name, data)
+        self.notes: list[tuple[str, dict[str, Any]]] = []
         self.connected = threading.Event()
         self._closing = threading.Event()
         self._headers = {"Authorization": f"Bearer {server.token(user)}"}
@@ -49,7 +51,9 @@ class Listener:
                         name, _, value = line.partition(": ")
                         fields[name] = value
                         continue
-                    if "data" in fields:
+                    if "data" in fields and "id" not in fields:
+                        self.notes.append((fields["event"], json.loads(fields["data"])))
+                    elif "data" in fields:
                         event = json.loads(fields["data"])
                         assert (str(event["id"]), event["action"]) == (fields["id"], fields["event"])
                         self.events.append(event)
@@ -151,3 +155,19 @@ def test_many_listeners_all_hear_everything_and_hold_nobody_up(server: CorralSer
         for stream, client in zip(open_streams, sleepers, strict=True):
             stream.close()
             client.close()
+
+
+def test_the_stream_begins_with_the_server_and_tells_when_there_is_something_new_to_see(server: CorralServer) -> None:
+    with server.http() as http:
+        listener = Listener(server, "ann")
+        wait_until(lambda: len(listener.notes) >= 3, "two rounds of readings are told")
+        (first, server_told), *rest = listener.notes
+        about = http.get("/about").json()
+        assert first == "hello"
+        assert server_told == {"version": about["version"], "started_at": about["started_at"]}
+        assert {name for name, _ in rest} == {"readings"}
+        times = [data["at"] for _, data in rest]
+        assert times == sorted(set(times))
+        # They are news, not history: nobody finds them in the log.
+        actions = {event["action"] for event in http.get("/events", params={"limit": 500}).json()["items"]}
+        assert not actions & {"readings", "hello"}

@@ -76,6 +76,7 @@ PATCH  /flavors/{name}               401      403   403   in       401      401 
 DELETE /flavors/{name}               401      403   403   in       401      401     403
 POST   /flavors:delete               401      403   403   in       401      401     403
 GET    /gpus                         401      ok    ok    ok       401      401     ok
+GET    /gpus/map                     401      ok    ok    ok       401      401     ok
 GET    /gpus/{gpu}/metrics           401      404   404   404      401      401     404
 GET    /gpus/{gpu}                   401      in    in    in       401      401     in
 POST   /gpus/{gpu}/mark              401      403   403   in       401      401     403

@@ -119,7 +119,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         if saves:
             _run(parts, CheckpointWatch(controller=controller, checkpoints=checkpoints, clock=clock))
         monitoring = parts.enter_context(
-            monitored(settings, controller=controller, store=store, fleet=fleet, box=box, clock=clock)
+            monitored(settings, controller=controller, store=store, fleet=fleet, box=box, clock=clock, followers=feed)
         )
         reporting = Reporting(
             controller=controller,

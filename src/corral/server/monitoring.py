@@ -62,9 +62,16 @@ class Monitoring:
 
 @contextmanager
 def monitored(
-    settings: Settings, *, controller: Controller, store: Store, fleet: Fleet, box: SecretBox, clock: Clock
+    settings: Settings,
+    *,
+    controller: Controller,
+    store: Store,
+    fleet: Fleet,
+    box: SecretBox,
+    clock: Clock,
+    followers: ReadingSink,
 ) -> Iterator[Monitoring]:
-    """Watch until the block ends. The controller must run for longer."""
+    """Watch until the block ends. The controller must run for longer. `followers` hear of every round."""
     interval = settings.monitoring.interval_seconds
     with ExitStack() as parts:
         history = open_history(settings, clock)
@@ -89,6 +96,7 @@ def monitored(
         )
         sinks: list[ReadingSink] = [
             readings,
+            followers,
             recorder,
             HealthWatch(controller, settings.health_rules),
             IdleWatch(controller, settings.idle_rules),

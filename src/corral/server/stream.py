@@ -3,6 +3,9 @@
 A follower is only a place in the sequence of event ids. It reads on from there, out of memory while that reaches back
 far enough, else out of the store; so a slow one holds nobody up, and one that comes back misses nothing. Who may see
 which event is decided in `visibility`.
+
+Besides, followers are told when there are new readings. That is no event: it is stored nowhere, only the latest counts,
+and a follower who was busy meanwhile hears of it once.
 """
 
 from __future__ import annotations
@@ -11,14 +14,27 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from corral.control.ports import Round
 from corral.control.records import EventRecord
 
 PING_SECONDS = 15.0
 PING = ": ping\n\n"
 _KEPT_EVENTS = 4096
 _BATCH_EVENTS = 500
+#: Many collectors make many rounds; nobody wants to fetch all that is measured more often than this.
+TICK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class News:
+    """What a follower hears at once; nothing at all is a sign of life."""
+
+    events: Sequence[EventRecord] = ()
+    #: when the newest readings were taken, if there are any since the last time
+    readings_at: float | None = None
 
 
 class EventFeed:
@@ -33,6 +49,11 @@ class EventFeed:
         self._news = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
+        #: of the newest readings that followers may hear of
+        self._readings_at: float | None = None
+        self._next_readings_at: float | None = None
+        #: when that was told last, in the loop's time
+        self._ticked = float("-inf")
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on `publish` wakes followers on this loop."""
@@ -43,6 +64,11 @@ class EventFeed:
         if self._loop is not None and events and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._take, tuple(events))
 
+    def take(self, taken: Round) -> None:
+        """There are new readings: a sink of the sampling. Never blocks."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._tick_soon, taken.at)
+
     def close(self) -> None:
         """End every follower; on the event loop."""
         self._closed = True
@@ -52,23 +78,39 @@ class EventFeed:
     def is_closed(self) -> bool:
         return self._closed
 
-    async def follow(self, after: int, *, ping_seconds: float = PING_SECONDS) -> AsyncIterator[Sequence[EventRecord]]:
-        """Everything after an event id, in batches; an empty batch after every quiet `ping_seconds`."""
-        place = after
+    async def follow(self, after: int, *, ping_seconds: float = PING_SECONDS) -> AsyncIterator[News]:
+        """Everything after an event id, in batches, and new readings; nothing after every quiet `ping_seconds`."""
+        place, readings_at = after, self._readings_at
         while not self._closed:
             # Taken before reading: what is published between the reading and the waiting still wakes us.
             news = self._news
             batch = self._remembered(place)
             if batch is None:
                 batch = await asyncio.to_thread(self._read_after, place, _BATCH_EVENTS)
-            if batch:
-                place = batch[-1].id
-                yield batch
+            fresh = self._readings_at if self._readings_at != readings_at else None
+            if batch or fresh is not None:
+                place = batch[-1].id if batch else place
+                readings_at = self._readings_at
+                yield News(events=tuple(batch), readings_at=fresh)
                 continue
             try:
                 await asyncio.wait_for(news.wait(), ping_seconds)
             except TimeoutError:
-                yield ()
+                yield News()
+
+    def _tick_soon(self, at: float) -> None:
+        """At once, or when the last time is long enough ago; rounds in between are told as one."""
+        assert self._loop is not None
+        is_due_already = self._next_readings_at is not None
+        self._next_readings_at = at
+        if not is_due_already:
+            self._loop.call_at(max(self._loop.time(), self._ticked + TICK_SECONDS), self._tick)
+
+    def _tick(self) -> None:
+        assert self._loop is not None
+        self._readings_at, self._next_readings_at = self._next_readings_at, None
+        self._ticked = self._loop.time()
+        self._wake()
 
     def _take(self, events: Sequence[EventRecord]) -> None:
         if self._complete_after is None:

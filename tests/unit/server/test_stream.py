@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 
+from corral.control.ports import Round
 from corral.control.records import EventRecord, Function
 from corral.control.work import Caller
-from corral.server.stream import EventFeed, sse
+from corral.server.stream import TICK_SECONDS, EventFeed, News, sse
 from corral.server.visibility import may_see_event
 
 
@@ -37,8 +38,8 @@ def test_followers_at_different_places_get_everything_after_theirs_once_and_in_o
 
         async def take(after: int, until: int) -> list[int]:
             got: list[int] = []
-            async for batch in feed.follow(after, ping_seconds=5):
-                got.extend(e.id for e in batch)
+            async for news in feed.follow(after, ping_seconds=5):
+                got.extend(e.id for e in news.events)
                 await asyncio.sleep(0)
                 if got and got[-1] >= until:
                     return got
@@ -69,8 +70,8 @@ def test_recent_news_need_no_store() -> None:
         feed.attach(asyncio.get_running_loop())
         feed.publish([event(10), event(11), event(12)])
         await asyncio.sleep(0)
-        batch = await anext(aiter(feed.follow(10)))
-        assert [e.id for e in batch] == [11, 12]
+        news = await anext(aiter(feed.follow(10)))
+        assert [e.id for e in news.events] == [11, 12]
         assert log.reads == 0
 
     asyncio.run(story())
@@ -81,9 +82,64 @@ def test_silence_brings_pings_and_closing_ends_followers() -> None:
         feed = EventFeed(Log().read_after)
         feed.attach(asyncio.get_running_loop())
         stream = feed.follow(0, ping_seconds=0.01)
-        assert await anext(aiter(stream)) == ()
+        assert await anext(aiter(stream)) == News()
         feed.close()
-        assert [batch async for batch in stream] == []
+        assert [news async for news in stream] == []
+
+    asyncio.run(story())
+
+
+def test_new_readings_are_told_once_to_those_who_follow_and_never_to_those_who_come_later() -> None:
+    log = Log()
+    log.events = [event(1)]
+
+    async def story() -> None:
+        feed = EventFeed(log.read_after)
+        feed.attach(asyncio.get_running_loop())
+        stream = feed.follow(1, ping_seconds=0.05)
+        assert await anext(stream) == News()
+        feed.take(Round(at=5.0))
+        assert await anext(stream) == News(readings_at=5.0)
+        assert await anext(stream) == News()
+        late = feed.follow(1, ping_seconds=0.05)
+        assert await anext(late) == News()
+
+    asyncio.run(story())
+
+
+def test_rounds_that_come_quickly_are_told_as_one_and_the_last_is_not_lost() -> None:
+    log = Log()
+
+    async def story() -> None:
+        feed = EventFeed(log.read_after)
+        feed.attach(asyncio.get_running_loop())
+        stream = feed.follow(0, ping_seconds=10)
+        hearing = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0.05)
+        feed.take(Round(at=1.0))
+        assert await hearing == News(readings_at=1.0)
+        begun = asyncio.get_running_loop().time()
+        for at in (2.0, 3.0, 4.0):
+            feed.take(Round(at=at))
+        assert await anext(stream) == News(readings_at=4.0)
+        assert asyncio.get_running_loop().time() - begun > TICK_SECONDS / 2
+
+    asyncio.run(story())
+
+
+def test_a_slow_follower_hears_events_and_readings_together() -> None:
+    log = Log()
+    log.events = [event(1)]
+
+    async def story() -> None:
+        feed = EventFeed(log.read_after)
+        feed.attach(asyncio.get_running_loop())
+        stream = feed.follow(1, ping_seconds=0.05)
+        assert await anext(stream) == News()
+        feed.publish([event(2)])
+        feed.take(Round(at=9.0))
+        await asyncio.sleep(0.05)
+        assert await anext(stream) == News(events=(event(2),), readings_at=9.0)
 
     asyncio.run(story())
 

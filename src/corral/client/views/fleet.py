@@ -128,6 +128,7 @@ class PanelView(TypedDict):
 
 class OverviewView(TypedDict):
     nodes: int
+    nodes_by_state: dict[str, int]
     gpus: int
     gpus_free: float
     gpus_allocated: float
@@ -136,10 +137,19 @@ class OverviewView(TypedDict):
     gpus_stale: int
     allocation: float
     utilization: float | None
+    idle_gpus: int
     power_watts: float | None
+    power_limit_watts: float | None
     temperature_celsius: float | None
+    temperature_mean_celsius: float | None
+    cpu: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
     jobs: dict[str, int]
+    running: int
     queued: int
+    wait_seconds_median: float | None
+    wait_seconds_max: float | None
     alerts: dict[str, int]
 
 

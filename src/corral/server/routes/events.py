@@ -18,7 +18,7 @@ from corral.server.eventfiles import MEDIA_TYPES, event_file
 from corral.server.paging import Cursor, Limit
 from corral.server.problems import invalid_field
 from corral.server.routing import problems, resource_router
-from corral.server.schemas.base import ListView, parse_time
+from corral.server.schemas.base import ListView, parse_time, rfc3339
 from corral.server.schemas.fleet import EventView, event_view
 from corral.server.stream import PING, sse
 from corral.server.visibility import may_see_event
@@ -95,7 +95,11 @@ async def stream_events(
     last_event_id: Annotated[int | None, Query(ge=0, description="Everything after this event.")] = None,
     last_event_id_header: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> StreamingResponse:
-    """Events as they happen; after a break everything that was missed, in order and once."""
+    """Events as they happen; after a break everything that was missed, in order and once.
+
+    Beside the events there are notes without an id: `hello` comes first, with the server's version and start, and
+    `readings` whenever there is something new that was measured.
+    """
     after = await _start(context, last_event_id_header, last_event_id)
     return StreamingResponse(
         _events(context, identity, after), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
@@ -112,14 +116,16 @@ async def _start(context: ServerContext, header: str | None, query: int | None) 
 
 
 async def _events(context: ServerContext, identity: Identity, after: int) -> AsyncIterator[str]:
-    yield PING
-    async for batch in context.feed.follow(after):
+    yield sse("hello", {"version": context.version, "started_at": rfc3339(context.started_at)})
+    async for news in context.feed.follow(after):
         now = await context.identities.current(identity)
         if now is None:
             return
         caller = now.caller()
-        seen = [event for event in batch if may_see_event(event, caller)]
+        seen = [event for event in news.events if may_see_event(event, caller)]
         text = "".join(sse(event.action, event_view(event).model_dump(), event.id) for event in seen)
+        if news.readings_at is not None:
+            text += sse("readings", {"at": rfc3339(news.readings_at)})
         yield text or PING
 
 

@@ -6,12 +6,14 @@ import asyncio
 
 from fastapi import Response
 
-from corral.control import fleet, health, views
+from corral.control import fleet as fleet_use_cases
+from corral.control import health, views
 from corral.control.errors import NotFound, WrongState
 from corral.control.work import Caller
 from corral.core.model import GpuHealth
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.context import ServerContext
+from corral.server.gpumap import fleet_now, map_of
 from corral.server.paging import Cursor, Limit, page_of
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView
@@ -25,7 +27,8 @@ from corral.server.schemas.fleet import (
     gpu_view,
     node_view,
 )
-from corral.server.summary import counted, overview_of
+from corral.server.schemas.gpumap import GpuMapView
+from corral.server.summary import Sight, counted, overview_of
 
 router = resource_router("", "fleet")
 #: Tried after all others: the id of a GPU may have slashes, so this route takes every path below /gpus.
@@ -73,27 +76,27 @@ async def get_node(node: str, caller: AnyCaller, context: Context) -> NodeView:
 @router.post("/nodes/{node}/cordon", operation_id="cordon_node", responses=problems(403, 404, 409))
 async def cordon_node(node: str, caller: Operator, context: Context) -> NodeView:
     """Take nothing new; what runs goes on."""
-    await context.execute(fleet.cordon, caller, node)
+    await context.execute(fleet_use_cases.cordon, caller, node)
     return await _node(context, node, caller)
 
 
 @router.post("/nodes/{node}/uncordon", operation_id="uncordon_node", responses=problems(403, 404, 409))
 async def uncordon_node(node: str, caller: Operator, context: Context) -> NodeView:
-    await context.execute(fleet.uncordon, caller, node)
+    await context.execute(fleet_use_cases.uncordon, caller, node)
     return await _node(context, node, caller)
 
 
 @router.post("/nodes/{node}/drain", operation_id="drain_node", responses=problems(403, 404, 409))
 async def drain_node(node: str, caller: Operator, context: Context) -> NodeView:
     """Take nothing new and empty."""
-    await context.execute(fleet.drain, caller, node)
+    await context.execute(fleet_use_cases.drain, caller, node)
     return await _node(context, node, caller)
 
 
 @router.delete("/nodes/{node}", status_code=204, operation_id="remove_node", responses=problems(403, 404, 409))
 async def remove_node(node: str, caller: Operator, context: Context) -> Response:
     """Forget a node that is gone for good. One that its engine still reports, or that has jobs, is refused."""
-    await context.execute(fleet.remove, caller, node)
+    await context.execute(fleet_use_cases.remove, caller, node)
     return Response(status_code=204)
 
 
@@ -103,6 +106,13 @@ async def list_gpus(caller: AnyCaller, context: Context, limit: Limit = 50, curs
     page = page_of(found, key=lambda view: (view.node, view.gpu.index, view.gpu.id), limit=limit, cursor=cursor)
     measured = measured_now(context)
     return ListView(items=[gpu_view(view, measured, caller) for view in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/gpus/map", operation_id="get_gpu_map", response_model=GpuMapView, responses=problems())
+async def get_gpu_map(caller: AnyCaller, context: Context) -> Response:
+    """All GPUs in columns, small and quick enough to be fetched every few seconds."""
+    fleet = await context.inspect(fleet_now)
+    return Response(map_of(fleet, measured_now(context), caller, context.clock.now()), media_type="application/json")
 
 
 @router.post("/gpus/{gpu:path}/reset-health", operation_id="reset_gpu_health", responses=problems(403, 404))
@@ -142,8 +152,14 @@ async def get_gpu(gpu: str, caller: AnyCaller, context: Context) -> GpuView:
 
 @router.get("/overview", operation_id="get_overview", responses=problems())
 async def get_overview(caller: AnyCaller, context: Context) -> OverviewView:
-    counts, alerts = await context.read(counted)
-    return await context.inspect(overview_of, counts, alerts, measured_now(context))
+    now = context.clock.now()
+    stored = await context.read(counted)
+    sight = Sight(
+        gpus=measured_now(context),
+        hosts=context.readings.hosts(now),
+        idle_below=context.settings.idle_rules.utilization,
+    )
+    return await context.inspect(overview_of, now, stored, sight)
 
 
 def measured_now(context: ServerContext) -> Measured:

@@ -76,13 +76,13 @@ async def get_metrics(request: Request, context: Context) -> Response:
     """Prometheus text. Needs signing in unless `server.metrics_open` is set."""
     if not context.settings.server.metrics_open:
         await identity_of(request, context)
-    counts, alerts = await context.read(counted)
+    counts = await context.read(counted)
     now = context.clock.now()
     seen = Seen(
         now=now,
         fleet=await context.inspect(read_fleet),
-        job_counts=counts,
-        alerts=alerts,
+        job_counts=counts.jobs,
+        alerts=counts.alerts,
         measured=context.readings.all(now),
         hosts=context.readings.hosts(now),
         per_user=context.settings.server.metrics_per_user,

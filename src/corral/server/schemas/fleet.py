@@ -118,7 +118,10 @@ class ClusterView(View):
 
 
 class OverviewView(View):
+    """The installation in a few numbers; what nobody tells is null, not zero."""
+
     nodes: int
+    nodes_by_state: dict[str, int]
     gpus: int
     gpus_free: Number
     gpus_allocated: Number
@@ -128,11 +131,20 @@ class OverviewView(View):
     gpus_stale: int
     allocation: float
     utilization: float | None
+    idle_gpus: int = Field(description="Held by jobs, and not used at this moment.")
     power_watts: float | None
+    power_limit_watts: float | None = Field(description="What the GPUs that tell may draw together.")
     #: of the hottest GPU
     temperature_celsius: float | None
+    temperature_mean_celsius: float | None
+    cpu: float | None = Field(description="Mean use of the CPUs of the nodes that tell, 0 to 1.")
+    memory_used_bytes: int | None = Field(description="Of the nodes that tell, as the total.")
+    memory_total_bytes: int | None
     jobs: dict[str, int]
+    running: int
     queued: int
+    wait_seconds_median: float | None = Field(description="How long what waits now has waited so far.")
+    wait_seconds_max: float | None
     #: that fire, by severity
     alerts: dict[str, int]
 
