@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -81,11 +82,10 @@ def signed_in(browser: Browser, server: CorralServer, user: str, path: str) -> P
     """A browser of one's own that asked for a page, was sent to sign in, and got there."""
     page = browser.new_context().new_page()
     page.goto(f"{server.url}{path}", wait_until="domcontentloaded")
-    assert "next=" in page.url, "who is not signed in is asked to"
-    page.fill("#user", user)
-    page.fill("#password", f"password-of-{user}")
-    with page.expect_navigation(wait_until="domcontentloaded"):
-        page.get_by_role("button", name="Sign in").first.click()
+    assert page.url == f"{server.url}/signin?next={quote(path, safe='')}", "who is not signed in is asked to"
+    body = {"user": user, "password": f"password-of-{user}"}
+    assert page.request.post(f"{server.url}/api/v1/auth/login", data=body).ok
+    page.goto(f"{server.url}{path}", wait_until="domcontentloaded")
     return page
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -19,7 +20,6 @@ from tests.servers.corral_server import PASSWORD, CorralServer
 
 #: Everything that answers without signing in. Whoever adds to this list needs a reason.
 OPEN = {
-    ("get", "/"),
     ("get", "/static/corral.css"),
     ("get", "/healthz"),
     ("get", "/readyz"),
@@ -28,12 +28,10 @@ OPEN = {
     ("get", f"{API}/auth/providers"),
     ("post", f"{API}/auth/login"),
 }
-#: The way in itself: forms and the way back from a provider. They answer strangers, but give nothing away.
+#: The console's page at any address, and its files: they hold no data. 503 and 404 where it is not built.
+CONSOLE = {("get", "/{path}"): (200, 503), ("get", "/assets/{name}"): (404,)}
+#: The way in itself, to a provider and back. It answers strangers, but gives nothing away.
 WAYS_IN = {
-    ("post", "/signin"): 400,
-    ("post", "/signout"): 403,
-    ("post", "/password"): 403,
-    ("post", "/token"): 403,
     ("get", f"{API}/auth/{{id}}/login"): 404,
     ("get", f"{API}/auth/{{id}}/callback"): 400,
     # only adds the slash; who may go on is asked there
@@ -68,13 +66,17 @@ def test_no_route_but_the_open_ones_answers_strangers(server: CorralServer) -> N
     assert described <= routes
     assert len(routes) > 50
     with anonymous(server) as client:
-        for method, path in sorted(routes - OPEN - WAYS_IN.keys()):
+        for method, path in sorted(routes - OPEN - WAYS_IN.keys() - CONSOLE.keys()):
             address = re.sub(r"\{\w+\}", "j-1", path)
             problem(client.request(method, address, json={} if method in ("post", "put", "patch") else None), 401)
             told = problem(client.request(method, address, headers={"Authorization": "Bearer corral_wrong"}), 401)
             assert "token" in told["detail"]
         for method, path in OPEN - {("post", f"{API}/auth/login")}:
             assert client.request(method, path).status_code == 200
+        for (method, path), statuses in CONSOLE.items():
+            answer = client.request(method, path, headers={"Accept": "text/html"})
+            assert answer.status_code in statuses
+            assert "set-cookie" not in answer.headers
         for (method, path), status in WAYS_IN.items():
             answer = client.request(method, path.replace("{id}", "lab"))
             assert answer.status_code == status
@@ -107,6 +109,43 @@ def test_a_browser_session_needs_the_csrf_token_for_changes_only(server: CorralS
         assert browser.post(f"{API}/auth/logout", headers={"X-CSRF-Token": csrf}).status_code == 204
     with httpx.Client(base_url=server.url, cookies=stolen) as thief:
         problem(thief.get(f"{API}/me"), 401)
+
+
+def test_no_other_page_can_sign_its_visitors_in(server: CorralServer) -> None:
+    """As somebody of its own choice, that is, who then sees what they do."""
+    body = {"user": "ann", "password": "password-of-ann"}
+    host = server.url.removeprefix("http://")
+    with anonymous(server) as browser:
+        for headers in (
+            {"Origin": "https://evil.example"},
+            {"Origin": "null"},
+            {"Origin": f"http://{host}.evil.example"},
+            {"Origin": "http://127.0.0.1:1"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site"},
+            {"Sec-Fetch-Site": "cross-site", "Origin": server.url},
+        ):
+            answer = browser.post(f"{API}/auth/login", json=body, headers=headers)
+            assert problem(answer, 403)["type"] == "/problems/other-origin", headers
+            assert "set-cookie" not in answer.headers
+        form = {"user": "ann", "password": "password-of-ann"}
+        sent = json.dumps(body)
+        for answer in (
+            browser.post(f"{API}/auth/login", data=form),
+            browser.post(f"{API}/auth/login", content=sent),
+            browser.post(f"{API}/auth/login", content=sent, headers={"Content-Type": "text/plain"}),
+            browser.post(f"{API}/auth/login", content=sent, headers={"Content-Type": "text/plain; application/json"}),
+        ):
+            assert problem(answer, 415)["type"] == "/problems/not-json"
+            assert "set-cookie" not in answer.headers
+        for headers in (
+            {},
+            {"Origin": server.url},
+            {"Origin": server.url, "Sec-Fetch-Site": "same-origin"},
+            # behind a proxy that asks under another name
+            {"Origin": "https://gpu.example.org", "Sec-Fetch-Site": "same-origin"},
+        ):
+            assert browser.post(f"{API}/auth/login", json=body, headers=headers).status_code == 200, headers
 
 
 def test_tokens_are_shown_once_kept_as_hashes_and_can_be_revoked(server: CorralServer) -> None:
@@ -159,9 +198,13 @@ def test_a_changed_password_ends_sessions_and_the_old_one_is_over(server: Corral
         csrf = sign_in(browser, "dora", "password-of-dora")
         change = {"old": "password-of-dora", "new": "a-better-password"}
         headers = {"X-CSRF-Token": csrf}
+        before = dict(browser.cookies)
         assert browser.post(f"{API}/me/password", json=change, headers=headers).status_code == 204
-        problem(browser.get(f"{API}/me"), 401)
-        sign_in(browser, "dora", "a-better-password")
+        with httpx.Client(base_url=server.url, cookies=before) as elsewhere:
+            problem(elsewhere.get(f"{API}/me"), 401)
+        me = browser.get(f"{API}/me").json()
+        assert me["name"] == "dora", "who changed it stays signed in"
+        assert me["csrf_token"] not in (None, csrf)
         old = {"user": "dora", "password": "password-of-dora"}
         problem(browser.post(f"{API}/auth/login", json=old), 401)
 
@@ -194,7 +237,7 @@ def test_the_first_start_prints_a_one_time_password_that_must_be_replaced() -> N
         assert problem(browser.get(f"{API}/jobs"), 403)["type"] == "/problems/password-change-required"
         change = {"old": password, "new": "my-own-password"}
         assert browser.post(f"{API}/me/password", json=change, headers=headers).status_code == 204
-        sign_in(browser, "operator", "my-own-password")
+        assert browser.get(f"{API}/me").json()["must_change_password"] is False
         assert browser.get(f"{API}/jobs").status_code == 200
 
         server.stop()

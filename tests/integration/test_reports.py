@@ -131,6 +131,9 @@ def test_a_report_on_jobs_that_really_ran(server: CorralServer) -> None:
 
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert page.headers["content-security-policy"].startswith("sandbox;")
+    assert page.headers["content-security-policy"].endswith("frame-ancestors 'self'"), "the console shows it in a frame"
+    assert page.headers["x-frame-options"] == "SAMEORIGIN"
+    assert (paper.headers["x-frame-options"], data.headers["x-frame-options"]) == ("DENY", "DENY")
     assert paper.headers["content-type"] == "application/pdf"
     assert data.headers["content-type"] == "text/csv; charset=utf-8"
     assert re.fullmatch(r'attachment; filename="corral-report-\d{8}-\d{8}\.pdf"', paper.headers["content-disposition"])

@@ -66,7 +66,7 @@ def test_somebody_signs_in(
     """The same login at both forges: two people, as far as anybody can know."""
     allow(operator, provider, "ann-lee@example.org")
     browser = Browser(server.url)
-    assert browser.sign_in(provider).status_code == 200
+    assert browser.sign_in(provider).status_code == 302
     assert browser.signed_in_as() == name
     me = browser.get("/api/v1/me").json()
     assert (me["display_name"], me["email"], me["provider"]) == ("Ann Lee", "ann-lee@example.org", provider)
@@ -212,22 +212,20 @@ def test_a_provider_that_is_gone_is_told_and_not_a_500(server: CorralServer, ope
 def test_a_one_time_password_is_replaced_in_the_browser(server: CorralServer, operator: httpx.Client) -> None:
     server.add_user("otto")
     operator.patch("/users/otto", json={"password": "for-one-use-only"}).raise_for_status()
-    browser = Browser(server.url)
-    sent = browser.submit(browser.get("/", next="/api/docs"), "/signin", user="otto", password="for-one-use-only")
-    assert (sent.status_code, sent.headers["location"]) == (303, "/")
-    page = browser.get("/")
-    assert "Replace the one-time password first" in page.text
+    browser, elsewhere = Browser(server.url), Browser(server.url)
+    for one in (browser, elsewhere):
+        body = {"user": "otto", "password": "for-one-use-only"}
+        sent = one.http.post(f"{server.url}/api/v1/auth/login", json=body)
+        assert (sent.status_code, sent.json()["must_change_password"]) == (200, True)
     assert browser.get("/api/docs").status_code == 403
-    assert browser.submit(page, "/password", old="wrong", new="a-new-password").status_code == 401
-    short = browser.submit(page, "/password", old="for-one-use-only", new="short")
-    assert (short.status_code, "at least 8" in short.text) == (422, True)
-    forged = browser.http.post(
-        f"{server.url}/password", data={"old": "for-one-use-only", "new": "a-new-password", "csrf": "guessed"}
-    )
-    assert forged.status_code == 403
-    done = browser.submit(page, "/password", old="for-one-use-only", new="a-new-password")
-    assert done.status_code == 303
-    assert browser.signed_in_as() == "otto"
+    path, right = "/api/v1/me/password", {"old": "for-one-use-only", "new": "a-new-password"}
+    assert problem(browser.change("POST", path, {**right, "old": "wrong"}), 422)["errors"][0]["field"] == "old"
+    assert "at least 8" in problem(browser.change("POST", path, {**right, "new": "short"}), 422)["detail"]
+    forged = browser.http.post(f"{server.url}{path}", json=right, headers={"X-CSRF-Token": "guessed"})
+    assert problem(forged, 403)["type"] == "/problems/csrf"
+    assert browser.change("POST", path, right).status_code == 204
+    assert browser.signed_in_as() == "otto", "a new session took the place of the old one"
+    assert elsewhere.signed_in_as() is None
     assert browser.get("/api/docs").status_code == 200
 
 
@@ -276,7 +274,7 @@ def test_a_store_without_its_key_file_says_what_to_do(
     report = operator.post("/auth/providers/github/test").json()
     assert f"chmod 600 {file}" in str(report["checks"])
     file.chmod(0o600)
-    assert browser.sign_in("github").status_code == 200
+    assert browser.sign_in("github").status_code == 302
 
 
 def test_a_newer_key_takes_over_when_the_server_starts(
@@ -289,7 +287,7 @@ def test_a_newer_key_takes_over_when_the_server_starts(
     server.start()
     file.write_text(f"{new}\n")
     allow(operator, "github", "*")
-    assert Browser(server.url).sign_in("github").status_code == 200
+    assert Browser(server.url).sign_in("github").status_code == 302
     assert operator.get("/auth/providers/github/people", params={"refresh": True}).status_code == 200
     actions = [event["action"] for event in operator.get("/events").json()["items"]]
     assert "provider.secrets-renewed" in actions

@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 
+from corral.server.console_files import ConsoleFiles
 from corral.server.context import ServerContext
 from corral.server.licences import watch_licence
 from corral.server.metrics import ServerMetrics
@@ -86,15 +87,17 @@ ROUTERS = (
     analysis.router,
     reports.router,
     system.router,
-    home.router,
     pages.router,
+    # last: its page answers at every address that is left
+    home.router,
 )
 
 
-def build_app(context: ServerContext) -> FastAPI:
+def build_app(context: ServerContext, console: ConsoleFiles | None = None) -> FastAPI:
     """The application that answers with what `context` holds."""
     app = _app(context.metrics)
     app.state.context = context
+    app.state.console = console or ConsoleFiles()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

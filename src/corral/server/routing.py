@@ -56,6 +56,7 @@ _DESCRIPTIONS = {
     404: "Not found",
     409: "Conflict: wrong state, name taken, over a limit",
     413: "Body too large",
+    415: "The body is not JSON",
     416: "There is no such range",
     422: "A field is not valid",
     429: "Too many attempts",

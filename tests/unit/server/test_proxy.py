@@ -29,7 +29,7 @@ def test_a_request_loses_what_is_corrals_and_what_is_for_one_connection() -> Non
         (b"Host", b"corral.example"),
         (b"Authorization", b"Bearer secret"),
         (b"X-CSRF-Token", b"secret"),
-        (b"Cookie", b"corral_session=secret; _xsrf=2|ab; corral_form=x"),
+        (b"Cookie", b"corral_session=secret; _xsrf=2|ab; corral_ticket=x"),
         (b"Connection", b"keep-alive, X-Odd"),
         (b"X-Odd", b"1"),
         (b"Transfer-Encoding", b"chunked"),

@@ -9,7 +9,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from corral.control.records import ProviderKind, ProviderRecord
-from corral.server.auth.tickets import FORM_SECONDS, TICKET_SECONDS, TicketOffice, safe_next
+from corral.server.auth.tickets import TICKET_SECONDS, TicketOffice, safe_next
 from corral.server.secrets import KEY_FILE, SecretBox, SecretUnreadable, renewed
 
 
@@ -99,20 +99,6 @@ def test_a_ticket_is_good_for_ten_minutes_and_one_use() -> None:
     assert TicketOffice(now=clock).opened(sealed) is None, "of another server"
     for forged in ("", "x", sealed[:-2] + "AA", "gAAAA" + "é"):
         assert office.opened(forged) is None
-
-
-def test_a_form_fits_its_own_browser_only() -> None:
-    clock = Hand()
-    office = TicketOffice(now=clock)
-    stamp = office.form_stamp("one")
-    assert office.is_own_form("one", stamp)
-    assert not office.is_own_form("other", stamp)
-    assert not office.is_own_form("", office.form_stamp(""))
-    assert office.opened(stamp) is None, "a stamp is no ticket"
-    ticket = office.issue(provider="lab", redirect_uri="", next="/")
-    assert not office.is_own_form("one", office.sealed(ticket))
-    clock.at += FORM_SECONDS + 1
-    assert not office.is_own_form("one", stamp)
 
 
 @pytest.mark.parametrize("path", ["/", "/api/docs", "/jobs?state=running#top"])

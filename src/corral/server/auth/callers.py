@@ -72,7 +72,7 @@ async def visitor_of(connection: HTTPConnection, context: ServerContext, *, is_c
     session = connection.cookies.get(COOKIE)
     identity = None if session is None else await context.identities.of_secret(session, CredentialKind.SESSION)
     if identity is None:
-        raise _not_signed_in("Sign in first: send a bearer token, or sign in at this server's first page.")
+        raise _not_signed_in("Sign in first: send a bearer token, or sign in at /signin.")
     if is_change and origin is None and connection.headers.get("sec-fetch-site") != "same-origin":
         raise _from_elsewhere()
     if identity.must_change_password:
@@ -90,6 +90,22 @@ def is_own_origin(origin: str, connection: HTTPConnection, context: ServerContex
     if public is not None and given.scheme == urlsplit(public).scheme:
         own.add(urlsplit(public).netloc.lower())
     return given.netloc != "" and given.netloc.lower() in own
+
+
+async def check_own_page(request: Request, context: Context) -> None:
+    """For signing in, where there is no session yet whose CSRF token could be asked for. Raises a 403 or 415 problem.
+
+    A page of somebody else could otherwise sign its visitors in as its author, who then sees what they do. Programs
+    send neither header. Browsers say themselves how the page that asks is related to this server; where they do, that
+    counts, since a proxy in front may have changed the address that was asked. JSON is what forms cannot send.
+    """
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    is_own = site in ("same-origin", "none") if site else origin is None or is_own_origin(origin, request, context)
+    if not is_own:
+        raise _from_elsewhere()
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise Problem(415, "Not JSON", "The body must be JSON, with Content-Type: application/json.", slug="not-json")
 
 
 SignedIn = Annotated[Identity, Depends(identity_of)]

@@ -1,4 +1,4 @@
-"""What a browser carries while somebody is at a provider, and the stamp on forms: sealed, short-lived, for one use.
+"""What a browser carries while somebody is at a provider: sealed, short-lived, for one use.
 
 The key lives as long as the process. A restart makes people start their sign-in again, and nothing has to be kept.
 """
@@ -15,8 +15,6 @@ from cryptography.fernet import Fernet, InvalidToken
 
 #: How long somebody may take at the provider.
 TICKET_SECONDS = 600
-#: How long a page with a form may stay open before it is sent.
-FORM_SECONDS = 12 * 3600
 _MAX_USED = 100_000
 
 
@@ -56,8 +54,11 @@ class TicketOffice:
 
     def opened(self, cookie: str) -> Ticket | None:
         """None if it is not one of ours, was changed, or is too old."""
-        content = self._open(cookie, TICKET_SECONDS)
-        return None if content is None or "state" not in content else Ticket(**content)
+        try:
+            content = self._seal.decrypt_at_time(cookie.encode("utf-8", "replace"), TICKET_SECONDS, int(self._now()))
+        except InvalidToken:
+            return None
+        return Ticket(**json.loads(content))
 
     def use(self, ticket: Ticket) -> bool:
         """Whether this is the first time that it comes back."""
@@ -68,23 +69,6 @@ class TicketOffice:
             return False
         self._used[ticket.state] = now + TICKET_SECONDS
         return True
-
-    def form_stamp(self, browser: str) -> str:
-        """For a hidden field of a form; fits only the browser that has the cookie."""
-        content = json.dumps({"form": browser}).encode()
-        return self._seal.encrypt_at_time(content, int(self._now())).decode("ascii")
-
-    def is_own_form(self, browser: str, stamp: str) -> bool:
-        content = self._open(stamp, FORM_SECONDS)
-        return bool(browser) and content is not None and content.get("form") == browser
-
-    def _open(self, sealed: str, seconds: int) -> dict[str, str] | None:
-        try:
-            content = self._seal.decrypt_at_time(sealed.encode("utf-8", "replace"), seconds, int(self._now()))
-        except InvalidToken:
-            return None
-        opened = json.loads(content)
-        return opened if isinstance(opened, dict) else None
 
 
 def safe_next(path: str | None) -> str | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import Request, Response
+from fastapi import Depends, Request, Response
 from starlette.responses import JSONResponse
 
 from corral.control import people, permissions
 from corral.control.records import CredentialKind, CredentialRecord, Function, Role
 from corral.control.work import Caller
-from corral.server.auth.callers import COOKIE, AnyCaller, Context, SignedIn, address_of
+from corral.server.auth.callers import COOKIE, AnyCaller, Context, SignedIn, address_of, check_own_page
 from corral.server.auth.secrets import new_credential_id, new_token, secret_hash
 from corral.server.auth.sessions import open_session, set_session_cookie, sign_in, user_with_password
 from corral.server.routing import problems, resource_router
@@ -17,7 +17,13 @@ from corral.server.schemas.people import LoginCreate, LoginView
 router = resource_router("/auth", "sign-in")
 
 
-@router.post("/login", operation_id="login", response_model=LoginView, responses=problems(429))
+@router.post(
+    "/login",
+    operation_id="login",
+    response_model=LoginView,
+    responses=problems(403, 415, 429),
+    dependencies=[Depends(check_own_page)],
+)
 async def login(body: LoginCreate, request: Request, context: Context) -> Response:
     """With `token_name` the answer holds a bearer token, without it sets a session cookie."""
     address = address_of(request)

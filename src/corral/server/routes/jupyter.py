@@ -138,7 +138,7 @@ def _refused(request: Request, problem: Problem) -> Response:
     wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
     if wants_page and problem.status == 401:
         path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return RedirectResponse(f"/?{urlencode({'next': path})}", status_code=303)
+        return RedirectResponse(f"/signin?{urlencode({'next': path})}", status_code=303)
     answer = answer_of(request, problem)
     answer.headers.update(problem.headers)
     if wants_page and problem.status == 503:

@@ -13,6 +13,7 @@ from corral.server.auth.callers import AnyCaller, Context, SignedIn
 from corral.server.auth.identity import Identity
 from corral.server.auth.passwords import refusal_of
 from corral.server.auth.secrets import new_credential_id, new_token, secret_hash
+from corral.server.auth.sessions import open_session, set_session_cookie
 from corral.server.paging import Cursor, Limit, page_of
 from corral.server.problems import Problem, invalid_field
 from corral.server.routing import problems, resource_router
@@ -47,8 +48,8 @@ async def edit_me(body: ProfileEdit, identity: SignedIn, caller: AnyCaller, cont
 
 
 @router.post("/password", status_code=204, operation_id="change_password", responses=problems(403, 429))
-async def change_password(body: PasswordChange, caller: AnyCaller, context: Context) -> Response:
-    """Ends all sessions of the user; tokens stay valid."""
+async def change_password(body: PasswordChange, caller: AnyCaller, identity: SignedIn, context: Context) -> Response:
+    """Ends all sessions of the user; tokens stay valid. Who did it with a session gets a new one, with its cookie."""
     wait = context.throttle.begin(caller.name, caller.source)
     if wait > 0:
         raise Problem(429, "Too many attempts", "Wait a moment.", headers={"Retry-After": str(int(wait) + 1)})
@@ -61,9 +62,12 @@ async def change_password(body: PasswordChange, caller: AnyCaller, context: Cont
         raise invalid_field("new", refused)
     if body.new == body.old:
         raise invalid_field("new", "must differ from the present password")
-    await context.execute(people.change_password, caller, await context.passwords.hash(body.new))
+    user = await context.execute(people.change_password, caller, await context.passwords.hash(body.new))
     context.identities.forget(caller.name)
-    return Response(status_code=204)
+    answer = Response(status_code=204)
+    if identity.kind is CredentialKind.SESSION:
+        set_session_cookie(answer, context.settings, await open_session(context, user, caller.source))
+    return answer
 
 
 @router.get("/tokens", operation_id="list_tokens", responses=problems())

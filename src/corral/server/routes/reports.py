@@ -32,8 +32,14 @@ from corral.server.schemas.reports import (
 router = resource_router("", "reports")
 
 MEDIA_TYPES = {"html": "text/html; charset=utf-8", "pdf": "application/pdf", "csv": "text/csv; charset=utf-8"}
-#: A report needs nothing but its own styles, and may do nothing in the name of whoever looks at it.
-REPORT_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+#: A report needs nothing but its own styles, and may do nothing in the name of whoever looks at it. The console shows
+#: it in a frame; pages of others may not.
+REPORT_HEADERS = {
+    "Content-Security-Policy": (
+        "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
+    ),
+    "X-Frame-Options": "SAMEORIGIN",
+}
 
 
 @router.get("/reports", operation_id="list_reports", responses=problems(403))
@@ -144,9 +150,8 @@ async def delete_report_schedule(name: str, caller: Operator, context: Context) 
 def _sent(path: Path, name: str, form: str) -> FileResponse:
     if form != "html":
         return FileResponse(path, media_type=MEDIA_TYPES[form], filename=name)
-    headers = {"Content-Security-Policy": REPORT_POLICY}
     return FileResponse(
-        path, media_type=MEDIA_TYPES[form], filename=name, content_disposition_type="inline", headers=headers
+        path, media_type=MEDIA_TYPES[form], filename=name, content_disposition_type="inline", headers=REPORT_HEADERS
     )
 
 

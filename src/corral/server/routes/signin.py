@@ -19,7 +19,7 @@ from corral.server.auth.outside import ProviderFailed
 from corral.server.auth.sessions import is_secure, open_session, set_session_cookie
 from corral.server.auth.tickets import TICKET_SECONDS, safe_next
 from corral.server.context import ServerContext
-from corral.server.pages.signin import failure_page
+from corral.server.pages.plain import failure_page
 from corral.server.problems import Problem, invalid_field
 from corral.server.routing import PREFIX, StrictRoute
 
