@@ -5,8 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# npm with a Node.js that is new enough: the system's, else one from a Python package.
+NODE := $(BIN)/python scripts/console_build.py
+PACKAGES := console/node_modules/.installed
+CONSOLE := src/corral/server/console/index.html
+# Folders too: they change when a file goes.
+CONSOLE_SOURCES := $(shell find console -mindepth 1 -path console/node_modules -prune -o -print 2>/dev/null)
+
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test unit check bench format lock openapi clean
+.PHONY: help setup console up demo test unit check bench format lock openapi clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -19,20 +26,29 @@ $(STAMP): requirements.lock pyproject.toml
 	@echo "installing into $(VENV) …"
 	@if command -v uv >/dev/null 2>&1; then \
 	  uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock && \
-	  uv pip install --quiet --python $(BIN)/python --no-deps -e .; \
+	  CORRAL_BUILD_CONSOLE=never uv pip install --quiet --python $(BIN)/python --no-deps -e .; \
 	else \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock && \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .; \
+	  CORRAL_BUILD_CONSOLE=never $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .; \
 	fi
 	@touch $@
 
-up: setup ## run corral at http://127.0.0.1:8470
+console: $(CONSOLE) ## build the console, if something changed
+
+$(PACKAGES): console/package-lock.json | $(STAMP)
+	@$(NODE) install
+
+$(CONSOLE): $(PACKAGES) $(CONSOLE_SOURCES) scripts/compress.mjs | $(STAMP)
+	@$(NODE) build || { echo "the console could not be built; the server runs without it: $(BIN)/corral up" >&2; exit 1; }
+
+up: setup console ## run corral at http://127.0.0.1:8470
 	@exec $(BIN)/corral up $(ARGS)
 
-demo: setup ## run a demo fleet: 11 nodes, 44 virtual GPUs, users and arriving jobs
+demo: setup console ## run a demo fleet: 11 nodes, 44 virtual GPUs, users and arriving jobs
 	@exec $(BIN)/corral up --demo $(ARGS)
 
-test: setup check ## all checks and all tests
+test: setup check console ## all checks and all tests
+	@$(NODE) npm test --silent
 	@scripts/install-test-servers
 	@$(BIN)/pytest -q -n auto --dist loadfile tests/unit tests/scenarios
 	@$(BIN)/pytest -q -n 2 --dist loadfile tests/e2e tests/integration tests/contract
@@ -40,11 +56,12 @@ test: setup check ## all checks and all tests
 unit: setup ## the quick tests only
 	@$(BIN)/pytest -q -n auto --dist loadfile tests/unit tests/scenarios
 
-check: setup ## lint, format, types, layers
+check: setup $(PACKAGES) ## lint, format, types, layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(NODE) npm run --silent check
 
 bench: setup ## measure, and print tables with ratios
 	@$(BIN)/python -m benchmarks
@@ -53,9 +70,10 @@ format: setup ## put the code in shape
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-openapi: setup ## write the OpenAPI file and the CLI reference anew
+openapi: setup $(PACKAGES) ## write the OpenAPI file, the console's types and the CLI reference anew
 	@$(BIN)/python -m corral.server.openapi > docs/reference/openapi.json
 	@$(BIN)/python -m corral.cli.reference > docs/reference/cli.md
+	@$(NODE) npm run --silent types
 
 lock: setup ## resolve dependencies anew into requirements.lock
 	@command -v uv >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv
@@ -63,4 +81,4 @@ lock: setup ## resolve dependencies anew into requirements.lock
 	  --all-extras --all-groups --format requirements-txt -o requirements.lock
 
 clean: ## remove what was built
-	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache console/node_modules $(dir $(CONSOLE))
