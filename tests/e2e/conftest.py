@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from tests.e2e.console import BUILT, NOT_BUILT, Console
 from tests.integration.api import api_server
 from tests.servers.corral_server import CorralServer
 
@@ -34,6 +35,26 @@ def browser() -> Iterator[Browser]:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
         yield launched
         launched.close()
+
+
+#: `visit("ann")` is ann's signed-in browser; `visit("ann", phone=True)` a small one
+Visit = Callable[..., Console]
+
+
+@pytest.fixture
+def visit(browser: Browser, server: CorralServer) -> Iterator[Visit]:
+    """People at the console of the module's `server`. Their browsers must not have complained in the end."""
+    if not BUILT.exists():
+        pytest.skip(NOT_BUILT)
+    people: list[Console] = []
+
+    def arrive(user: str = "operator", *, phone: bool = False) -> Console:
+        people.append(Console(browser, server, user, phone=phone).sign_in())
+        return people[-1]
+
+    yield arrive
+    for person in people:
+        person.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,51 @@
+/** Keeps what is on the screen current, and tells how current it is. */
+import { useQueryClient } from "@tanstack/react-query";
+import { createContext, useContext, useEffect, useMemo, useSyncExternalStore, type ReactNode } from "react";
+
+import type { ServerEvent } from "@/api/events";
+import { Refresher, touchedBy } from "@/api/freshness";
+import { LiveConnection, type LiveState } from "@/api/live";
+
+const Context = createContext<LiveConnection | undefined>(undefined);
+
+export function LiveProvider({ children }: { children: ReactNode }) {
+  const queries = useQueryClient();
+  const connection = useMemo(() => new LiveConnection(), []);
+  useEffect(() => {
+    const refresher = new Refresher(queries);
+    let server = "";
+    const forget = connection.onEvent((event) => {
+      if (event.name === "hello") {
+        // After a break everything may be old: the server says what happened since, but not what was measured.
+        if (server !== "") void queries.invalidateQueries();
+        server = event.data;
+        return;
+      }
+      refresher.touch(touchedBy(event));
+    });
+    connection.start();
+    return () => {
+      forget();
+      connection.stop();
+    };
+  }, [connection, queries]);
+  return <Context value={connection}>{children}</Context>;
+}
+
+function useConnection(): LiveConnection {
+  const connection = useContext(Context);
+  if (connection === undefined) throw new Error("there is no LiveProvider");
+  return connection;
+}
+
+export function useLiveState(): { readonly state: LiveState; readonly since: number } {
+  const connection = useConnection();
+  const state = useSyncExternalStore(connection.onState, () => connection.current);
+  return { state, since: connection.stateSince };
+}
+
+/** Hear each event as it comes, such as to append to a list. `listener` must be stable. */
+export function useLiveEvents(listener: (event: ServerEvent) => void): void {
+  const connection = useConnection();
+  useEffect(() => connection.onEvent(listener), [connection, listener]);
+}

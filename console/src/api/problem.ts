@@ -1,0 +1,53 @@
+/** A refusal of the server in words (RFC 9457), or what else went wrong on the way. */
+
+export interface FieldError {
+  readonly field: string;
+  readonly detail: string;
+}
+
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    readonly title: string,
+    readonly detail: string,
+    readonly kind: string = "",
+    readonly fields: readonly FieldError[] = [],
+    readonly numbers: Readonly<Record<string, unknown>> = {},
+  ) {
+    super(detail);
+    this.name = "Problem";
+  }
+
+  /** The server could not be reached, or did not answer in its own words. */
+  get isOutage(): boolean {
+    return this.status === 0 || this.status >= 502;
+  }
+}
+
+/** Whatever was thrown or answered, as a problem. */
+export function problemOf(error: unknown, status = 0): Problem {
+  if (error instanceof Problem) return error;
+  if (isRecord(error) && typeof error.detail === "string") {
+    const { type, title, status: told, detail, errors, ...numbers } = error;
+    const known = typeof told === "number" ? told : status;
+    return new Problem(known, text(title), text(detail), text(type), fieldErrors(errors), numbers);
+  }
+  if (status === 0) return new Problem(0, "No connection", "The server cannot be reached.");
+  return new Problem(status, `HTTP ${status}`, `The server answered with ${status}.`);
+}
+
+function fieldErrors(errors: unknown): FieldError[] {
+  if (!Array.isArray(errors)) return [];
+  return errors.filter(isRecord).map((one) => ({
+    field: text(one.field).replace(/^body\./, ""),
+    detail: text(one.message),
+  }));
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}

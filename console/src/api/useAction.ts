@@ -1,0 +1,85 @@
+/** Something that a person does: shown at once, taken back if the server refuses, told in a toast, then read anew. */
+import { useMutation, useQueryClient, type QueryClient, type QueryKey } from "@tanstack/react-query";
+
+import { problemOf, type Problem } from "@/api/problem";
+import { isTouched } from "@/api/freshness";
+import { toastDone, toastProblem } from "@/parts/toasts";
+
+export interface Action<Input, Output> {
+  /** The request; use `sent(api.POST(…))`. */
+  readonly run: (input: Input) => Promise<Output>;
+  /** The beginnings of the paths to read again afterwards, such as "/jobs". */
+  readonly touches: readonly string[];
+  /** What to tell when it worked; nothing is told without it. */
+  readonly done?: (output: Output, input: Input) => string;
+  /** How the cached answers look as if it had worked already. */
+  readonly optimistic?: (cache: Cache, input: Input) => void;
+  readonly onDone?: (output: Output, input: Input) => void;
+  /** Problems that the caller shows itself (in a form) are not told in a toast. */
+  readonly onProblem?: (problem: Problem, input: Input) => void;
+}
+
+export function useAction<Input, Output>(action: Action<Input, Output>) {
+  const queries = useQueryClient();
+  return useMutation<Output, Problem, Input, Cache>({
+    mutationFn: async (input) => {
+      try {
+        return await action.run(input);
+      } catch (error) {
+        throw problemOf(error);
+      }
+    },
+    onMutate: async (input) => {
+      const cache = new Cache(queries);
+      if (action.optimistic !== undefined) {
+        await queries.cancelQueries({ predicate: (query) => isTouched(query.queryKey, action.touches) });
+        action.optimistic(cache, input);
+      }
+      return cache;
+    },
+    onError: (problem, input, cache) => {
+      cache?.rollBack();
+      if (action.onProblem !== undefined) action.onProblem(problem, input);
+      else toastProblem(problem);
+    },
+    onSuccess: (output, input) => {
+      const told = action.done?.(output, input);
+      if (told !== undefined) toastDone(told);
+      action.onDone?.(output, input);
+    },
+    onSettled: () => queries.invalidateQueries({ predicate: (query) => isTouched(query.queryKey, action.touches) }),
+  });
+}
+
+/** Changes to cached answers that can be taken back. */
+export class Cache {
+  private readonly before: [QueryKey, unknown][] = [];
+
+  constructor(private readonly queries: QueryClient) {}
+
+  /** Change every cached answer of a path, such as `cache.change<Schema<"JobView">>("/jobs/{job}", (job) => …)`. */
+  change<T>(path: string, update: (data: T) => T): void {
+    const found = this.queries.getQueriesData<T>({ predicate: (query) => query.queryKey[1] === path });
+    for (const [key, data] of found) {
+      if (data === undefined) continue;
+      this.before.push([key, data]);
+      this.queries.setQueryData(key, update(data));
+    }
+  }
+
+  /** Change the items of every cached list of a path that `matches`. */
+  changeItems<T>(path: string, matches: (item: T) => boolean, update: (item: T) => T): void {
+    this.change<{ readonly items: readonly T[] }>(path, (list) => ({
+      ...list,
+      items: list.items.map((item) => (matches(item) ? update(item) : item)),
+    }));
+  }
+
+  dropItems<T>(path: string, matches: (item: T) => boolean): void {
+    this.change<{ readonly items: readonly T[] }>(path, (list) => ({ ...list, items: list.items.filter((item) => !matches(item)) }));
+  }
+
+  rollBack(): void {
+    for (const [key, data] of this.before.reverse()) this.queries.setQueryData(key, data);
+  }
+}

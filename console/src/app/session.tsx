@@ -1,0 +1,56 @@
+/** Who is signed in. Without a session every address shows the sign-in page, and the address is kept. */
+import { useQueryClient } from "@tanstack/react-query";
+import { createContext, useCallback, useContext, useEffect, type ReactNode } from "react";
+
+import { $api, api, setCsrfToken, type Schema } from "@/api/client";
+import { LiveProvider } from "@/api/LiveProvider";
+import { problemOf } from "@/api/problem";
+import { ChangePassword } from "@/app/signin/ChangePassword";
+import { SignIn } from "@/app/signin/SignIn";
+import { Outage, Splash } from "@/app/signin/Splash";
+
+export type Me = Schema<"MeView">;
+
+const Context = createContext<Me | undefined>(undefined);
+
+export function SessionGate({ children }: { children: ReactNode }) {
+  const { data: me, error, isPending, refetch } = $api.useQuery("get", "/me", {}, { staleTime: Infinity, retry: false });
+  useEffect(() => setCsrfToken(me?.csrf_token), [me]);
+  if (me === undefined || error !== null) {
+    if (isPending) return <Splash />;
+    return problemOf(error, 401).status === 401 ? <SignIn onDone={() => void refetch()} /> : <Outage onRetry={() => void refetch()} />;
+  }
+  // Set while rendering too: the first request of a page may be sent before effects run.
+  setCsrfToken(me.csrf_token);
+  if (me.must_change_password) return <ChangePassword me={me} onDone={() => void refetch()} />;
+  return (
+    <Context value={me}>
+      <LiveProvider key={me.name}>{children}</LiveProvider>
+    </Context>
+  );
+}
+
+export function useMe(): Me {
+  const me = useContext(Context);
+  if (me === undefined) throw new Error("nobody is signed in here");
+  return me;
+}
+
+export function useIsOperator(): boolean {
+  return useMe().role === "operator";
+}
+
+/** Whether the viewer may do something that a permission group allows, such as "train". */
+export function useMay(what: Me["functions"][number]): boolean {
+  const me = useMe();
+  return me.role === "operator" || me.functions.includes(what);
+}
+
+export function useSignOut(): () => Promise<void> {
+  const queries = useQueryClient();
+  return useCallback(async () => {
+    await api.POST("/auth/logout", {});
+    queries.clear();
+    window.location.assign("/signin");
+  }, [queries]);
+}

@@ -1,0 +1,98 @@
+import { ActionIcon, Avatar, Badge, Group, Indicator, Kbd, Menu, Text, Tooltip, UnstyledButton } from "@mantine/core";
+import { spotlight } from "@mantine/spotlight";
+import { Link } from "@tanstack/react-router";
+import { Bell, BookOpen, LogOut, Search, UserRound } from "lucide-react";
+
+import { $api } from "@/api/client";
+import { useLiveState } from "@/api/LiveProvider";
+import { useIsOperator, useMe, useSignOut } from "@/app/session";
+import classes from "@/app/shell/Header.module.css";
+import { LanguageMenu, ThemeSwitch } from "@/app/shell/switches";
+import { words } from "@/app/shell/words";
+import { useFormat } from "@/words/format";
+import { useWords } from "@/words/words";
+
+export function Header() {
+  const t = useWords(words);
+  const isOperator = useIsOperator();
+  return (
+    <Group flex={1} justify="space-between" wrap="nowrap" gap="xs">
+      <UnstyledButton className={classes.search} onClick={() => spotlight.open()} aria-keyshortcuts="Control+K">
+        <Search size={15} aria-hidden />
+        <Text size="sm" truncate flex={1}>
+          {t("search")}
+        </Text>
+        <Kbd size="xs" visibleFrom="sm">
+          Ctrl K
+        </Kbd>
+      </UnstyledButton>
+      <Group gap={2} wrap="nowrap">
+        <LiveBadge />
+        {isOperator && <AlertBell />}
+        <LanguageMenu />
+        <ThemeSwitch />
+        <Account />
+      </Group>
+    </Group>
+  );
+}
+
+function LiveBadge() {
+  const t = useWords(words);
+  const format = useFormat();
+  const { state, since } = useLiveState();
+  const color = { live: "teal", connecting: "gray", stale: "orange" }[state];
+  return (
+    <Tooltip label={state === "live" ? t("liveHint") : t("staleHint", { at: format.dateTime(since) })}>
+      <Badge variant="dot" color={color} size="lg" tt="none" fw={500} mr={4} role="status" data-live={state}>
+        {t(state)}
+      </Badge>
+    </Tooltip>
+  );
+}
+
+function AlertBell() {
+  const t = useWords(words);
+  const { data } = $api.useQuery("get", "/overview");
+  const count = (data?.alerts.critical ?? 0) + (data?.alerts.warning ?? 0);
+  const label = count > 0 ? t("alerts", { n: count }) : t("noAlerts");
+  return (
+    <Tooltip label={label}>
+      <Indicator disabled={count === 0} color="red" size={8} offset={8}>
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={label} renderRoot={(props) => <Link to="/alerts" {...props} />}>
+          <Bell size={17} />
+        </ActionIcon>
+      </Indicator>
+    </Tooltip>
+  );
+}
+
+function Account() {
+  const t = useWords(words);
+  const me = useMe();
+  const signOut = useSignOut();
+  return (
+    <Menu position="bottom-end" width={220}>
+      <Menu.Target>
+        <UnstyledButton aria-label={t("account", { name: me.name })} ml={6}>
+          <Avatar name={me.display_name || me.name} color="blue" size={30} />
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          {me.display_name || me.name} · {t(me.role === "operator" ? "operator" : "scientist")}
+        </Menu.Label>
+        <Menu.Item leftSection={<UserRound size={15} />} renderRoot={(props) => <Link to="/settings" {...props} />}>
+          {t("profile")}
+        </Menu.Item>
+        <Menu.Item leftSection={<BookOpen size={15} />} component="a" href="/api/docs" target="_blank">
+          {t("apiDocs")}
+        </Menu.Item>
+        <Menu.Divider />
+        <Menu.Item leftSection={<LogOut size={15} />} onClick={() => void signOut()}>
+          {t("signOut")}
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

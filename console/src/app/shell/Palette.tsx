@@ -1,0 +1,97 @@
+/** Ctrl-K: every page, the common actions, and whatever the server finds by name. */
+import { useDebouncedValue } from "@mantine/hooks";
+import { Spotlight, type SpotlightActionData, type SpotlightActionGroupData } from "@mantine/spotlight";
+import { useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { useRouter } from "@tanstack/react-router";
+import { Languages, Plus, Search, SunMoon } from "lucide-react";
+import { useState } from "react";
+
+import { $api } from "@/api/client";
+import { PAGES } from "@/app/pages";
+import { LANGUAGES, usePreferences, type Language } from "@/app/preferences";
+import { useIsOperator } from "@/app/session";
+import { FOUND } from "@/app/shell/found";
+import { words } from "@/app/shell/words";
+import { navigation } from "@/words/navigation";
+import { useWords } from "@/words/words";
+
+export function Palette() {
+  const t = useWords(words);
+  const [query, setQuery] = useState("");
+  const groups = [...useStandingActions(), ...useFound(query.trim())];
+  return (
+    <Spotlight
+      actions={groups}
+      query={query}
+      onQueryChange={setQuery}
+      shortcut={["mod + K", "/"]}
+      nothingFound={t("noMatch", { q: query })}
+      highlightQuery
+      limit={12}
+      searchProps={{ leftSection: <Search size={17} />, placeholder: t("search"), "aria-label": t("palette") }}
+      // What the server found fits already; the rest is narrowed by what is typed.
+      filter={(typed, actions) => narrowed(typed, actions)}
+    />
+  );
+}
+
+function useStandingActions(): SpotlightActionGroupData[] {
+  const t = useWords(words);
+  const n = useWords(navigation);
+  const router = useRouter();
+  const isOperator = useIsOperator();
+  const { language, setLanguage } = usePreferences();
+  const scheme = useComputedColorScheme("light");
+  const { setColorScheme } = useMantineColorScheme();
+  const other: Language = language === "en" ? "zh" : "en";
+  const pages = PAGES.filter((page) => page.section !== undefined && (page.audience === "everyone" || isOperator));
+  return [
+    {
+      group: t("actions"),
+      actions: [
+        { id: "new-job", label: t("newJob"), leftSection: <Plus size={17} />, onClick: () => router.history.push("/jobs/new") },
+        { id: "theme", label: t(scheme === "dark" ? "toLight" : "toDark"), leftSection: <SunMoon size={17} />, onClick: () => setColorScheme(scheme === "dark" ? "light" : "dark") },
+        { id: "language", label: LANGUAGES[other], leftSection: <Languages size={17} />, onClick: () => setLanguage(other) },
+      ],
+    },
+    {
+      group: t("pages"),
+      actions: pages.map((page) => ({
+        id: `page:${page.path}`,
+        label: n(page.name),
+        leftSection: <page.icon size={17} />,
+        onClick: () => router.history.push(page.path),
+      })),
+    },
+  ];
+}
+
+function useFound(query: string): SpotlightActionGroupData[] {
+  const t = useWords(words);
+  const router = useRouter();
+  const [settled] = useDebouncedValue(query, 120);
+  const { data } = $api.useQuery("get", "/search", { params: { query: { q: settled, limit: 12 } } }, { enabled: settled !== "", placeholderData: (before) => before });
+  if (data === undefined || query === "") return [];
+  const actions = data.items.map((item) => {
+    const kind = FOUND[item.type];
+    return {
+      id: `found:${item.type}:${item.id}`,
+      label: item.title,
+      description: item.detail,
+      keywords: item.id,
+      leftSection: <kind.icon size={17} />,
+      onClick: () => router.history.push(kind.address(item.id)),
+    };
+  });
+  return actions.length === 0 ? [] : [{ group: t("found"), actions }];
+}
+
+function narrowed(typed: string, actions: (SpotlightActionData | SpotlightActionGroupData)[]): (SpotlightActionData | SpotlightActionGroupData)[] {
+  const wanted = typed.trim().toLowerCase();
+  if (wanted === "") return actions;
+  const fits = (action: SpotlightActionData) => action.id.startsWith("found:") || (action.label ?? "").toLowerCase().includes(wanted);
+  return actions
+    .filter((group): group is SpotlightActionGroupData => "actions" in group)
+    .map((group) => ({ ...group, actions: group.actions.filter(fits) }))
+    .filter((group) => group.actions.length > 0);
+}

@@ -1,0 +1,65 @@
+/** The frame around every page: navigation, header, and the gate that lets only signed-in people through. */
+import { AppShell, Burger, Group, ScrollArea } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { Outlet, useMatches, useRouterState } from "@tanstack/react-router";
+import { Suspense, useEffect } from "react";
+
+import { PAGES } from "@/app/pages";
+import { SessionGate, useIsOperator } from "@/app/session";
+import { OperatorsOnly, PageLoading } from "@/app/shell/fallbacks";
+import { Header } from "@/app/shell/Header";
+import { Logo } from "@/app/shell/Logo";
+import { Navigation } from "@/app/shell/Navigation";
+import { Palette } from "@/app/shell/Palette";
+import { words } from "@/app/shell/words";
+import { useWords } from "@/words/words";
+
+export function Shell() {
+  return (
+    <SessionGate>
+      <Frame />
+    </SessionGate>
+  );
+}
+
+function Frame() {
+  const t = useWords(words);
+  const [opened, { toggle, close }] = useDisclosure();
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  useEffect(close, [path, close]);
+  return (
+    <AppShell header={{ height: 52 }} navbar={{ width: 216, breakpoint: "sm", collapsed: { mobile: !opened } }} padding="md">
+      <a className="skip-link" href="#content">
+        {t("skip")}
+      </a>
+      <AppShell.Header px="md">
+        <Group h="100%" wrap="nowrap" gap="md">
+          <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label={t("openNavigation")} />
+          <Group w={184} visibleFrom="sm">
+            <Logo />
+          </Group>
+          <Header />
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar component="nav" aria-label={t("navigation")}>
+        <ScrollArea type="hover" scrollbarSize={6} px="xs" py="sm">
+          <Navigation />
+        </ScrollArea>
+      </AppShell.Navbar>
+      <AppShell.Main id="content" tabIndex={-1}>
+        <Suspense fallback={<PageLoading />}>
+          <Content />
+        </Suspense>
+      </AppShell.Main>
+      <Palette />
+    </AppShell>
+  );
+}
+
+/** The server refuses what is not allowed anyway; this only says so before. */
+function Content() {
+  const isOperator = useIsOperator();
+  const route: string | undefined = useMatches().at(-1)?.fullPath;
+  const page = PAGES.find((one) => one.path === route);
+  return page?.audience === "operator" && !isOperator ? <OperatorsOnly /> : <Outlet />;
+}

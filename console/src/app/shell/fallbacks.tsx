@@ -1,0 +1,52 @@
+/** What stands where a page cannot: while it loads, when it is missing, when it fails, when it is not for the viewer. */
+import { Button, Code, Skeleton, Stack } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { CircleAlert, Compass, Lock } from "lucide-react";
+
+import { words } from "@/app/shell/words";
+import { EmptyState } from "@/parts/EmptyState";
+import { common } from "@/words/common";
+import { useWords } from "@/words/words";
+
+export function PageLoading() {
+  const t = useWords(common);
+  return (
+    <Stack gap="md" aria-busy="true" aria-label={t("loading")}>
+      <Skeleton h={28} w={220} />
+      <Skeleton h={120} />
+      <Skeleton h={320} />
+    </Stack>
+  );
+}
+
+export function NotFoundPage() {
+  const t = useWords(words);
+  return (
+    <EmptyState icon={Compass} title={t("notFound")} hint={t("notFoundHint")}>
+      <Button renderRoot={(props) => <Link to="/" {...props} />}>{t("toOverview")}</Button>
+    </EmptyState>
+  );
+}
+
+export function OperatorsOnly() {
+  const t = useWords(common);
+  return <EmptyState icon={Lock} title={t("operatorsOnly")} hint={t("operatorsOnlyHint")} />;
+}
+
+export function PageError({ error, reset }: { error: unknown; reset?: () => void }) {
+  const t = useWords(words);
+  const c = useWords(common);
+  return (
+    <EmptyState icon={CircleAlert} title={t("broken")} hint={<Code>{error instanceof Error ? error.message : String(error)}</Code>}>
+      <Button
+        variant="default"
+        onClick={() => {
+          if (reset === undefined) window.location.reload();
+          else reset();
+        }}
+      >
+        {c("retry")}
+      </Button>
+    </EmptyState>
+  );
+}

@@ -1,0 +1,77 @@
+import { Alert, Button, Divider, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+
+import { $api, api, PREFIX, sent } from "@/api/client";
+import { problemOf } from "@/api/problem";
+import { safeNext } from "@/app/router";
+import { words } from "@/app/signin/words";
+import { SignInFrame } from "@/app/signin/SignInFrame";
+import { useWords } from "@/words/words";
+
+export function SignIn({ onDone }: { onDone: () => void }) {
+  const t = useWords(words);
+  const queries = useQueryClient();
+  const [failure, setFailure] = useState<string>();
+  const [busy, setBusy] = useState(false);
+  const form = useForm({ initialValues: { user: "", password: "" } });
+  const providers = $api.useQuery("get", "/auth/providers", {}, { retry: false });
+
+  // The form above is itself one of the ways.
+  const outside = providers.data?.items.filter((provider) => provider.kind !== "local") ?? [];
+
+  async function signIn(values: { user: string; password: string }) {
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      await sent(api.POST("/auth/login", { body: values }));
+      // Nothing that somebody else has seen in this tab is left over.
+      queries.removeQueries({ predicate: (query) => query.queryKey[1] !== "/me" });
+      onDone();
+    } catch (error) {
+      setFailure(problemOf(error).detail);
+      form.setFieldValue("password", "");
+    } finally {
+      setBusy(false);
+    }
+  }
+
+  return (
+    <SignInFrame title={t("title")}>
+      <form onSubmit={form.onSubmit((values) => void signIn(values))}>
+        <Stack gap="sm">
+          {failure !== undefined && (
+            <Alert color="red" role="alert">
+              {failure}
+            </Alert>
+          )}
+          <TextInput label={t("user")} name="user" autoComplete="username" required autoFocus {...form.getInputProps("user")} />
+          <PasswordInput label={t("password")} name="password" autoComplete="current-password" required {...form.getInputProps("password")} />
+          <Button type="submit" size="sm" loading={busy} fullWidth>
+            {t("signIn")}
+          </Button>
+        </Stack>
+      </form>
+      {outside.length > 0 && (
+        <Stack gap="xs" mt="md">
+          <Divider label={t("or")} />
+          {outside.map((provider) => (
+            <Button key={provider.id} component="a" variant="default" size="sm" href={`${PREFIX}/auth/${encodeURIComponent(provider.id)}/login?next=${encodeURIComponent(wanted())}`}>
+              {t("with", { name: provider.title })}
+            </Button>
+          ))}
+        </Stack>
+      )}
+      <Text size="xs" c="dimmed" mt="lg" ta="center">
+        {t("terminal")}
+      </Text>
+    </SignInFrame>
+  );
+}
+
+/** Where the person was going: the present address, or what the sign-in page was asked for. */
+function wanted(): string {
+  const { pathname, search } = window.location;
+  return pathname === "/signin" ? safeNext(new URLSearchParams(search).get("next")) : safeNext(pathname + search);
+}

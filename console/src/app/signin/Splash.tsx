@@ -1,0 +1,43 @@
+import { Button, Center, Loader, Stack, Text } from "@mantine/core";
+import { useEffect } from "react";
+
+import { Logo } from "@/app/shell/Logo";
+import { words } from "@/app/signin/words";
+import { common } from "@/words/common";
+import { useWords } from "@/words/words";
+
+const RETRY_MS = 3_000;
+
+export function Splash() {
+  const t = useWords(common);
+  return (
+    <Center mih="100dvh">
+      <Loader aria-label={t("loading")} />
+    </Center>
+  );
+}
+
+export function Outage({ onRetry }: { onRetry: () => void }) {
+  const t = useWords(words);
+  const c = useWords(common);
+  useEffect(() => {
+    const timer = window.setInterval(onRetry, RETRY_MS);
+    return () => window.clearInterval(timer);
+  }, [onRetry]);
+  return (
+    <Center mih="100dvh" component="main">
+      <Stack align="center" gap="sm">
+        <Logo size={44} />
+        <Text fw={600} role="alert">
+          {t("noConnection")}
+        </Text>
+        <Text size="sm" c="dimmed">
+          {t("noConnectionHint")}
+        </Text>
+        <Button variant="default" onClick={onRetry}>
+          {c("retry")}
+        </Button>
+      </Stack>
+    </Center>
+  );
+}

@@ -1,0 +1,21 @@
+/** What the browser remembers between visits. Never a secret: anything here can be read by any script of this address. */
+
+const PREFIX = "corral.";
+
+export function remembered<T>(name: string, isValid: (value: unknown) => value is T): T | undefined {
+  try {
+    const value: unknown = JSON.parse(localStorage.getItem(PREFIX + name) ?? "null");
+    return isValid(value) ? value : undefined;
+  } catch {
+    // Storage that is switched off, or that somebody has edited, is the same as an empty one.
+    return undefined;
+  }
+}
+
+export function remember(name: string, value: unknown): void {
+  try {
+    localStorage.setItem(PREFIX + name, JSON.stringify(value));
+  } catch {
+    // A full or forbidden storage costs only the memory of it.
+  }
+}

@@ -1,0 +1,116 @@
+import "uplot/dist/uPlot.min.css";
+
+import { useComputedColorScheme } from "@mantine/core";
+import { useEffect, useRef } from "react";
+import uPlot, { type AlignedData } from "uplot";
+
+import type { Line, LineChartProps } from "@/charts/LineChart";
+import { useWidth } from "@/charts/useWidth";
+import { useFormat, type Format } from "@/words/format";
+
+type Props = LineChartProps & { readonly lines: readonly Line[]; readonly height: number };
+
+export default function Plot(props: Props) {
+  const format = useFormat();
+  const dark = useComputedColorScheme("light") === "dark";
+  const [frame, width] = useWidth();
+  const plot = useRef<uPlot>(undefined);
+  // The plot is made anew only when its shape changes; new points only replace its data.
+  const shape = JSON.stringify([props.lines.map((line) => [line.label, line.color]), props.min, props.max, props.height, dark]);
+  const latest = useRef(props);
+  latest.current = props;
+
+  useEffect(() => {
+    const parent = frame.current;
+    if (parent === null) return undefined;
+    const made = new uPlot(options(latest.current, format, dark, Math.max(parent.clientWidth, 50)), aligned(latest.current.lines), parent);
+    plot.current = made;
+    return () => {
+      made.destroy();
+      plot.current = undefined;
+    };
+  }, [shape, format, dark, frame]);
+
+  useEffect(() => {
+    plot.current?.setData(aligned(props.lines), props.range === undefined);
+    if (props.range !== undefined) plot.current?.setScale("x", { min: props.range[0], max: props.range[1] });
+  }, [props.lines, props.range]);
+
+  useEffect(() => {
+    if (width > 0) plot.current?.setSize({ width, height: props.height });
+  }, [width, props.height]);
+
+  return <div ref={frame} style={{ height: props.height }} aria-hidden="true" />;
+}
+
+function options(props: Props, format: Format, dark: boolean, width: number): uPlot.Options {
+  const grid = { stroke: dark ? "#1e2737" : "#e6eaf1", width: 1 };
+  const axis = { stroke: dark ? "#98a2b5" : "#5b6577", grid, ticks: { show: false }, font: '11px "Inter Variable", sans-serif' };
+  return {
+    width,
+    height: props.height,
+    legend: { show: false },
+    cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
+    scales: { y: { range: (_, low, high) => [props.min ?? Math.min(0, low), props.max ?? (high > 0 ? high * 1.08 : 1)] } },
+    axes: [
+      { ...axis, values: (_, splits) => splits.map((at) => axisTime(at, splits, format)) },
+      { ...axis, size: 58, values: (_, splits) => splits.map((value) => props.format(value)) },
+    ],
+    series: [{}, ...props.lines.map((line) => ({ label: line.label, stroke: line.color, width: 1.5, points: { show: false }, spanGaps: false }))],
+    plugins: [tooltip(() => props, format)],
+  };
+}
+
+/** Hours within a day, else the day too. */
+function axisTime(at: number, splits: number[], format: Format): string {
+  const span = (splits.at(-1) ?? at) - (splits[0] ?? at);
+  if (span < 86_400) return format.time(at * 1000);
+  return new Date(at * 1000).toLocaleDateString(undefined, { month: "short", day: "numeric" });
+}
+
+/** One row of times for all lines; a line without a value there has a gap. */
+function aligned(lines: readonly Line[]): AlignedData {
+  const times = [...new Set(lines.flatMap((line) => line.points.map(([at]) => at)))].sort((left, right) => left - right);
+  const columns = lines.map((line) => {
+    const values = new Map(line.points);
+    return times.map((at) => values.get(at) ?? null);
+  });
+  return [times, ...columns];
+}
+
+function tooltip(props: () => Props, format: Format): uPlot.Plugin {
+  const box = document.createElement("div");
+  box.className = "plot-tooltip";
+  return {
+    hooks: {
+      init: (plot) => plot.over.append(box),
+      setCursor: (plot) => {
+        const at = plot.cursor.idx;
+        if (at === null || at === undefined || (plot.cursor.left ?? -1) < 0) {
+          box.style.display = "none";
+          return;
+        }
+        box.replaceChildren(...rows(plot, at, props(), format));
+        box.style.display = "block";
+        const left = plot.cursor.left ?? 0;
+        const right = left > plot.over.clientWidth / 2;
+        box.style.transform = `translate(${right ? left - box.offsetWidth - 12 : left + 12}px, 8px)`;
+      },
+    },
+  };
+}
+
+function rows(plot: uPlot, at: number, props: Props, format: Format): HTMLElement[] {
+  const time = document.createElement("strong");
+  time.textContent = format.dateTime((plot.data[0][at] ?? 0) * 1000);
+  const lines = props.lines.flatMap((line, index) => {
+    const value = plot.data[index + 1]?.[at];
+    if (value === null || value === undefined) return [];
+    const row = document.createElement("div");
+    const mark = document.createElement("i");
+    mark.style.background = line.color;
+    row.append(mark, `${line.label}: ${props.format(value)}`);
+    return [row];
+  });
+  return [time, ...lines];
+}

@@ -1,0 +1,8 @@
+import { PageHeader } from "@/parts/PageHeader";
+import { navigation } from "@/words/navigation";
+import { useWords } from "@/words/words";
+
+export default function ReportsPage() {
+  const t = useWords(navigation);
+  return <PageHeader title={t("reports")} />;
+}

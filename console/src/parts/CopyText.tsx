@@ -1,0 +1,24 @@
+import { ActionIcon, Code, CopyButton, Group, Tooltip } from "@mantine/core";
+import { Check, Copy } from "lucide-react";
+
+import { common } from "@/words/common";
+import { useWords } from "@/words/words";
+
+/** A text to be copied in one click: a command, an address, a token. */
+export function CopyText({ text, label }: { text: string; label?: string }) {
+  const t = useWords(common);
+  return (
+    <Group gap={6} wrap="nowrap">
+      <Code style={{ overflowX: "auto", whiteSpace: "pre" }}>{text}</Code>
+      <CopyButton value={text}>
+        {({ copied, copy }) => (
+          <Tooltip label={copied ? t("copied") : t("copy")}>
+            <ActionIcon variant="subtle" color={copied ? "teal" : "gray"} onClick={copy} aria-label={label ?? t("copy")}>
+              {copied ? <Check size={15} /> : <Copy size={15} />}
+            </ActionIcon>
+          </Tooltip>
+        )}
+      </CopyButton>
+    </Group>
+  );
+}

@@ -1,0 +1,44 @@
+/** A point in time: how long ago, with the exact time in the viewer's zone on hover and for screen readers. */
+import { Tooltip } from "@mantine/core";
+import { useSyncExternalStore } from "react";
+
+import { useFormat } from "@/words/format";
+
+const TICK_MS = 10_000;
+const watchers = new Set<() => void>();
+let now = Date.now();
+let timer: number | undefined;
+
+/** One clock for all moments on the page. */
+function watch(watcher: () => void): () => void {
+  watchers.add(watcher);
+  timer ??= window.setInterval(() => {
+    now = Date.now();
+    for (const one of watchers) one();
+  }, TICK_MS);
+  return () => {
+    watchers.delete(watcher);
+    if (watchers.size === 0) {
+      window.clearInterval(timer);
+      timer = undefined;
+    }
+  };
+}
+
+/** The present time in milliseconds, moving on every ten seconds. */
+export function useNow(): number {
+  return useSyncExternalStore(watch, () => now);
+}
+
+export function Moment({ at }: { at: string | null | undefined }) {
+  const format = useFormat();
+  const present = useNow();
+  if (at === null || at === undefined) return <>–</>;
+  return (
+    <Tooltip label={format.dateTime(at)}>
+      <time dateTime={at} className="num">
+        {format.ago(at, Math.max(present, Date.now() - TICK_MS))}
+      </time>
+    </Tooltip>
+  );
+}

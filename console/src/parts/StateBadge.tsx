@@ -1,0 +1,42 @@
+/** A state by colour, shape and word: never by colour alone. */
+import { Badge } from "@mantine/core";
+import { Ban, Circle, CircleCheck, CircleDot, CirclePause, CircleX, Clock, Info, LoaderCircle, TriangleAlert, type LucideIcon } from "lucide-react";
+
+import { states } from "@/words/common";
+import { useWords } from "@/words/words";
+
+const LOOKS: Readonly<Record<string, readonly [color: string, icon: LucideIcon]>> = {
+  created: ["gray", Circle],
+  held: ["gray", CirclePause],
+  queued: ["yellow", Clock],
+  starting: ["cyan", LoaderCircle],
+  running: ["blue", CircleDot],
+  stopping: ["orange", LoaderCircle],
+  completed: ["teal", CircleCheck],
+  failed: ["red", CircleX],
+  stopped: ["gray", Ban],
+  healthy: ["teal", CircleCheck],
+  suspect: ["orange", TriangleAlert],
+  testing: ["cyan", LoaderCircle],
+  ready: ["teal", CircleCheck],
+  cordoned: ["orange", Ban],
+  draining: ["orange", LoaderCircle],
+  down: ["red", CircleX],
+  firing: ["red", TriangleAlert],
+  pending: ["yellow", Clock],
+  resolved: ["teal", CircleCheck],
+  acknowledged: ["blue", CircleCheck],
+  info: ["blue", Info],
+  warning: ["orange", TriangleAlert],
+  critical: ["red", CircleX],
+};
+
+export function StateBadge({ state }: { state: string }) {
+  const t = useWords(states);
+  const [color, Icon] = LOOKS[state] ?? ["gray", Circle];
+  return (
+    <Badge variant="light" color={color} tt="none" fw={500} leftSection={<Icon size={12} aria-hidden />} data-state={state} className="state-badge">
+      {state in states ? t(state as keyof typeof states) : state}
+    </Badge>
+  );
+}

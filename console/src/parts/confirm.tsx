@@ -1,0 +1,36 @@
+/** Asked before anything that destroys: what will happen, in words, with the button saying what it does. */
+import { Text } from "@mantine/core";
+import { modals } from "@mantine/modals";
+import { useCallback, type ReactNode } from "react";
+
+import { common } from "@/words/common";
+import { useWords } from "@/words/words";
+
+export interface Question {
+  readonly title: string;
+  readonly text: ReactNode;
+  /** What the button does, such as "Delete the pool". */
+  readonly action: string;
+  readonly onConfirm: () => void;
+  readonly danger?: boolean;
+}
+
+export function useConfirm(): (question: Question) => void {
+  const t = useWords(common);
+  return useCallback(
+    ({ title, text, action, onConfirm, danger = true }: Question) => {
+      modals.openConfirmModal({
+        title,
+        children: (
+          <Text size="sm" component="div">
+            {text}
+          </Text>
+        ),
+        labels: { confirm: action, cancel: t("cancel") },
+        confirmProps: { color: danger ? "red" : "blue" },
+        onConfirm,
+      });
+    },
+    [t],
+  );
+}

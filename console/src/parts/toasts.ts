@@ -1,0 +1,12 @@
+import { notifications } from "@mantine/notifications";
+
+import type { Problem } from "@/api/problem";
+
+export function toastDone(message: string): void {
+  notifications.show({ message, color: "teal", withBorder: true, autoClose: 4_000 });
+}
+
+/** Stays longer: a refusal explains itself, and wants to be read. */
+export function toastProblem(problem: Problem): void {
+  notifications.show({ title: problem.title, message: problem.detail, color: "red", withBorder: true, autoClose: 10_000, role: "alert" });
+}
