@@ -67,19 +67,29 @@ export class Cache {
     }
   }
 
-  /** Change the items of every cached list of a path that `matches`. */
+  /** Change the items of every cached list of a path that match, in whichever shape it was read. */
   changeItems<T>(path: string, matches: (item: T) => boolean, update: (item: T) => T): void {
-    this.change<{ readonly items: readonly T[] }>(path, (list) => ({
-      ...list,
-      items: list.items.map((item) => (matches(item) ? update(item) : item)),
-    }));
+    this.change<Listed<T>>(path, (list) => withItems(list, (items) => items.map((item) => (matches(item) ? update(item) : item))));
   }
 
   dropItems<T>(path: string, matches: (item: T) => boolean): void {
-    this.change<{ readonly items: readonly T[] }>(path, (list) => ({ ...list, items: list.items.filter((item) => !matches(item)) }));
+    this.change<Listed<T>>(path, (list) => withItems(list, (items) => items.filter((item) => !matches(item))));
   }
 
   rollBack(): void {
     for (const [key, data] of this.before.reverse()) this.queries.setQueryData(key, data);
   }
+}
+
+interface PageOf<T> {
+  readonly items: readonly T[];
+}
+
+/** A whole list, one page, or the pages so far. */
+type Listed<T> = readonly T[] | PageOf<T> | { readonly pages: readonly PageOf<T>[] };
+
+function withItems<T>(list: Listed<T>, update: (items: readonly T[]) => readonly T[]): Listed<T> {
+  if ("pages" in list) return { ...list, pages: list.pages.map((page) => ({ ...page, items: update(page.items) })) };
+  if ("items" in list) return { ...list, items: update(list.items) };
+  return update(list);
 }
