@@ -83,9 +83,10 @@ def signed_in(browser: Browser, server: CorralServer, user: str, path: str) -> P
     page = browser.new_context().new_page()
     page.goto(f"{server.url}{path}", wait_until="domcontentloaded")
     assert page.url == f"{server.url}/signin?next={quote(path, safe='')}", "who is not signed in is asked to"
-    body = {"user": user, "password": f"password-of-{user}"}
-    assert page.request.post(f"{server.url}/api/v1/auth/login", data=body).ok
-    page.goto(f"{server.url}{path}", wait_until="domcontentloaded")
+    page.get_by_label("User").fill(user)
+    page.get_by_role("textbox", name="Password").fill(f"password-of-{user}")
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{server.url}{path}", wait_until="domcontentloaded")
     return page
 
 

@@ -55,8 +55,15 @@ export function safeNext(next: unknown): string {
   return typeof next === "string" && /^\/(?![/\\])/.test(next) && !next.startsWith("/signin") ? next : "/";
 }
 
+/** What the server answers by itself: a workbench's Jupyter sends people here to sign in, and waits for them. */
+const NOT_OF_CONSOLE = /^\/(workbenches\/[\w.-]+\/jupyter|api)\//;
+
 function SignedInAlready() {
   const history = useRouter().history;
-  useEffect(() => history.replace(safeNext(new URLSearchParams(window.location.search).get("next"))), [history]);
+  useEffect(() => {
+    const next = safeNext(new URLSearchParams(window.location.search).get("next"));
+    if (NOT_OF_CONSOLE.test(next)) window.location.replace(next);
+    else history.replace(next);
+  }, [history]);
   return <PageLoading />;
 }

@@ -30,6 +30,7 @@ def _page(title: str, body: str) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)} - corral</title>\n"
+        '<link rel="icon" type="image/svg+xml" href="/favicon.svg">\n'
         '<link rel="stylesheet" href="/static/corral.css">\n</head>\n'
         f'<body class="narrow">\n<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n'
     )
