@@ -22,7 +22,7 @@ export default defineConfig({
     port: 5173,
     // While developing: pages from here, everything else from a running corral.
     proxy: {
-      "/api": server,
+      "/api": { target: server },
       "^/workbenches/[^/]+/jupyter": { target: server, ws: true },
     },
   },
