@@ -49,7 +49,7 @@ export function StateBadge({ state }: { state: string }) {
   const t = useWords(states);
   const [color, Icon] = LOOKS[state] ?? ["gray", Circle];
   return (
-    <Badge variant="light" color={color} tt="none" fw={500} leftSection={<Icon size={12} aria-hidden />} data-state={state} className="state-badge">
+    <Badge variant="light" color={color} tt="none" fw={500} miw="max-content" leftSection={<Icon size={12} aria-hidden />} data-state={state} className="state-badge">
       {state in states ? t(state as keyof typeof states) : state}
     </Badge>
   );

@@ -19,7 +19,7 @@ export function SubjectLink({ scope, name }: { scope: string; name: string }) {
   const [to = page, search] = page.split("?");
   const open = search === undefined ? {} : { search: { open: name } };
   return (
-    <Anchor size="sm" renderRoot={(props) => <Link to={to} {...open} {...props} />}>
+    <Anchor size="sm" style={{ whiteSpace: "nowrap" }} renderRoot={(props) => <Link to={to} {...open} {...props} />}>
       {name}
     </Anchor>
   );

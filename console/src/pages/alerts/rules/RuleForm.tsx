@@ -33,10 +33,11 @@ export function RuleForm({ rule, onClose }: { rule?: RuleView; onClose: () => vo
     },
   });
   const save = useAction({
-    run: (draft: Draft) =>
-      rule === undefined
-        ? sent(api.POST("/alert-rules", { body: { ...bodyOf(draft), name: draft.name } }))
-        : sent(api.PATCH("/alert-rules/{name}", { params: { path: { name: rule.name } }, body: bodyOf(draft) })),
+    run: (draft: Draft) => {
+      const { name, settings } = bodyOf(draft);
+      if (rule === undefined) return sent(api.POST("/alert-rules", { body: { ...settings, name } }));
+      return sent(api.PATCH("/alert-rules/{name}", { params: { path: { name } }, body: settings }));
+    },
     touches: ["/alert-rules", "/alerts"],
     done: (after) => t("saved", { name: after.name }),
     onDone: onClose,

@@ -55,10 +55,10 @@ export function thresholdOf(text: string): number | undefined {
   return text.trim() === "" || !Number.isFinite(value) ? undefined : value;
 }
 
-/** Without the name: that is fixed once the rule is there. */
+/** The name apart: it is fixed once the rule is there. */
 export function bodyOf(draft: Draft) {
-  const { name: _, threshold, ...rest } = draft;
-  return { ...rest, threshold: thresholdOf(threshold) ?? 0 };
+  const { name, threshold, ...rest } = draft;
+  return { name, settings: { ...rest, threshold: thresholdOf(threshold) ?? 0 } };
 }
 
 /** As the sentence needs it; undefined until it makes sense. */
