@@ -23,6 +23,8 @@ from corral.control.search import search
 from corral.control.work import Caller
 from corral.core.model import Job, JobKind, JobState, Request
 from corral.stores import open_store
+from corral.stores.cursors import Position, encode_cursor, parse_sort
+from corral.stores.jobs import SORTS as SORTS_BY_TYPE
 
 JOBS = int(os.environ.get("CORRAL_BENCH_JOBS", "100000"))
 BEGIN = 1_700_000_000.0
@@ -114,14 +116,17 @@ def milliseconds(what: Callable[[], Any]) -> list[float]:
 
 
 def deep_cursor(store: Store, where: JobFilter, sort: str) -> str | None:
-    """Where the last full page begins, as somebody gets there who asks for all of them."""
-    cursor: str | None = None
+    """Where the last full page begins: the end of the first page in the opposite order."""
+    order = parse_sort(sort, SORTS_BY_TYPE)
     with store.read() as tables:
-        while True:
-            page = tables.jobs.page(where, sort=sort, cursor=cursor, limit=20_000)
-            if page.next_cursor is None:
-                return cursor
-            cursor = page.next_cursor
+        opposite = tables.jobs.page(
+            where, sort=sort[1:] if order.descending else f"-{sort}", cursor=None, limit=PAGE + 1
+        )
+    if opposite.next_cursor is None:
+        return None
+    last = opposite.items[-1].job
+    key = last.serial if order.field == "id" else getattr(last, order.field)
+    return encode_cursor(order, Position(key=key, id=last.serial))
 
 
 def list_rows(store: Store) -> list[Row]:
