@@ -7,7 +7,7 @@ import { useMe } from "@/app/session";
 import type { AlertView } from "@/pages/alerts/alert";
 import { words } from "@/pages/alerts/words";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { formErrors } from "@/parts/formErrors";
+import { formErrors } from "@/parts/fieldErrors";
 import { useWords } from "@/words/words";
 
 const MOST_CHARACTERS = 1000;

@@ -5,7 +5,7 @@ import { api, sent } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { words } from "@/pages/alerts/words";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { formErrors } from "@/parts/formErrors";
+import { formErrors } from "@/parts/fieldErrors";
 import { common } from "@/words/common";
 import { parseDuration } from "@/words/durations";
 import { useFormat } from "@/words/format";

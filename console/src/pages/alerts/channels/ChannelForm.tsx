@@ -10,7 +10,7 @@ import { AddressFields } from "@/pages/alerts/channels/AddressFields";
 import { words } from "@/pages/alerts/channels/words";
 import { useConfirm } from "@/parts/confirm";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { formErrors } from "@/parts/formErrors";
+import { formErrors } from "@/parts/fieldErrors";
 import { common, states } from "@/words/common";
 import { useWords } from "@/words/words";
 

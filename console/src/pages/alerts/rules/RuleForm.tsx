@@ -11,7 +11,7 @@ import { RuleRemoval } from "@/pages/alerts/rules/RuleRemoval";
 import { useSentence, useSignalWords, type RuleView } from "@/pages/alerts/rules/sentence";
 import { words } from "@/pages/alerts/rules/words";
 import { FormDrawer } from "@/parts/FormDrawer";
-import { formErrors } from "@/parts/formErrors";
+import { formErrors } from "@/parts/fieldErrors";
 import { common, states } from "@/words/common";
 import { parseDuration } from "@/words/durations";
 import { useWords } from "@/words/words";
