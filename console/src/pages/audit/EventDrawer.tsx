@@ -1,8 +1,8 @@
 /** One event: who, what, when, from where; what changed side by side, and everything as JSON. */
-import { Button, Code, Drawer, Group, Stack, Table, Text, Title } from "@mantine/core";
+import { Badge, Button, Code, Drawer, Group, Stack, Table, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 
-import { differences, nounOf, shown } from "@/pages/audit/detail";
+import { differences, facts, nounOf, shown, type Detail as EventDetail } from "@/pages/audit/detail";
 import type { EventView } from "@/pages/audit/useEvents";
 import { words } from "@/pages/audit/words";
 import { SubjectLink } from "@/parts/SubjectLink";
@@ -20,7 +20,7 @@ export function EventDrawer({ event, onClose, onNarrow }: Props) {
   const t = useWords(words);
   const c = useWords(common);
   const format = useFormat();
-  const facts: [string, ReactNode][] = [
+  const about: [string, ReactNode][] = [
     [t("at"), format.dateTime(event.at)],
     [t("actor"), event.actor],
     [t("action"), <code key="action">{event.action}</code>],
@@ -32,7 +32,7 @@ export function EventDrawer({ event, onClose, onNarrow }: Props) {
       <Stack>
         <Table verticalSpacing={6} layout="fixed">
           <Table.Tbody>
-            {facts.map(([name, value]) => (
+            {about.map(([name, value]) => (
               <Table.Tr key={name}>
                 <Table.Th scope="row" w="26%" fw={500} c="dimmed">
                   {name}
@@ -56,7 +56,7 @@ export function EventDrawer({ event, onClose, onNarrow }: Props) {
   );
 }
 
-function Detail({ detail }: { detail: Readonly<Record<string, unknown>> }) {
+function Detail({ detail }: { detail: EventDetail }) {
   const t = useWords(words);
   if (Object.keys(detail).length === 0) {
     return (
@@ -68,6 +68,7 @@ function Detail({ detail }: { detail: Readonly<Record<string, unknown>> }) {
   return (
     <>
       <Changes detail={detail} />
+      <Facts detail={detail} />
       <Title order={2}>{t("asJson")}</Title>
       <Code block style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
         {JSON.stringify(detail, null, 2)}
@@ -76,7 +77,7 @@ function Detail({ detail }: { detail: Readonly<Record<string, unknown>> }) {
   );
 }
 
-function Changes({ detail }: { detail: Readonly<Record<string, unknown>> }) {
+function Changes({ detail }: { detail: EventDetail }) {
   const t = useWords(words);
   const found = differences(detail);
   if (found.length === 0) return null;
@@ -99,6 +100,36 @@ function Changes({ detail }: { detail: Readonly<Record<string, unknown>> }) {
                 <del style={{ color: "var(--corral-faint)" }}>{shown(one.before)}</del>
               </Table.Td>
               <Table.Td style={{ overflowWrap: "anywhere" }}>{shown(one.after)}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </>
+  );
+}
+
+function Facts({ detail }: { detail: EventDetail }) {
+  const t = useWords(words);
+  const found = facts(detail);
+  if (found.length === 0) return null;
+  return (
+    <>
+      <Title order={2}>{t("detail")}</Title>
+      <Table aria-label={t("detail")} verticalSpacing={4} layout="fixed">
+        <Table.Tbody>
+          {found.map((one) => (
+            <Table.Tr key={one.field}>
+              <Table.Th scope="row" w="34%" fw={500} c="dimmed">
+                {one.field.replaceAll("_", " ")}
+              </Table.Th>
+              <Table.Td style={{ overflowWrap: "anywhere" }}>
+                {shown(one.value)}{" "}
+                {one.isChanged && (
+                  <Badge size="xs" variant="light">
+                    {t("isChanged")}
+                  </Badge>
+                )}
+              </Table.Td>
             </Table.Tr>
           ))}
         </Table.Tbody>

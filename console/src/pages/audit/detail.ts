@@ -7,6 +7,8 @@ export interface Difference {
   readonly after: unknown;
 }
 
+export type Detail = Readonly<Record<string, unknown>>;
+
 /** What an event is about: "job" of "job.stopped". */
 export function nounOf(event: EventView): string {
   return event.action.split(".")[0] ?? "";
@@ -19,21 +21,24 @@ export function brief(event: EventView): string {
     .join(" · ");
 }
 
-/**
- * Events of changes tell both sides: `{"before": {…}, "after": {…}}`, or per field `{"priority": {"before": 5, "after": 3}}`
- * or `{"priority": [5, 3]}` under `changes`.
- */
-export function differences(detail: Readonly<Record<string, unknown>>): Difference[] {
-  const { before, after, changes } = detail;
-  if (isRecord(before) && isRecord(after)) {
-    const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-    return [...names].map((field) => ({ field, before: before[field], after: after[field] })).filter((one) => JSON.stringify(one.before) !== JSON.stringify(one.after));
-  }
-  return Object.entries(isRecord(changes) ? changes : detail).flatMap(([field, value]) => {
-    if (isRecord(value) && "before" in value && "after" in value) return [{ field, before: value.before, after: value.after }];
-    if (isRecord(changes) && Array.isArray(value) && value.length === 2) return [{ field, before: value[0], after: value[1] }];
-    return [];
-  });
+/** The fields that an event tells both sides of: `{"priority": {"was": 5, "is": 3}}`. */
+export function differences(detail: Detail): Difference[] {
+  return Object.entries(detail).flatMap(([field, value]) => (isDifference(value) ? [{ field, before: value.was, after: value.is }] : []));
+}
+
+export interface Fact {
+  readonly field: string;
+  readonly value: unknown;
+  /** Named by the event as what was changed. */
+  readonly isChanged: boolean;
+}
+
+/** The rest, field by field. Edits of larger things tell the whole of them, and in `changed` what is new about it. */
+export function facts(detail: Detail): Fact[] {
+  const changed = Array.isArray(detail.changed) ? detail.changed.map(String) : [];
+  return Object.entries(detail)
+    .filter(([field, value]) => field !== "changed" && !isDifference(value))
+    .map(([field, value]) => ({ field, value, isChanged: changed.includes(field) }));
 }
 
 export function shown(value: unknown): string {
@@ -41,6 +46,6 @@ export function shown(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+function isDifference(value: unknown): value is { was: unknown; is: unknown } {
+  return typeof value === "object" && value !== null && "was" in value && "is" in value;
 }

@@ -20,6 +20,7 @@ export const words = defineWords({
   nothingHint: ["Whatever people and corral do is written here.", "所有用户操作和系统事件都会记录在此。"],
   event: ["Event {id}", "记录 {id}"],
   changed: ["What changed", "变更内容"],
+  isChanged: ["changed", "已变更"],
   field: ["Field", "字段"],
   before: ["Before", "变更前"],
   after: ["After", "变更后"],
