@@ -879,7 +879,7 @@ export interface paths {
         };
         /**
          * List Jobs
-         * @description Jobs that match every filter; `state` and `kind` may be given several times.
+         * @description Jobs that match every filter; `state`, `kind` and `user` may be given several times.
          */
         get: operations["list_jobs"];
         put?: never;
@@ -1327,6 +1327,26 @@ export interface paths {
          * @description Create many jobs at once: all of them or none.
          */
         post: operations["submit_jobs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs:counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count Jobs
+         * @description How many jobs match the same filters, in all and by state.
+         */
+        get: operations["count_jobs"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2274,6 +2294,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search Everything
+         * @description Whatever the caller may see, what matches best first, and some of everything.
+         */
+        get: operations["search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/silences": {
         parameters: {
             query?: never;
@@ -3178,6 +3218,22 @@ export interface components {
             /** Packages */
             packages: string[];
         };
+        /** FoundView */
+        FoundView: {
+            /**
+             * Detail
+             * @description A few words that tell it from its namesakes.
+             */
+            detail: string;
+            /**
+             * Id
+             * @description What its own route knows it by; of an image that somebody owns `owner/name`.
+             */
+            id: string;
+            /** Title */
+            title: string;
+            type: components["schemas"]["Type"];
+        };
         /** FreedNodeView */
         FreedNodeView: {
             /** Free Before */
@@ -3850,6 +3906,18 @@ export interface components {
             venv?: string | null;
             /** Workdir */
             workdir?: string | null;
+        };
+        /** JobCountsView */
+        JobCountsView: {
+            /**
+             * By State
+             * @description Every state, also those that no job is in.
+             */
+            by_state: {
+                [key: string]: number;
+            };
+            /** Total */
+            total: number;
         };
         /**
          * JobCreate
@@ -6138,6 +6206,11 @@ export interface components {
             /** User */
             user: string;
         };
+        /** SearchView */
+        SearchView: {
+            /** Items */
+            items: components["schemas"]["FoundView"][];
+        };
         /** SeriesView */
         SeriesView: {
             /** Metric */
@@ -6313,6 +6386,12 @@ export interface components {
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
         };
+        /**
+         * Type
+         * @description What was found, in the order in which things are shown.
+         * @enum {string}
+         */
+        Type: "job" | "workbench" | "user" | "node" | "gpu" | "queue" | "pool" | "group" | "package" | "flavor" | "image" | "alert-rule" | "report";
         /** UsageBreakdownView */
         UsageBreakdownView: {
             /** By Group */
@@ -11013,16 +11092,24 @@ export interface operations {
     list_jobs: {
         parameters: {
             query?: {
-                state?: components["schemas"]["JobState"][];
-                kind?: components["schemas"]["JobKind"][];
-                user?: string | null;
-                queue?: string | null;
-                name?: string | null;
                 sort?: "id" | "-id" | "name" | "-name" | "priority" | "-priority" | "created_at" | "-created_at";
                 /** @description Items on a page. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                state?: components["schemas"]["JobState"][];
+                kind?: components["schemas"]["JobKind"][];
+                user?: string[];
+                queue?: string | null;
+                name?: string | null;
+                /** @description Text in the id, the name or the user. */
+                q?: string | null;
+                /** @description Created at this time or later. */
+                since?: string | null;
+                /** @description Created before this time. */
+                until?: string | null;
+                /** @description Members of arrays of this name. */
+                array?: string | null;
             };
             header?: never;
             path?: never;
@@ -13044,6 +13131,76 @@ export interface operations {
             };
             /** @description Body too large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    count_jobs: {
+        parameters: {
+            query?: {
+                state?: components["schemas"]["JobState"][];
+                kind?: components["schemas"]["JobKind"][];
+                user?: string[];
+                queue?: string | null;
+                name?: string | null;
+                /** @description Text in the id, the name or the user. */
+                q?: string | null;
+                /** @description Created at this time or later. */
+                since?: string | null;
+                /** @description Created before this time. */
+                until?: string | null;
+                /** @description Members of arrays of this name. */
+                array?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobCountsView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -18190,6 +18347,66 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    search: {
+        parameters: {
+            query: {
+                /** @description A part of an id or a name. */
+                q: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
