@@ -31,7 +31,6 @@ export function LogsTab({ job }: { job: Schema<"JobView"> }) {
   return (
     <Stack gap="xs">
       <Reader
-        key={`${job.id} ${attempt} ${rank}`}
         job={job}
         log={log}
         attempt={attempt}
@@ -69,10 +68,9 @@ function Reader({ job, log, attempt, rank, line, find, onPlace, isSearchOpen, on
   const [target, setTarget] = useState({ line, turn: 0 });
   const keep = useDebouncedCallback((words: string) => onPlace({ find: words }), 300);
   useEffect(() => {
-    if (line === undefined) return;
-    setFollow(false);
+    if (line !== undefined) setFollow(false);
     setTarget((before) => ({ line, turn: before.turn + 1 }));
-  }, [line]);
+  }, [line, attempt, rank]);
 
   function goTo(number: number) {
     setFollow(false);
@@ -116,6 +114,7 @@ function Reader({ job, log, attempt, rank, line, find, onPlace, isSearchOpen, on
       <LetGo log={log} />
       <div className={classes.frame}>
         <LogView
+          key={`${attempt} ${rank}`}
           store={log.store}
           label={t("log", { job: job.name })}
           wrap={wrap}
