@@ -76,7 +76,7 @@ function HostTile({ now }: { now: Overview }) {
   const { memory_used_bytes: used, memory_total_bytes: total } = now;
   return (
     <Tile to={useIsOperator() ? "/nodes" : undefined}>
-      <Stat label={t("hosts")} value={format.percent(now.cpu, 1)} detail={used !== null && total !== null && total > 0 && t("hostMemory", { used: format.percent(used / total), total: format.bytes(total) })} />
+      <Stat label={t("hosts")} value={format.percent(now.cpu, 1)} detail={used !== null && total !== null && total > 0 && t("hostMemory", { used: format.percent(used / total) })} />
     </Tile>
   );
 }

@@ -16,7 +16,7 @@ export const words = defineWords({
   temperature: ["Temperature", "温度"],
   hottest: ["mean; hottest {value}", "平均；最高 {value}"],
   hosts: ["Node CPU", "节点 CPU"],
-  hostMemory: ["memory {used} of {total}", "内存 {total} 的 {used}"],
+  hostMemory: ["memory {used}", "内存 {used}"],
   waiting: ["Waiting", "等待"],
   jobs: ["{n|job|jobs}", "个作业"],
   medianWait: ["median wait {time}", "等待中位数 {time}"],
