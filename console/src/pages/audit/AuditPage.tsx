@@ -87,7 +87,7 @@ function useColumns(): Column<EventView>[] {
   return useMemo(
     () => [
       { key: "at", title: t("at"), width: 130, render: (event: EventView) => <Moment at={event.at} /> },
-      { key: "actor", title: t("actor"), render: (event: EventView) => (event.actor === "corral" ? <Text size="sm" c="dimmed">{t("byCorral")}</Text> : event.actor) },
+      { key: "actor", title: t("actor"), render: (event: EventView) => <Text size="sm" c={event.actor === "corral" ? "dimmed" : undefined} style={{ whiteSpace: "nowrap" }}>{event.actor}</Text> },
       { key: "action", title: t("action"), render: (event: EventView) => <code>{event.action}</code> },
       { key: "subject", title: t("subject"), render: (event: EventView) => <SubjectLink scope={nounOf(event)} name={event.subject} /> },
       { key: "detail", title: t("detail"), wide: true, render: (event: EventView) => <Text size="xs" c="dimmed" lineClamp={1} style={{ whiteSpace: "normal", overflowWrap: "anywhere" }}>{brief(event)}</Text> },
