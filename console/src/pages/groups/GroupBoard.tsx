@@ -70,7 +70,7 @@ function tileOf(user: User, label: string, jobs: string): Tile {
   return {
     id: user.name,
     label,
-    tone: user.active_jobs > 0 ? "used" : "free",
+    tone: "free",
     content: (
       <Group justify="space-between" w="100%" wrap="nowrap" gap="xs">
         <div style={{ minWidth: 0 }}>

@@ -1,10 +1,12 @@
 /** What is held of a limit, as a bar; a click or Enter makes it a field. Enter saves, Escape gives up. */
 import { Text, TextInput, UnstyledButton } from "@mantine/core";
+import { Pencil } from "lucide-react";
 import { useState, type KeyboardEvent } from "react";
 
 import type { Schema } from "@/api/client";
 import { useMe } from "@/app/session";
 import { parsed, part, typed, type KindName, type What } from "@/pages/quotas/amounts";
+import classes from "@/pages/quotas/QuotaCell.module.css";
 import type { CellChange } from "@/pages/quotas/useSaveQuota";
 import { words } from "@/pages/quotas/words";
 import { Meter } from "@/parts/Meter";
@@ -43,14 +45,15 @@ export function QuotaCell({ user, kind, what, held, onSave }: QuotaCellProps) {
   }
   const text = t("held", { held: told(held.held), limit: held.limit === null ? "∞" : limit });
   return (
-    <UnstyledButton aria-label={t("editCell", { ...name, held: told(held.held), limit })} onClick={() => setEditing(true)} w="100%" style={{ minHeight: 30 }}>
+    <UnstyledButton aria-label={t("editCell", { ...name, held: told(held.held), limit })} onClick={() => setEditing(true)} w="100%" className={classes.cell}>
       {held.limit === null ? (
-        <Text size="sm" c="dimmed" className="num">
+        <Text size="sm" c="dimmed" className="num" component="span">
           {text}
         </Text>
       ) : (
         <Meter value={part(held)} warnAt={1} width={64} label={text} text={text} />
       )}
+      <Pencil size={13} aria-hidden />
     </UnstyledButton>
   );
 }

@@ -85,6 +85,7 @@ function useColumns(what: What): readonly Column<Usage>[] {
         (kind): Column<Usage> => ({
           key: kind,
           title: k(kind),
+          width: "20%",
           sort: (usage) => usage.kinds[kind]?.[what].held ?? null,
           render: (usage) => {
             const held = usage.kinds[kind]?.[what];

@@ -1,7 +1,7 @@
 import { defineWords } from "@/words/words";
 
 export const words = defineWords({
-  detail: ["The most that a user may hold per job kind, what waits included. Lowering one never touches what runs.", "用户每种作业最多可占用的资源（含排队）。降低配额不影响运行中的作业。"],
+  detail: ["The most that a user may hold per job kind, what waits included. Click a figure to change it; lowering one never touches what runs.", "用户每种作业最多可占用的资源（含排队）。单击数字即可修改；降低配额不影响运行中的作业。"],
   label: ["Quotas by user and job kind", "按用户和作业类型的配额"],
   of: ["Resource", "资源"],
   limitsTitle: ["Limits for everybody", "全局上限"],
@@ -9,7 +9,10 @@ export const words = defineWords({
   perJob: ["GPUs per job", "每作业 GPU"],
   inTotal: ["GPUs in total", "GPU 总数"],
   longest: ["Longest run", "最长运行时间"],
-  limitsHint: ["They hold beside every quota and come from the settings.", "与配额同时生效，由系统设置决定。"],
+  perUserHint: ["one user, all kinds together", "单个用户所有类型合计"],
+  perJobHint: ["any single job", "任意单个作业"],
+  inTotalHint: ["everybody's jobs together", "所有人的作业合计"],
+  longestHint: ["then a job is ended", "超过后作业将被结束"],
   searchUsers: ["Search users", "搜索用户"],
   onlyFull: ["Only those at a limit", "仅显示已达上限"],
   held: ["{held} / {limit}", "{held} / {limit}"],
