@@ -8,3 +8,8 @@ export function fieldErrors(problem: Problem, fields: readonly string[]): { read
   if (named.length === 0 && own !== undefined) beside[own] = problem.detail;
   return { beside, rest: Object.keys(beside).length > 0 && named.length === problem.fields.length ? null : problem };
 }
+
+/** The server's words by field, for a form whose head shows the whole problem: `form.setErrors(formErrors(problem))`. */
+export function formErrors(problem: Problem): Record<string, string> {
+  return Object.fromEntries(problem.fields.map((one) => [one.field, one.detail]));
+}
