@@ -917,7 +917,8 @@ export interface paths {
         head?: never;
         /**
          * Edit Job
-         * @description Change the queue, the priority or the time of a job that does not run yet. It keeps its age.
+         * @description Change where, how soon, how long and after what a job that does not run yet shall run, and, if it never started,
+         *     how large it is. It keeps its age.
          */
         patch: operations["edit_job"];
         trace?: never;
@@ -1282,7 +1283,7 @@ export interface paths {
         };
         /**
          * Why Job
-         * @description Why it waits: every rule that holds it, with its numbers.
+         * @description Why it waits: every rule that holds it, with its numbers; and what its owner could change about it.
          */
         get: operations["why_job"];
         put?: never;
@@ -2840,6 +2841,15 @@ export interface components {
          * @enum {string}
          */
         Blocking: "strict" | "backfill";
+        /** ChangeView */
+        ChangeView: {
+            /** Body */
+            body: {
+                [key: string]: unknown;
+            };
+            /** @description edit: PATCH the job with the body. start: POST to its /start. */
+            operation: components["schemas"]["Operation"];
+        };
         /** ChannelCreate */
         ChannelCreate: {
             /**
@@ -3056,6 +3066,13 @@ export interface components {
             state: "waiting" | "sent" | "failed";
             /** Title */
             title: string;
+        };
+        /** EffectView */
+        EffectView: {
+            /** @description start: now. earlier: at a promised time that comes sooner than without it. */
+            outcome: components["schemas"]["Outcome"];
+            /** Start At */
+            start_at: string;
         };
         /** ElasticView */
         ElasticView: {
@@ -4041,7 +4058,8 @@ export interface components {
         };
         /**
          * JobEdit
-         * @description What is to be different about a job that does not run yet; what is left out stays as it is.
+         * @description What is to be different about a job that does not run yet; what is left out stays as it is. Its size can be
+         *     changed until it has started for the first time.
          */
         JobEdit: {
             /**
@@ -4049,6 +4067,54 @@ export interface components {
              * @description Null: it waits for no other job.
              */
             after?: string[] | null;
+            /**
+             * Cpus
+             * @default 0
+             */
+            cpus?: number;
+            /**
+             * Flavor
+             * @description A kind of hardware out of the catalog; null: none in particular.
+             */
+            flavor?: string | null;
+            /**
+             * Gpus
+             * @description Per node: 0, a share below 1, or whole GPUs.
+             * @default 0
+             */
+            gpus?: number;
+            /**
+             * Max Gpus
+             * @description Makes it elastic, or changes how far it grows.
+             */
+            max_gpus?: number | null;
+            /**
+             * Memory
+             * @default 0
+             * @example 17179869184
+             * @example 16GiB
+             */
+            memory?: number | string;
+            /**
+             * Min Gpus
+             * @description Makes it elastic, or changes how far it shrinks.
+             */
+            min_gpus?: number | null;
+            /**
+             * Model
+             * @description GPU models that will do; null: any.
+             */
+            model?: string | string[] | null;
+            /**
+             * Nodes
+             * @default 1
+             */
+            nodes?: number;
+            /**
+             * Package
+             * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
+             */
+            package?: string | null;
             /**
              * Priority
              * @default 5
@@ -4764,6 +4830,11 @@ export interface components {
             /** Subjects */
             subjects: string[];
         };
+        /**
+         * Operation
+         * @enum {string}
+         */
+        Operation: "edit" | "start";
         /** OrderView */
         OrderView: {
             /** Lines */
@@ -4802,6 +4873,11 @@ export interface components {
             /** User */
             user: string;
         };
+        /**
+         * Outcome
+         * @enum {string}
+         */
+        Outcome: "start" | "earlier";
         /**
          * OutputKind
          * @enum {string}
@@ -6341,6 +6417,18 @@ export interface components {
             /** Sessions */
             sessions: number;
         };
+        /**
+         * SuggestionView
+         * @description A change that helps: the scheduler was asked what it would do then.
+         */
+        SuggestionView: {
+            change: components["schemas"]["ChangeView"];
+            /** Detail */
+            detail: string;
+            effect: components["schemas"]["EffectView"];
+            /** Title */
+            title: string;
+        };
         /** TaskCreate */
         TaskCreate: {
             /** Gpus */
@@ -6539,6 +6627,11 @@ export interface components {
             /** Reasons */
             reasons: components["schemas"]["ReasonView"][];
             state: components["schemas"]["JobState"];
+            /**
+             * Suggestions
+             * @description For its owner and operators, the best first.
+             */
+            suggestions: components["schemas"]["SuggestionView"][];
             /** Summary */
             summary: string;
         };
