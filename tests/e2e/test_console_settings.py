@@ -125,7 +125,7 @@ def test_an_ssh_key_is_refused_added_and_removed(visit: Visit, ssh_programs: Non
 
 def test_quotas_show_what_is_held(visit: Visit, server: CorralServer) -> None:
     with server.http() as http:
-        limits = {"kinds": {"training": {"gpus": 4, "cpus": 16, "memory_bytes": 2**36}}}
+        limits = {"training": {"gpus": 4, "cpus": 16, "memory_bytes": 2**36}}
         http.put("/users/ann/quota", json=limits).raise_for_status()
     with server.http("ann") as http:
         job = http.post("/jobs", json={"name": "held-by-ann", "command": ["sleep", "600"], "gpus": 1}).json()["id"]
