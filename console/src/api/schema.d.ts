@@ -4298,6 +4298,11 @@ export interface components {
             /** Jobs */
             jobs: components["schemas"]["OrderedJobView"][];
             /**
+             * Length
+             * @description Jobs in the line; of a long one not all are shown.
+             */
+            length: number;
+            /**
              * Line
              * @enum {string}
              */
@@ -4785,6 +4790,11 @@ export interface components {
             gpus: number;
             /** Id */
             id: string | null;
+            /**
+             * Moved
+             * @description Its owner has given it a place among the own jobs.
+             */
+            moved: boolean;
             /** Name */
             name: string | null;
             /** Nodes */
@@ -4797,6 +4807,11 @@ export interface components {
             position: number;
             /** Priority */
             priority: number;
+            /**
+             * Queued At
+             * @description Since when it waits, where the caller may see it.
+             */
+            queued_at: string | null;
             /** Score */
             score: number | null;
             /** User */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 
 from corral.control.admission import admit, settled
 from corral.control.errors import Refusal
@@ -40,7 +41,10 @@ class LinePlace:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineView:
     key: LineKey
+    #: the first ones, and beyond them those of whoever asks
     places: tuple[LinePlace, ...]
+    #: how many jobs stand in it, shown or not
+    length: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,13 +128,18 @@ def queue_views(state: State) -> list[QueueView]:
     ]
 
 
-def queue_order(state: State, now: float, name: str, limit: int = 500) -> list[LineView]:
-    """The lines of a queue in their real order, with the reason for each place."""
+def queue_order(state: State, now: float, name: str, limit: int = 500, whose: str = "") -> list[LineView]:
+    """The lines of a queue in their real order, with the reason for each place.
+
+    A line of thousands is told by its first jobs; those of `whose` are told wherever they stand, `limit` at most.
+    """
     planned = {item.job_id: item.at for item in state.plan.planned}
     lines = []
     for key in sorted(key for key in state.snapshot.lines if key.queue == name):
         places = []
-        for position, job in enumerate(line_order(state.snapshot, key, now)[:limit], start=1):
+        order = list(enumerate(line_order(state.snapshot, key, now), start=1))
+        behind = (item for item in order[limit:] if item[1].user == whose)
+        for position, job in chain(order[:limit], islice(behind, limit)):
             score = state.snapshot.score(job.user, key.model, now)
             places.append(
                 LinePlace(
@@ -141,7 +150,7 @@ def queue_order(state: State, now: float, name: str, limit: int = 500) -> list[L
                     planned_start=planned.get(job.id),
                 )
             )
-        lines.append(LineView(key=key, places=tuple(places)))
+        lines.append(LineView(key=key, places=tuple(places), length=len(order)))
     return lines
 
 
