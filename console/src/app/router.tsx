@@ -50,9 +50,9 @@ export function stringifySearch(search: Record<string, unknown>): string {
   return text === "" ? "" : `?${text}`;
 }
 
-/** A path of this console, never an address elsewhere. */
+/** A path of this server, never an address elsewhere: browsers drop tabs and read backslashes as slashes. */
 export function safeNext(next: unknown): string {
-  return typeof next === "string" && /^\/(?![/\\])/.test(next) && !next.startsWith("/signin") ? next : "/";
+  return typeof next === "string" && /^\/(?!\/)[^\\\s\p{Cc}]*$/u.test(next) && !next.startsWith("/signin") ? next : "/";
 }
 
 /** What the server answers by itself: a workbench's Jupyter sends people here to sign in, and waits for them. */
