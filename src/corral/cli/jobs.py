@@ -10,6 +10,7 @@ import typer
 from corral.cli import words
 from corral.cli.checkpoints import last_checkpoint
 from corral.cli.failures import WrongUsage
+from corral.cli.moments import moment_option
 from corral.cli.submit import end_text
 from corral.cli.terminal import Section, Terminal, command
 
@@ -47,16 +48,20 @@ NO_MATCH = "No job matches. Without filters, with ended ones: corral jobs -a"
         "corral jobs",
         "corral jobs -a --user maria --limit 20",
         "corral jobs --state failed --state stopped -o json",
+        "corral jobs -a --search resnet --since 2d",
         "corral jobs -w",
     ],
 )
 def jobs(
     terminal: Terminal,
     state: Annotated[list[str] | None, typer.Option(metavar="STATE", help="Only in this state; repeatable.")] = None,
-    user: Annotated[str | None, typer.Option(help="Only of this user.")] = None,
+    user: Annotated[list[str] | None, typer.Option(metavar="USER", help="Only of this user; repeatable.")] = None,
     kind: Annotated[list[str] | None, typer.Option(metavar="KIND", help="Only of this kind; repeatable.")] = None,
     queue: Annotated[str | None, typer.Option(help="Only in this queue.")] = None,
     name: Annotated[str | None, typer.Option(help="Only with this text in the name.")] = None,
+    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only with this text in id, name or user.")] = None,
+    array: Annotated[str | None, typer.Option(help="Only of the array of this name.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="WHEN", help="Created since: RFC 3339, or 2h.")] = None,
     everything: Annotated[bool, typer.Option("-a", "--all", help="Ended ones too.")] = False,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
     watch: Annotated[bool, typer.Option("-w", "--watch", help="Keep the list on the screen up to date.")] = False,
@@ -66,13 +71,23 @@ def jobs(
     from corral.client.jobs import LIVE_STATES
 
     states = tuple(state) if state else () if everything else LIVE_STATES
-    filtered = bool(state or user or kind or queue or name)
+    filtered = bool(state or user or kind or queue or name or search or array or since)
+    begin = moment_option("--since", since, terminal.now())
 
     def load(client: Client) -> tuple[list[JobView], bool]:
         # one more than asked for tells whether the list was cut
         found = list(
             client.jobs.list(
-                states=states, kinds=kind or (), user=user, queue=queue, name=name, sort="-created_at", limit=limit + 1
+                states=states,
+                kinds=kind or (),
+                user=user,
+                queue=queue,
+                name=name,
+                text=search,
+                array=array,
+                since=begin,
+                sort="-created_at",
+                limit=limit + 1,
             )
         )
         return found[:limit], len(found) > limit

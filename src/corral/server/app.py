@@ -44,6 +44,7 @@ from corral.server.routes import (
     queues,
     quotas,
     reports,
+    search,
     signin,
     system,
     tasks,
@@ -86,6 +87,7 @@ ROUTERS = (
     channels.router,
     analysis.router,
     reports.router,
+    search.router,
     system.router,
     pages.router,
     # last: its page answers at every address that is left

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from fastapi import Query, Response
+from fastapi import Depends, Query, Response
+from pydantic import Field
 
 from corral.control import cloning, idling, jobs, scaling, views, workbenches
 from corral.control.errors import NotFound, in_list
@@ -33,6 +34,7 @@ from corral.server.schemas.jobs import (
     AttemptView,
     JobBatch,
     JobClone,
+    JobCountsView,
     JobCreate,
     JobEdit,
     JobMove,
@@ -43,11 +45,13 @@ from corral.server.schemas.jobs import (
     job_view,
 )
 from corral.server.schemas.measurements import usage_view
+from corral.server.times import time_of
 from corral.server.visibility import Veil
 
 router = resource_router("", "jobs")
 
 Sort = Literal["id", "-id", "name", "-name", "priority", "-priority", "created_at", "-created_at"]
+Word = Annotated[str, Field(min_length=1, max_length=253)]
 Words = Annotated[str | None, Query(min_length=1, max_length=253)]
 
 
@@ -77,30 +81,54 @@ async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> Plan
     return plan_view(trial, now)
 
 
-@router.get("/jobs", operation_id="list_jobs", responses=problems())
-async def list_jobs(
+async def where_of(
     caller: AnyCaller,
-    context: Context,
     state: Annotated[list[JobState], Query()] = [],  # noqa: B006 - FastAPI copies defaults
     kind: Annotated[list[JobKind], Query()] = [],  # noqa: B006
-    user: Words = None,
+    user: Annotated[list[Word], Query()] = [],  # noqa: B006
     queue: Words = None,
     name: Words = None,
-    sort: Sort = "-id",
-    limit: Limit = 50,
-    cursor: Cursor = None,
+    q: Annotated[Word | None, Query(description="Text in the id, the name or the user.")] = None,
+    since: Annotated[Word | None, Query(description="Created at this time or later.")] = None,
+    until: Annotated[Word | None, Query(description="Created before this time.")] = None,
+    array: Annotated[Word | None, Query(description="Members of arrays of this name.")] = None,
+) -> JobFilter:
+    """What the caller asks for, among what the caller may see."""
+    return JobFilter(
+        states=tuple(state),
+        kinds=tuple(kind),
+        user=None if caller.may(Function.SEE_OTHERS_JOBS) else caller.name,
+        users=tuple(user),
+        queue=queue,
+        name_contains=name,
+        text=q,
+        since=time_of("since", since),
+        until=time_of("until", until),
+        array=array,
+    )
+
+
+Where = Annotated[JobFilter, Depends(where_of)]
+
+
+@router.get("/jobs", operation_id="list_jobs", responses=problems())
+async def list_jobs(
+    caller: AnyCaller, context: Context, where: Where, sort: Sort = "-id", limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[JobView]:
-    """Jobs that match every filter; `state` and `kind` may be given several times."""
-    if not caller.may(Function.SEE_OTHERS_JOBS):
-        if user not in (None, caller.name):
-            return ListView(items=[])
-        user = caller.name
-    where = JobFilter(states=tuple(state), kinds=tuple(kind), user=user, queue=queue, name_contains=name)
+    """Jobs that match every filter; `state`, `kind` and `user` may be given several times."""
     try:
         page = await context.read(lambda tables: tables.jobs.page(where, sort=sort, cursor=cursor, limit=limit))
     except ValueError as error:
         raise invalid_field("cursor", str(error)) from None
     return ListView(items=[job_view(record, caller) for record in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/jobs:counts", operation_id="count_jobs", responses=problems())
+async def count_jobs(caller: AnyCaller, context: Context, where: Where) -> JobCountsView:
+    """How many jobs match the same filters, in all and by state."""
+    counts = await context.read(lambda tables: tables.jobs.counts(where))
+    by_state = {job_state.value: counts.get(job_state.value, 0) for job_state in JobState}
+    return JobCountsView(total=sum(by_state.values()), by_state=by_state)
 
 
 @router.get("/jobs/{job}", operation_id="get_job", responses=problems(404))

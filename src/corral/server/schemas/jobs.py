@@ -228,6 +228,11 @@ class ArrayView(View):
     size: int
 
 
+class JobCountsView(View):
+    total: int
+    by_state: dict[str, int] = Field(description="Every state, also those that no job is in.")
+
+
 class JobView(View):
     id: str
     name: str

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from corral.control.records import (
+    EVERY_JOB,
     AttemptRecord,
     CycleRecord,
     EventFilter,
@@ -50,8 +51,8 @@ class JobTable(Protocol):
         """Keyset paging. `sort` is one of id, name, priority, created_at, with "-" in front for descending.
         Raises ValueError with a readable message for a bad cursor or sort."""
 
-    def counts(self) -> dict[str, int]:
-        """Number of jobs per state."""
+    def counts(self, where: JobFilter = EVERY_JOB) -> dict[str, int]:
+        """Number of jobs per state; states without any are left out."""
 
 
 class AttemptTable(Protocol):

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { parseSearch, safeNext, stringifySearch } from "@/app/router";
+import { parseSearch, safeNext, stringifySearch } from "@/app/addresses";
 
 describe("where people go after signing in", () => {
   it.each(["/", "/jobs/j-1", "/jobs?state=running&state=queued", "/workbenches/j-1/jupyter/lab?x=1", "/gpus/node/GPU-0"])(
