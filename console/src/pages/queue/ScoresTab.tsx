@@ -25,7 +25,7 @@ const DEFAULTS = { user: "", span: "24h" } as const;
 const SPANS: Readonly<Record<string, number>> = { "6h": 6, "24h": 24, "7d": 168, "30d": 720 };
 /** Scores of any size with as many digits as tell them apart. */
 export function scoreText(score: number): string {
-  return score >= 0.01 || score === 0 ? score.toFixed(2) : score.toPrecision(2);
+  return score >= 1 || score === 0 ? score.toFixed(2) : score.toPrecision(3);
 }
 
 export function ScoresTab({ queue }: { queue: Schema<"QueueView"> | undefined }) {
