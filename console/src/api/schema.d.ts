@@ -2670,7 +2670,7 @@ export interface components {
              * Note
              * @default
              */
-            note: string;
+            note?: string;
         };
         /** AlertView */
         AlertView: {
@@ -2846,18 +2846,18 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Min Severity
              * @default info
              * @enum {string}
              */
-            min_severity: "info" | "warning" | "critical";
+            min_severity?: "info" | "warning" | "critical";
             /** Name */
             name: string;
             /**
@@ -2875,24 +2875,24 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Min Severity
              * @default info
              * @enum {string}
              */
-            min_severity: "info" | "warning" | "critical";
+            min_severity?: "info" | "warning" | "critical";
             /**
              * Url
              * @description An Apprise URL. Kept encrypted and never shown again.
              * @default
              */
-            url: string;
+            url?: string;
         };
         /** ChannelView */
         ChannelView: {
@@ -3157,7 +3157,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Labels
              * @description Labels that a node must have.
@@ -3182,7 +3182,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Labels
              * @description Labels that a node must have.
@@ -3427,7 +3427,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /** Name */
             name: string;
             /** Pool */
@@ -3574,7 +3574,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /** Name */
             name: string;
             /** Shared Groups */
@@ -3587,7 +3587,7 @@ export interface components {
              * @default private
              * @enum {string}
              */
-            visibility: "private" | "shared" | "public";
+            visibility?: "private" | "shared" | "public";
         };
         /**
          * ImageEdit
@@ -3599,7 +3599,7 @@ export interface components {
              * @description Where it is pulled from.
              * @default
              */
-            address: string;
+            address?: string;
             /**
              * Credential
              * @description The login of its owner's that it is pulled with; null: one that fits the registry.
@@ -3609,7 +3609,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /** Shared Groups */
             shared_groups?: string[];
             /**
@@ -3622,7 +3622,7 @@ export interface components {
              * @default private
              * @enum {string}
              */
-            visibility: "private" | "shared" | "public";
+            visibility?: "private" | "shared" | "public";
         };
         /** ImageView */
         ImageView: {
@@ -3686,7 +3686,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -3701,14 +3701,14 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /** Grace */
             grace?: (number | string) | null;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
@@ -3733,7 +3733,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /**
              * Min Gpus
              * @description Of an elastic job, which grows and shrinks; instead of gpus.
@@ -3750,7 +3750,7 @@ export interface components {
              * Nodes
              * @default 1
              */
-            nodes: number;
+            nodes?: number;
             /**
              * Package
              * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
@@ -3811,7 +3811,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -3826,14 +3826,14 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /** Grace */
             grace?: (number | string) | null;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
@@ -3858,7 +3858,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /**
              * Min Gpus
              * @description Of an elastic job, which grows and shrinks; instead of gpus.
@@ -3875,7 +3875,7 @@ export interface components {
              * Nodes
              * @default 1
              */
-            nodes: number;
+            nodes?: number;
             /**
              * Package
              * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
@@ -3943,7 +3943,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -3958,14 +3958,14 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /** Grace */
             grace?: (number | string) | null;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
@@ -3990,7 +3990,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /**
              * Min Gpus
              * @description Of an elastic job, which grows and shrinks; instead of gpus.
@@ -4007,7 +4007,7 @@ export interface components {
              * Nodes
              * @default 1
              */
-            nodes: number;
+            nodes?: number;
             /**
              * Package
              * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
@@ -4053,7 +4053,7 @@ export interface components {
              * Priority
              * @default 5
              */
-            priority: number;
+            priority?: number;
             /**
              * Queue
              * @description Null: the right one of those that its user may use.
@@ -4610,7 +4610,7 @@ export interface components {
              * @description For public images; by operators.
              * @default false
              */
-            platform: boolean;
+            platform?: boolean;
             /** Registry */
             registry: string;
             /**
@@ -4763,7 +4763,7 @@ export interface components {
              * @description Where newcomers are put; null means in no group.
              * @default default
              */
-            group: string | null;
+            group?: string | null;
             /** Provider */
             provider: string;
             /** Subjects */
@@ -4903,12 +4903,12 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Flavor
              * @description Null: any hardware.
@@ -4919,7 +4919,7 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /**
              * Kinds
              * @description The job kinds it is offered to; none means every kind.
@@ -4931,7 +4931,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory_bytes: number | string;
+            memory_bytes?: number | string;
             /** Name */
             name: string;
             /**
@@ -4939,7 +4939,7 @@ export interface components {
              * @description Only nodes with the label rdma=true.
              * @default false
              */
-            rdma: boolean;
+            rdma?: boolean;
         };
         /**
          * PackageEdit
@@ -4950,12 +4950,12 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Flavor
              * @description Null: any hardware.
@@ -4966,7 +4966,7 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /**
              * Kinds
              * @description The job kinds it is offered to; none means every kind.
@@ -4978,13 +4978,13 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory_bytes: number | string;
+            memory_bytes?: number | string;
             /**
              * Rdma
              * @description Only nodes with the label rdma=true.
              * @default false
              */
-            rdma: boolean;
+            rdma?: boolean;
         };
         /** PackageView */
         PackageView: {
@@ -5174,12 +5174,12 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Functions
              * @default []
              */
-            functions: ("train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens")[];
+            functions?: ("train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens")[];
             /** Name */
             name: string;
         };
@@ -5251,7 +5251,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Gpus
              * @description Ids of GPUs of one model; they leave the pool they are in.
@@ -5335,7 +5335,7 @@ export interface components {
              * @description Take the place of one of the same name.
              * @default false
              */
-            replace: boolean;
+            replace?: boolean;
             /**
              * Yaml
              * @description The template, as a YAML file.
@@ -5418,7 +5418,7 @@ export interface components {
              * Errors
              * @default null
              */
-            errors: {
+            errors?: {
                 [key: string]: string;
             }[] | null;
             /** Status */
@@ -5460,7 +5460,7 @@ export interface components {
              * @description Kept encrypted and never shown again.
              * @default
              */
-            api_token: string;
+            api_token?: string;
             /** Client Id */
             client_id: string;
             /**
@@ -5468,18 +5468,18 @@ export interface components {
              * @description Kept encrypted and never shown again.
              * @default
              */
-            client_secret: string;
+            client_secret?: string;
             /**
              * Enabled
              * @default false
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Group
              * @description Where newcomers are put; null means in no group.
              * @default default
              */
-            group: string | null;
+            group?: string | null;
             /** Id */
             id: string;
             /**
@@ -5487,7 +5487,7 @@ export interface components {
              * @description Its address; github.com and gitlab.com need none.
              * @default
              */
-            issuer: string;
+            issuer?: string;
             /**
              * Kind
              * @enum {string}
@@ -5498,12 +5498,12 @@ export interface components {
              * @description A GitHub organisation or GitLab group to list members of.
              * @default
              */
-            organisation: string;
+            organisation?: string;
             /**
              * Title
              * @default
              */
-            title: string;
+            title?: string;
         };
         /**
          * ProviderDetailView
@@ -5561,14 +5561,14 @@ export interface components {
              * Client Id
              * @default
              */
-            client_id: string;
+            client_id?: string;
             /** Client Secret */
             client_secret?: string | null;
             /**
              * Enabled
              * @default false
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Group
              * @description Where newcomers are put; null means in no group.
@@ -5578,17 +5578,17 @@ export interface components {
              * Issuer
              * @default
              */
-            issuer: string;
+            issuer?: string;
             /**
              * Organisation
              * @default
              */
-            organisation: string;
+            organisation?: string;
             /**
              * Title
              * @default
              */
-            title: string;
+            title?: string;
         };
         /** ProviderTestView */
         ProviderTestView: {
@@ -5621,7 +5621,7 @@ export interface components {
              * @default backfill
              * @enum {string}
              */
-            blocking: "strict" | "backfill";
+            blocking?: "strict" | "backfill";
             /**
              * Groups
              * @description Groups that may use it beside the one that has its pool.
@@ -5631,7 +5631,7 @@ export interface components {
              * Guaranteed Gpus
              * @default 0
              */
-            guaranteed_gpus: number;
+            guaranteed_gpus?: number;
             /** Kinds */
             kinds?: ("workbench" | "training" | "distributed" | "preset")[];
             /** Max Gpus */
@@ -5650,22 +5650,22 @@ export interface components {
              * Placement
              * @default pack
              */
-            placement: string;
+            placement?: string;
             /**
              * Policy
              * @default fair-share
              */
-            policy: string;
+            policy?: string;
             /**
              * Pool
              * @default default
              */
-            pool: string;
+            pool?: string;
             /**
              * Weight
              * @default 1
              */
-            weight: number;
+            weight?: number;
         };
         /**
          * QueueEdit
@@ -5677,7 +5677,7 @@ export interface components {
              * @default backfill
              * @enum {string}
              */
-            blocking: "strict" | "backfill";
+            blocking?: "strict" | "backfill";
             /**
              * Groups
              * @description Groups that may use it beside the one that has its pool.
@@ -5687,7 +5687,7 @@ export interface components {
              * Guaranteed Gpus
              * @default 0
              */
-            guaranteed_gpus: number;
+            guaranteed_gpus?: number;
             /** Kinds */
             kinds?: ("workbench" | "training" | "distributed" | "preset")[];
             /** Max Gpus */
@@ -5704,17 +5704,17 @@ export interface components {
              * Placement
              * @default pack
              */
-            placement: string;
+            placement?: string;
             /**
              * Policy
              * @default fair-share
              */
-            policy: string;
+            policy?: string;
             /**
              * Weight
              * @default 1
              */
-            weight: number;
+            weight?: number;
         };
         /** QueueView */
         QueueView: {
@@ -5799,7 +5799,7 @@ export interface components {
              * @description Everybody, instead of naming users.
              * @default false
              */
-            all: boolean;
+            all?: boolean;
             quota: components["schemas"]["QuotasPut"];
             /** Users */
             users?: string[] | null;
@@ -5941,23 +5941,23 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            clear_seconds: number | string;
+            clear_seconds?: number | string;
             /**
              * Comparison
              * @default above
              * @enum {string}
              */
-            comparison: "above" | "below" | "at-least" | "at-most";
+            comparison?: "above" | "below" | "at-least" | "at-most";
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * For Seconds
              * @description It must last so long before anybody is told.
@@ -5966,20 +5966,20 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            for_seconds: number | string;
+            for_seconds?: number | string;
             /** Name */
             name: string;
             /**
              * Notify Resolved
              * @default true
              */
-            notify_resolved: boolean;
+            notify_resolved?: boolean;
             /**
              * Severity
              * @default warning
              * @enum {string}
              */
-            severity: "info" | "warning" | "critical";
+            severity?: "info" | "warning" | "critical";
             /** Signal */
             signal: string;
             /**
@@ -6010,23 +6010,23 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            clear_seconds: number | string;
+            clear_seconds?: number | string;
             /**
              * Comparison
              * @default above
              * @enum {string}
              */
-            comparison: "above" | "below" | "at-least" | "at-most";
+            comparison?: "above" | "below" | "at-least" | "at-most";
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * For Seconds
              * @description It must last so long before anybody is told.
@@ -6035,23 +6035,23 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            for_seconds: number | string;
+            for_seconds?: number | string;
             /**
              * Notify Resolved
              * @default true
              */
-            notify_resolved: boolean;
+            notify_resolved?: boolean;
             /**
              * Severity
              * @default warning
              * @enum {string}
              */
-            severity: "info" | "warning" | "critical";
+            severity?: "info" | "warning" | "critical";
             /**
              * Signal
              * @default
              */
-            signal: string;
+            signal?: string;
             /**
              * Subjects
              * @description Only these subjects; * and ? stand for anything. Empty: all.
@@ -6061,7 +6061,7 @@ export interface components {
              * Threshold
              * @default 0
              */
-            threshold: number;
+            threshold?: number;
         };
         /** RuleView */
         RuleView: {
@@ -6115,13 +6115,13 @@ export interface components {
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Hour
              * @description Of the day, in UTC.
              * @default 6
              */
-            hour: number;
+            hour?: number;
             /** Name */
             name: string;
             /**
@@ -6129,13 +6129,13 @@ export interface components {
              * @default weekly
              * @enum {string}
              */
-            period: "daily" | "weekly" | "monthly";
+            period?: "daily" | "weekly" | "monthly";
             /**
              * Weekday
              * @description Monday is 0; only of weekly ones.
              * @default 0
              */
-            weekday: number;
+            weekday?: number;
         };
         /**
          * ScheduleEdit
@@ -6151,25 +6151,25 @@ export interface components {
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Hour
              * @description Of the day, in UTC.
              * @default 6
              */
-            hour: number;
+            hour?: number;
             /**
              * Period
              * @default weekly
              * @enum {string}
              */
-            period: "daily" | "weekly" | "monthly";
+            period?: "daily" | "weekly" | "monthly";
             /**
              * Weekday
              * @description Monday is 0; only of weekly ones.
              * @default 0
              */
-            weekday: number;
+            weekday?: number;
         };
         /** ScheduleView */
         ScheduleView: {
@@ -6276,19 +6276,19 @@ export interface components {
              * Reason
              * @default
              */
-            reason: string;
+            reason?: string;
             /**
              * Rule
              * @description A pattern of rule names: * and ? stand for anything.
              * @default *
              */
-            rule: string;
+            rule?: string;
             /**
              * Subject
              * @description A pattern of subjects, such as gpu-node-3*.
              * @default *
              */
-            subject: string;
+            subject?: string;
         };
         /** SilenceView */
         SilenceView: {
@@ -6384,7 +6384,7 @@ export interface components {
              *       "full"
              *     ]
              */
-            scopes: ("read" | "jobs" | "full")[];
+            scopes?: ("read" | "jobs" | "full")[];
         };
         /** TokenView */
         TokenView: {
@@ -6452,18 +6452,18 @@ export interface components {
              * Display Name
              * @default
              */
-            display_name: string;
+            display_name?: string;
             /**
              * Email
              * @default
              */
-            email: string;
+            email?: string;
             /**
              * Group
              * @description null means: in no group, and so without a pool.
              * @default default
              */
-            group: string | null;
+            group?: string | null;
             /** Name */
             name: string;
             /** Password */
@@ -6472,7 +6472,7 @@ export interface components {
              * Permission Group
              * @default everyone
              */
-            permission_group: string;
+            permission_group?: string;
             /** Role */
             role?: ("operator" | "scientist") | null;
         };
@@ -6566,7 +6566,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -6578,12 +6578,12 @@ export interface components {
              * @description 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Idle Stop
              * @description Stop it when nobody has used it for so long.
@@ -6599,7 +6599,7 @@ export interface components {
              * @description Offer JupyterLab through this server.
              * @default true
              */
-            jupyter: boolean;
+            jupyter?: boolean;
             /** Labels */
             labels?: {
                 [key: string]: string;
@@ -6610,7 +6610,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /** Model */
             model?: string | string[] | null;
             /** Name */
@@ -6626,7 +6626,7 @@ export interface components {
              * @description Let its owner's registered SSH keys log in.
              * @default false
              */
-            ssh: boolean;
+            ssh?: boolean;
             /** Time */
             time?: (number | string) | null;
             /**
