@@ -18,7 +18,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   "permission-group": ["/permission-groups", "/users", "/me"],
   quota: ["/quotas", "/users", "/me", "/packages"],
   flavor: ["/flavors", "/packages"],
-  package: ["/packages"],
+  package: ["/packages", "/flavors"],
   alert: ["/alerts", "/overview", "/silences", "/deliveries"],
   rule: ["/alert-rules", "/alerts"],
   "alert-rule": ["/alert-rules", "/alerts"],
