@@ -36,6 +36,16 @@ def menu(page: Page, name: str, item: str) -> Locator:
     return page.get_by_role("menuitem", name=re.compile(f"^{item}"))
 
 
+def close_menu(page: Page) -> None:
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("menu")).to_have_count(0)
+
+
+def open_row(page: Page, name: str) -> None:
+    """By the button with its name, as a keyboard would."""
+    row(page, name).get_by_role("button", name=re.compile(f"^{name}")).click()
+
+
 def test_a_queue_is_made_changed_and_deleted(visit: Visit, server: CorralServer) -> None:
     page = visit().open("/queues", "Queues")
     expect(row(page, "default")).to_contain_text("Fair share")
@@ -56,7 +66,7 @@ def test_a_queue_is_made_changed_and_deleted(visit: Visit, server: CorralServer)
         made = http.get("/queues/nightly").json()
         assert (made["policy"], made["blocking"], made["max_seconds"]) == ("priority", "strict", 129_600)
         http.patch("/queues/nightly", json={"weight": 7}).raise_for_status()
-    row(page, "nightly").get_by_role("button", name="nightly").click()
+    open_row(page, "nightly")
     expect(page).to_have_url(re.compile("open=nightly"))
     form = page.get_by_role("dialog", name="Queue nightly")
     form.get_by_role("textbox", name="GPUs held together").fill("")
@@ -80,9 +90,9 @@ def test_queues_in_use_are_kept_with_the_reason(visit: Visit, server: CorralServ
     item = menu(page, "default", "Delete")
     expect(item).to_be_disabled()
     expect(item).to_contain_text("It is the default queue of its pool")
-    page.keyboard.press("Escape")
+    close_menu(page)
     expect(menu(page, "busy", "Delete")).to_contain_text("1 job is in it")
-    page.keyboard.press("Escape")
+    close_menu(page)
     for name in ("busy", "idle-one", "idle-two"):
         page.get_by_role("checkbox", name=f"Select {name}").check()
     batch = page.get_by_role("region", name="Chosen queues")
@@ -145,9 +155,9 @@ def test_a_flavor_in_use_is_kept_and_packages_go_together(visit: Visit, server: 
     item = menu(page, "used-kind", "Delete")
     expect(item).to_be_disabled()
     expect(item).to_contain_text("Used by packages small-a, small-b")
-    page.keyboard.press("Escape")
+    close_menu(page)
     # A rule that only the server knows is told beside its field: these packages have no GPUs.
-    row(page, "used-kind").get_by_role("button", name="used-kind").click()
+    open_row(page, "used-kind")
     form = page.get_by_role("dialog", name="Flavor used-kind")
     expect(form.get_by_role("status")).to_contain_text("4 GPUs on 1 node are of this kind")
     pick(page, "GPU models", "A100-80G")

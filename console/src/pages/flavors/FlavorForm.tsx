@@ -80,7 +80,7 @@ function Matches({ draft, nodes }: { draft: Draft; nodes: readonly Node[] }) {
   const found = matching(draft, nodes);
   const isThere = found.gpus > 0;
   return (
-    <Alert variant="light" color={isThere ? "teal" : "orange"} title={t("preview")} icon={isThere ? <CircleCheck size={18} /> : <TriangleAlert size={18} />} role="status">
+    <Alert variant="default" color={isThere ? "teal" : "orange"} title={t("preview")} icon={isThere ? <CircleCheck size={18} /> : <TriangleAlert size={18} />} role="status">
       {isThere ? t("matches", { ...found }) : t("matchesNone")}
     </Alert>
   );

@@ -18,6 +18,9 @@ import { useWords } from "@/words/words";
 
 type Flavor = Schema<"FlavorView">;
 
+/** Fields beside each other stand in one row, however long their hints are. */
+const HINT_BELOW = ["label", "input", "description", "error"] as const;
+
 export interface PackageFormProps {
   readonly one: Package | undefined;
   readonly taken: readonly string[];
@@ -97,16 +100,9 @@ function Amounts({ form }: { form: Form }) {
   const bytes = parseSize(form.getValues().memory_bytes);
   return (
     <SimpleGrid cols={{ base: 1, xs: 3 }}>
-      <TextInput label={c("gpus")} description={t("gpusHint")} inputMode="decimal" required {...form.getInputProps("gpus")} />
-      <TextInput label={c("cpus")} description={t("cpusHint")} inputMode="decimal" required {...form.getInputProps("cpus")} />
-      <TextInput
-        label={c("memory")}
-        description={t("memoryHint")}
-        required
-        rightSection={bytes === undefined ? null : <Text size="xs" c="dimmed" className="num" pr={6}>{t("memoryIs", { bytes: format.bytes(bytes) })}</Text>}
-        rightSectionWidth={90}
-        {...form.getInputProps("memory_bytes")}
-      />
+      <TextInput label={c("gpus")} inputWrapperOrder={[...HINT_BELOW]} description={t("gpusHint")} inputMode="decimal" required {...form.getInputProps("gpus")} />
+      <TextInput label={c("cpus")} inputWrapperOrder={[...HINT_BELOW]} description={t("cpusHint")} inputMode="decimal" required {...form.getInputProps("cpus")} />
+      <TextInput label={c("memory")} inputWrapperOrder={[...HINT_BELOW]} description={bytes === undefined ? t("memoryHint") : `${t("memoryIs", { bytes: format.bytes(bytes) })}. ${t("memoryHint")}`} required {...form.getInputProps("memory_bytes")} />
     </SimpleGrid>
   );
 }

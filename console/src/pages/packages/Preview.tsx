@@ -18,7 +18,7 @@ export function Preview({ size, flavor, nodes }: { size: Size; flavor: Schema<"F
   const isAble = fit.able.length > 0;
   const names = fit.able.slice(0, NAMED).join(", ") + (fit.able.length > NAMED ? ` ${t("andMore", { n: fit.able.length - NAMED })}` : "");
   return (
-    <Alert variant="light" color={isAble ? "teal" : "orange"} title={t("preview")} icon={isAble ? <CircleCheck size={18} /> : <TriangleAlert size={18} />} role="status">
+    <Alert variant="default" color={isAble ? "teal" : "orange"} title={t("preview")} icon={isAble ? <CircleCheck size={18} /> : <TriangleAlert size={18} />} role="status">
       {what !== "" && <Text size="sm">{t("previewText", { what })}</Text>}
       {isAble ? <Text size="sm">{t("couldRun", { n: fit.able.length, all: fit.all, names })}</Text> : <Lacks fit={fit} />}
     </Alert>

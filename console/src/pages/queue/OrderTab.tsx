@@ -1,6 +1,6 @@
-import { Button, Group, Paper, Skeleton, Stack, Switch, Text } from "@mantine/core";
+import { Button, Group, Skeleton, Stack, Switch, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { CircleStop, Crosshair, Hourglass, ListOrdered, Pin, PinOff, UserRound, X } from "lucide-react";
+import { CircleStop, Crosshair, Hourglass, ListOrdered, Pin, PinOff, UserRound } from "lucide-react";
 import { useMemo, useState } from "react";
 
 import { $api, type Schema } from "@/api/client";
@@ -8,14 +8,13 @@ import { useIsOperator, useMe } from "@/app/session";
 import { FreeGpus } from "@/pages/queue/FreeGpus";
 import { LinePanel } from "@/pages/queue/LinePanel";
 import { hasOwnOrder, lineKey, type Place } from "@/pages/queue/order";
-import classes from "@/pages/queue/queue.module.css";
 import { RunningPanel } from "@/pages/queue/RunningPanel";
 import { useQueueActions, type Named, type QueueActions } from "@/pages/queue/useQueueActions";
 import { words } from "@/pages/queue/words";
+import { BatchBar } from "@/parts/BatchBar";
 import { EmptyState } from "@/parts/EmptyState";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common } from "@/words/common";
 import { useWords } from "@/words/words";
 
 type Queue = Schema<"QueueView">;
@@ -63,7 +62,7 @@ export function OrderTab({ queue, onlyMine, onOnlyMine }: { queue: Queue; onlyMi
         </Group>
       )}
       <RunningPanel queue={queue} onlyMine={onlyMine} actions={actions} />
-      <BatchBar places={places} chosen={chosen} onDone={() => setChosen(new Set())} actions={actions} />
+      <ChosenBar places={places} chosen={chosen} onDone={() => setChosen(new Set())} actions={actions} />
     </Stack>
   );
 }
@@ -95,35 +94,25 @@ function NothingWaits({ queue }: { queue: Queue }) {
 }
 
 /** Operators' actions on several jobs at once; only what still waits counts. */
-function BatchBar({ places, chosen, onDone, actions }: { places: readonly Place[]; chosen: ReadonlySet<string>; onDone: () => void; actions: QueueActions }) {
+function ChosenBar({ places, chosen, onDone, actions }: { places: readonly Place[]; chosen: ReadonlySet<string>; onDone: () => void; actions: QueueActions }) {
   const t = useWords(words);
-  const c = useWords(common);
   const jobs = places.flatMap((place): Named[] => (place.id !== null && chosen.has(place.id) ? [{ id: place.id, name: place.name ?? place.id }] : []));
-  if (jobs.length === 0) return null;
   const done = (act: (jobs: readonly Named[]) => void) => () => {
     act(jobs);
     onDone();
   };
   return (
-    <Paper className={`panel ${classes.batch}`} role="region" aria-label={t("batch")}>
-      <Group gap="xs">
-        <Text size="sm" fw={550} mr="sm">
-          {c("selected", { n: jobs.length })}
-        </Text>
-        <Button variant="light" leftSection={<Pin size={14} />} loading={actions.isBusy} onClick={done(actions.pin)}>
-          {t("pin")}
-        </Button>
-        <Button variant="default" leftSection={<PinOff size={14} />} loading={actions.isBusy} onClick={done(actions.unpin)}>
-          {t("unpin")}
-        </Button>
-        <Button variant="light" color="red" leftSection={<CircleStop size={14} />} loading={actions.isBusy} onClick={() => actions.stop(jobs, onDone)}>
-          {t("stop")}
-        </Button>
-        <Button variant="subtle" color="gray" leftSection={<X size={14} />} onClick={onDone}>
-          {t("clear")}
-        </Button>
-      </Group>
-    </Paper>
+    <BatchBar count={jobs.length} label={t("batch")} onClear={onDone}>
+      <Button variant="light" leftSection={<Pin size={14} />} loading={actions.isBusy} onClick={done(actions.pin)}>
+        {t("pin")}
+      </Button>
+      <Button variant="default" leftSection={<PinOff size={14} />} loading={actions.isBusy} onClick={done(actions.unpin)}>
+        {t("unpin")}
+      </Button>
+      <Button variant="light" color="red" leftSection={<CircleStop size={14} />} loading={actions.isBusy} onClick={() => actions.stop(jobs, onDone)}>
+        {t("stop")}
+      </Button>
+    </BatchBar>
   );
 }
 

@@ -38,7 +38,7 @@ export function ScoresTab({ queue }: { queue: Schema<"QueueView"> | undefined })
   const usesScore = queue?.policy === "fair-share";
   return (
     <Stack gap="md">
-      <Alert variant="light" color="blue" icon={<Info size={18} />} title={t("scoreTitle")}>
+      <Alert variant="default" color="blue" icon={<Info size={18} />} title={t("scoreTitle")}>
         {t("scoreText")} {queue !== undefined && t(usesScore ? "scoreUsed" : "scoreUnused", { name: queue.name })}
       </Alert>
       <Grid gap="md">

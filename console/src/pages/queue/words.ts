@@ -116,7 +116,6 @@ export const words = defineWords({
   stopAction: ["Stop {n|it|them}", "停止"],
   batch: ["Chosen jobs", "已选作业"],
   choose: ["Choose {name}", "选择 {name}"],
-  clear: ["Clear", "清除选择"],
   // running
   runningNow: ["Running now", "正在运行"],
   noneRunning: ["Nothing of this queue runs", "此队列没有正在运行的作业"],

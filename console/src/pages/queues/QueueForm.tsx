@@ -13,6 +13,8 @@ import { common, kinds as kindWords } from "@/words/common";
 import { parseDuration } from "@/words/durations";
 import { useWords } from "@/words/words";
 
+/** Fields beside each other stand in one row, however long their hints are. */
+const HINT_BELOW = ["label", "input", "description", "error"] as const;
 const POLICY_WORDS = { "fair-share": ["fairShare", "fairShareHint"], priority: ["priority", "priorityHint"], fcfs: ["fcfs", "fcfsHint"] } as const;
 const PLACEMENT_WORDS = { pack: "pack", spread: "spread", "round-robin": "roundRobin", "least-loaded": "leastLoaded" } as const;
 
@@ -115,11 +117,11 @@ function Limits({ form }: { form: Form }) {
   return (
     <Fieldset legend={t("limitsTitle")}>
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
-        <TextInput label={t("maxGpus")} description={t("maxGpusHint")} inputMode="numeric" {...form.getInputProps("max_gpus")} />
-        <TextInput label={t("maxLength")} description={t("maxLengthHint")} inputMode="numeric" {...form.getInputProps("max_length")} />
-        <TextInput label={t("minJob")} description={t("jobHint")} inputMode="numeric" {...form.getInputProps("min_job_gpus")} />
-        <TextInput label={t("maxJob")} description={t("jobHint")} inputMode="numeric" {...form.getInputProps("max_job_gpus")} />
-        <TextInput label={t("maxTime")} description={t("maxTimeHint")} {...form.getInputProps("max_seconds")} />
+        <TextInput label={t("maxGpus")} inputWrapperOrder={[...HINT_BELOW]} description={t("maxGpusHint")} inputMode="numeric" {...form.getInputProps("max_gpus")} />
+        <TextInput label={t("maxLength")} inputWrapperOrder={[...HINT_BELOW]} description={t("maxLengthHint")} inputMode="numeric" {...form.getInputProps("max_length")} />
+        <TextInput label={t("minJob")} inputWrapperOrder={[...HINT_BELOW]} description={t("jobHint")} inputMode="numeric" {...form.getInputProps("min_job_gpus")} />
+        <TextInput label={t("maxJob")} inputWrapperOrder={[...HINT_BELOW]} description={t("jobHint")} inputMode="numeric" {...form.getInputProps("max_job_gpus")} />
+        <TextInput label={t("maxTime")} inputWrapperOrder={[...HINT_BELOW]} description={t("maxTimeHint")} {...form.getInputProps("max_seconds")} />
       </SimpleGrid>
     </Fieldset>
   );
