@@ -1,11 +1,11 @@
 import "uplot/dist/uPlot.min.css";
 
-import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import uPlot, { type AlignedData } from "uplot";
 
 import type { Line, LineChartProps } from "@/charts/LineChart";
 import { useWidth } from "@/charts/useWidth";
+import { useIsDark } from "@/app/useIsDark";
 import { useFormat, type Format } from "@/words/format";
 
 /** Steps that are round in KiB, MiB, GiB … */
@@ -15,7 +15,7 @@ type Props = LineChartProps & { readonly lines: readonly Line[]; readonly height
 
 export default function Plot(props: Props) {
   const format = useFormat();
-  const dark = useComputedColorScheme("light") === "dark";
+  const dark = useIsDark();
   const [frame, width] = useWidth();
   const plot = useRef<uPlot>(undefined);
   // The plot is made anew only when its shape changes; new points only replace its data.

@@ -2,10 +2,10 @@
  * All GPUs at a glance, on a canvas: a thousand elements in the page would be slow, a thousand rectangles are not.
  * It is one stop for the Tab key; within it the arrow keys move, and what they reach is spoken.
  */
-import { useComputedColorScheme } from "@mantine/core";
 import { Link, useRouter } from "@tanstack/react-router";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent, type PointerEvent } from "react";
 
+import { useIsDark } from "@/app/useIsDark";
 import { useWidth } from "@/charts/useWidth";
 import { gpuHref } from "@/pages/gpus/gpuHref";
 import type { Coloring } from "@/pages/overview/map/colors";
@@ -116,7 +116,7 @@ function useLayout(gpus: readonly Gpu[], width: number): Layout {
 function useMapPainting(gpus: readonly Gpu[], coloring: Coloring, legend: Legend, layout: Layout) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const painter = useRef<Painter>(undefined);
-  const theme = useComputedColorScheme("light");
+  const theme = useIsDark() ? "dark" : "light";
   const density = useDensity();
   const looks = useMemo(() => gpus.map((gpu) => lookOf(gpu, coloring, legend, LINE[theme])), [gpus, coloring, legend, theme]);
   useEffect(() => () => void (painter.current = undefined), []);

@@ -1,5 +1,5 @@
 /** The map with its choices, all of them in the address: `?color=temperature&model=A10&find=dgx-07&view=table`. */
-import { Button, Group, SegmentedControl, Skeleton, Stack, Text, TextInput, useComputedColorScheme } from "@mantine/core";
+import { Button, Group, SegmentedControl, Skeleton, Stack, Text, TextInput } from "@mantine/core";
 import { CircuitBoard, Search, SearchX } from "lucide-react";
 import { useMemo } from "react";
 
@@ -14,6 +14,7 @@ import { words } from "@/pages/overview/map/words";
 import { EmptyState } from "@/parts/EmptyState";
 import { FilterSelect } from "@/parts/FilterSelect";
 import { Panel } from "@/parts/Panel";
+import { useIsDark } from "@/app/useIsDark";
 import { useWords } from "@/words/words";
 
 const USUAL = { color: "utilization", model: "", pool: "", find: "", view: "map" };
@@ -46,7 +47,7 @@ interface ChosenProps {
 
 function Chosen({ data, coloring, filters, setFilters }: ChosenProps) {
   const t = useWords(words);
-  const dark = useComputedColorScheme("light") === "dark";
+  const dark = useIsDark();
   const all = useMemo(() => gpusOf(data), [data]);
   const { model, pool, find } = filters;
   const shown = useMemo(() => chosen(all, { model, pool, q: find }), [all, model, pool, find]);
