@@ -1,4 +1,4 @@
-"""Queues, packages and flavors in a real browser: made, changed, refused in words, and deleted one by one or together."""
+"""Queues, packages and flavors in a real browser: made, changed, refused in words, and deleted, also together."""
 
 from __future__ import annotations
 
@@ -95,9 +95,10 @@ def test_queues_in_use_are_kept_with_the_reason(visit: Visit, server: CorralServ
     close_menu(page)
     for name in ("busy", "idle-one", "idle-two"):
         page.get_by_role("checkbox", name=f"Select {name}").check()
-    batch = page.get_by_role("region", name="Chosen queues")
-    expect(batch).to_contain_text("Cannot be deleted: busy")
-    expect(batch.get_by_role("button", name="Delete")).to_be_disabled()
+    batch = page.get_by_role("toolbar", name="Actions")
+    expect(batch.get_by_role("button", name="Delete")).to_have_attribute("aria-disabled", "true")
+    batch.get_by_role("button", name="Delete").hover()
+    expect(page.get_by_role("tooltip")).to_contain_text("Cannot be deleted: busy")
     page.get_by_role("checkbox", name="Select busy").uncheck()
     batch.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete the queues").click()
@@ -166,7 +167,7 @@ def test_a_flavor_in_use_is_kept_and_packages_go_together(visit: Visit, server: 
     console.open("/packages", "Packages")
     for name in ("small-a", "small-b"):
         page.get_by_role("checkbox", name=f"Select {name}").check()
-    page.get_by_role("region", name="Chosen packages").get_by_role("button", name="Delete").click()
+    page.get_by_role("toolbar", name="Actions").get_by_role("button", name="Delete").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Jobs that were submitted with them keep their size")
     dialog.get_by_role("button", name="Delete the packages").click()

@@ -1,4 +1,4 @@
-"""The queue in a real browser: who goes first and why, one's own order by mouse and keyboard, pins, stops, and scores."""
+"""The queue in a real browser: who goes first and why, one's own order by mouse and keyboard, pins, and scores."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def drag(page: Page, name: str, onto: Locator) -> None:
     """Pick a job up by its handle and hold it over another row; not dropped yet."""
     start = grip(page, name).bounding_box()
     target = onto.bounding_box()
-    assert start is not None and target is not None
+    assert start is not None
+    assert target is not None
     page.mouse.move(start["x"] + start["width"] / 2, start["y"] + start["height"] / 2)
     page.mouse.down()
     page.mouse.move(start["x"] + 8, start["y"] + 12, steps=3)
@@ -149,8 +150,15 @@ def test_a_refused_move_is_taken_back_in_the_servers_words(visit: Visit, server:
     console = visit("ann")
     page = console.open("/queue", "Queue")
     expect(rows(page).first).to_contain_text("roll-one")
-    refusal = {"type": "/problems/wrong-state", "title": "Wrong state", "status": 409, "detail": "roll-two is no longer in this line"}
-    page.route("**/move", lambda route: route.fulfill(status=409, json=refusal, content_type="application/problem+json"))
+    refusal = {
+        "type": "/problems/wrong-state",
+        "title": "Wrong state",
+        "status": 409,
+        "detail": "roll-two is no longer in this line",
+    }
+    page.route(
+        "**/move", lambda route: route.fulfill(status=409, json=refusal, content_type="application/problem+json")
+    )
     page.get_by_role("button", name="Actions for roll-two").click()
     page.get_by_role("menuitem", name="One place up").click()
     expect(page.get_by_role("alert")).to_contain_text("roll-two is no longer in this line")
@@ -195,7 +203,7 @@ def test_an_operator_acts_on_several_at_once(visit: Visit, server: CorralServer)
     page = visit("operator").open("/queue", "Queue")
     for name in ("many-two", "many-three"):
         page.get_by_role("checkbox", name=f"Choose {name}").check()
-    batch = page.get_by_role("region", name="Chosen jobs")
+    batch = page.get_by_role("toolbar", name="Actions")
     expect(batch).to_contain_text("2 selected")
     batch.get_by_role("button", name="Pin to the top").click()
     expect(page.get_by_text("2 jobs pinned")).to_be_visible()

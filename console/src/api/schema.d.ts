@@ -917,7 +917,8 @@ export interface paths {
         head?: never;
         /**
          * Edit Job
-         * @description Change the queue, the priority or the time of a job that does not run yet. It keeps its age.
+         * @description Change where, how soon, how long and after what a job that does not run yet shall run, and, if it never started,
+         *     how large it is. It keeps its age.
          */
         patch: operations["edit_job"];
         trace?: never;
@@ -1282,7 +1283,7 @@ export interface paths {
         };
         /**
          * Why Job
-         * @description Why it waits: every rule that holds it, with its numbers.
+         * @description Why it waits: every rule that holds it, with its numbers; and what its owner could change about it.
          */
         get: operations["why_job"];
         put?: never;
@@ -2017,7 +2018,7 @@ export interface paths {
         };
         /**
          * Get Queue Order
-         * @description The waiting jobs in the order in which they go, line by line.
+         * @description The waiting jobs in the order in which they go, line by line: the first 500 of each, and the caller's own.
          */
         get: operations["get_queue_order"];
         put?: never;
@@ -2306,6 +2307,26 @@ export interface paths {
          * @description Whatever the caller may see, what matches best first, and some of everything.
          */
         get: operations["search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Settings
+         * @description Every setting with its value and where that came from; secrets are masked.
+         */
+        get: operations["get_settings"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2840,6 +2861,15 @@ export interface components {
          * @enum {string}
          */
         Blocking: "strict" | "backfill";
+        /** ChangeView */
+        ChangeView: {
+            /** Body */
+            body: {
+                [key: string]: unknown;
+            };
+            /** @description edit: PATCH the job with the body. start: POST to its /start. */
+            operation: components["schemas"]["Operation"];
+        };
         /** ChannelCreate */
         ChannelCreate: {
             /**
@@ -3056,6 +3086,13 @@ export interface components {
             state: "waiting" | "sent" | "failed";
             /** Title */
             title: string;
+        };
+        /** EffectView */
+        EffectView: {
+            /** @description start: now. earlier: at a promised time that comes sooner than without it. */
+            outcome: components["schemas"]["Outcome"];
+            /** Start At */
+            start_at: string;
         };
         /** ElasticView */
         ElasticView: {
@@ -4041,7 +4078,8 @@ export interface components {
         };
         /**
          * JobEdit
-         * @description What is to be different about a job that does not run yet; what is left out stays as it is.
+         * @description What is to be different about a job that does not run yet; what is left out stays as it is. Its size can be
+         *     changed until it has started for the first time.
          */
         JobEdit: {
             /**
@@ -4049,6 +4087,54 @@ export interface components {
              * @description Null: it waits for no other job.
              */
             after?: string[] | null;
+            /**
+             * Cpus
+             * @default 0
+             */
+            cpus?: number;
+            /**
+             * Flavor
+             * @description A kind of hardware out of the catalog; null: none in particular.
+             */
+            flavor?: string | null;
+            /**
+             * Gpus
+             * @description Per node: 0, a share below 1, or whole GPUs.
+             * @default 0
+             */
+            gpus?: number;
+            /**
+             * Max Gpus
+             * @description Makes it elastic, or changes how far it grows.
+             */
+            max_gpus?: number | null;
+            /**
+             * Memory
+             * @default 0
+             * @example 17179869184
+             * @example 16GiB
+             */
+            memory?: number | string;
+            /**
+             * Min Gpus
+             * @description Makes it elastic, or changes how far it shrinks.
+             */
+            min_gpus?: number | null;
+            /**
+             * Model
+             * @description GPU models that will do; null: any.
+             */
+            model?: string | string[] | null;
+            /**
+             * Nodes
+             * @default 1
+             */
+            nodes?: number;
+            /**
+             * Package
+             * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
+             */
+            package?: string | null;
             /**
              * Priority
              * @default 5
@@ -4769,6 +4855,11 @@ export interface components {
             /** Subjects */
             subjects: string[];
         };
+        /**
+         * Operation
+         * @enum {string}
+         */
+        Operation: "edit" | "start";
         /** OrderView */
         OrderView: {
             /** Lines */
@@ -4807,16 +4898,18 @@ export interface components {
             position: number;
             /** Priority */
             priority: number;
-            /**
-             * Queued At
-             * @description Since when it waits, where the caller may see it.
-             */
+            /** Queued At */
             queued_at: string | null;
             /** Score */
             score: number | null;
             /** User */
             user: string;
         };
+        /**
+         * Outcome
+         * @enum {string}
+         */
+        Outcome: "start" | "earlier";
         /**
          * OutputKind
          * @enum {string}
@@ -6237,6 +6330,43 @@ export interface components {
             /** Unit */
             unit: string;
         };
+        /** SettingView */
+        SettingView: {
+            /** Is Default */
+            is_default: boolean;
+            /**
+             * Key
+             * @description Within its section, such as interval_seconds.
+             */
+            key: string;
+            /**
+             * Source
+             * @description Where it came from: default, a line of the file, a variable, the command line.
+             */
+            source: string;
+            /**
+             * Value
+             * @description Null where there is none. Secrets are masked.
+             */
+            value: unknown;
+        };
+        /** SettingsSectionView */
+        SettingsSectionView: {
+            /** Name */
+            name: string;
+            /** Settings */
+            settings: components["schemas"]["SettingView"][];
+        };
+        /** SettingsView */
+        SettingsView: {
+            /** Config File */
+            config_file: string | null;
+            /**
+             * Sections
+             * @description Those of corral.yaml, in its order.
+             */
+            sections: components["schemas"]["SettingsSectionView"][];
+        };
         /**
          * Severity
          * @enum {string}
@@ -6355,6 +6485,18 @@ export interface components {
             ready: boolean;
             /** Sessions */
             sessions: number;
+        };
+        /**
+         * SuggestionView
+         * @description A change that helps: the scheduler was asked what it would do then.
+         */
+        SuggestionView: {
+            change: components["schemas"]["ChangeView"];
+            /** Detail */
+            detail: string;
+            effect: components["schemas"]["EffectView"];
+            /** Title */
+            title: string;
         };
         /** TaskCreate */
         TaskCreate: {
@@ -6554,6 +6696,11 @@ export interface components {
             /** Reasons */
             reasons: components["schemas"]["ReasonView"][];
             state: components["schemas"]["JobState"];
+            /**
+             * Suggestions
+             * @description For its owner and operators, the best first.
+             */
+            suggestions: components["schemas"]["SuggestionView"][];
             /** Summary */
             summary: string;
         };
@@ -18409,6 +18556,62 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SearchView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsView"];
                 };
             };
             /** @description Not signed in */

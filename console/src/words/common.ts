@@ -41,7 +41,6 @@ export const common = defineWords({
   unlimited: ["unlimited", "不限"],
   unknown: ["unknown", "未知"],
   selected: ["{n} selected", "已选 {n} 项"],
-  clearSelection: ["Clear selection", "清除选择"],
   selectAll: ["Select all", "全选"],
   selectRow: ["Select {name}", "选择 {name}"],
   nothingFound: ["Nothing matches", "没有匹配项"],

@@ -27,6 +27,7 @@ export function FlavorTable({ flavors, onEdit, onCreate }: { flavors: readonly F
   const refusalOf = ({ packages }: Flavor) => (packages.length === 0 ? undefined : t("cannotUsed", { n: packages.length, names: packages.join(", ") }));
   return (
     <>
+      <BatchBar count={chosen.length} actions={[{ label: c("delete"), icon: Trash2, danger: true, refusal: stuck.length > 0 ? t("cannotSome", { names: stuck.join(", ") }) : undefined, onClick: () => remove(chosen.map((flavor) => flavor.name)) }]} onClear={() => setSelected(new Set())} />
       <Panel p={0}>
         <DataTable
           label={n("flavors")}
@@ -53,11 +54,6 @@ export function FlavorTable({ flavors, onEdit, onCreate }: { flavors: readonly F
           )}
         />
       </Panel>
-      <BatchBar count={chosen.length} label={t("chosen")} onClear={() => setSelected(new Set())} note={stuck.length > 0 ? t("cannotSome", { names: stuck.join(", ") }) : undefined}>
-        <Button color="red" variant="light" leftSection={<Trash2 size={14} />} disabled={stuck.length > 0} onClick={() => remove(chosen.map((flavor) => flavor.name))}>
-          {c("delete")}
-        </Button>
-      </BatchBar>
     </>
   );
 }

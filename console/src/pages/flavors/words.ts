@@ -8,7 +8,6 @@ export const words = defineWords({
   deleted: ["{n} {n|flavor|flavors} deleted", "已删除 {n} 个规格"],
   titleEdit: ["Flavor {name}", "规格 {name}"],
   menuOf: ["Actions for {name}", "{name} 的操作"],
-  chosen: ["Chosen flavors", "已选规格"],
   empty: ["No flavors yet", "还没有规格"],
   emptyHint: ["A flavor names a GPU model and node labels, so that people need not know them.", "规格为 GPU 型号和节点标签命名，用户无需了解细节。"],
   models: ["GPU models", "GPU 型号"],

@@ -38,6 +38,7 @@ export function PackageTable({ onEdit, onCreate, ...facts }: Facts & { readonly 
   const chosen = facts.packages?.filter((one) => selected.has(one.name)).map((one) => one.name) ?? [];
   return (
     <>
+      <BatchBar count={chosen.length} actions={[{ label: c("delete"), icon: Trash2, danger: true, onClick: () => remove(chosen) }]} onClear={() => setSelected(new Set())} />
       <Panel p={0}>
         <DataTable
           label={n("packages")}
@@ -64,11 +65,6 @@ export function PackageTable({ onEdit, onCreate, ...facts }: Facts & { readonly 
           )}
         />
       </Panel>
-      <BatchBar count={chosen.length} label={t("chosen")} onClear={() => setSelected(new Set())}>
-        <Button color="red" variant="light" leftSection={<Trash2 size={14} />} onClick={() => remove(chosen)}>
-          {c("delete")}
-        </Button>
-      </BatchBar>
     </>
   );
 }

@@ -8,7 +8,6 @@ export const words = defineWords({
   deleted: ["{n} {n|package|packages} deleted", "已删除 {n} 个套餐"],
   titleEdit: ["Package {name}", "套餐 {name}"],
   menuOf: ["Actions for {name}", "{name} 的操作"],
-  chosen: ["Chosen packages", "已选套餐"],
   empty: ["No packages yet", "还没有套餐"],
   emptyHint: ["With packages people pick a size instead of counting GPUs, CPUs and memory themselves.", "有了套餐，用户只需选择大小，无需自行计算 GPU、CPU 和内存。"],
   // columns

@@ -102,17 +102,17 @@ function ChosenBar({ places, chosen, onDone, actions }: { places: readonly Place
     onDone();
   };
   return (
-    <BatchBar count={jobs.length} label={t("batch")} onClear={onDone}>
-      <Button variant="light" leftSection={<Pin size={14} />} loading={actions.isBusy} onClick={done(actions.pin)}>
-        {t("pin")}
-      </Button>
-      <Button variant="default" leftSection={<PinOff size={14} />} loading={actions.isBusy} onClick={done(actions.unpin)}>
-        {t("unpin")}
-      </Button>
-      <Button variant="light" color="red" leftSection={<CircleStop size={14} />} loading={actions.isBusy} onClick={() => actions.stop(jobs, onDone)}>
-        {t("stop")}
-      </Button>
-    </BatchBar>
+    <div style={{ position: "sticky", bottom: 12, zIndex: 5 }}>
+      <BatchBar
+        count={jobs.length}
+        actions={[
+          { label: t("pin"), icon: Pin, onClick: done(actions.pin) },
+          { label: t("unpin"), icon: PinOff, onClick: done(actions.unpin) },
+          { label: t("stop"), icon: CircleStop, danger: true, onClick: () => actions.stop(jobs, onDone) },
+        ]}
+        onClear={onDone}
+      />
+    </div>
   );
 }
 

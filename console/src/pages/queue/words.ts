@@ -114,7 +114,6 @@ export const words = defineWords({
     "等待中的作业会离开队伍；运行中的作业会先收到警告，在宽限时间后结束。停止的作业可以重新启动，但要重新排队。",
   ],
   stopAction: ["Stop {n|it|them}", "停止"],
-  batch: ["Chosen jobs", "已选作业"],
   choose: ["Choose {name}", "选择 {name}"],
   // running
   runningNow: ["Running now", "正在运行"],

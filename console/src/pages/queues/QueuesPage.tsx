@@ -59,6 +59,7 @@ function QueueTable({ queues, onEdit }: { queues: readonly Queue[] | undefined; 
   const stuck = chosen.filter((queue) => refusalOf(queue) !== undefined).map((queue) => queue.name);
   return (
     <>
+      <BatchBar count={chosen.length} actions={[{ label: c("delete"), icon: Trash2, danger: true, refusal: stuck.length > 0 ? t("cannotSome", { names: stuck.join(", ") }) : undefined, onClick: () => remove(chosen.map((queue) => queue.name)) }]} onClear={() => setSelected(new Set())} />
       <Panel p={0}>
         <DataTable
           label={n("queues")}
@@ -82,11 +83,6 @@ function QueueTable({ queues, onEdit }: { queues: readonly Queue[] | undefined; 
           )}
         />
       </Panel>
-      <BatchBar count={chosen.length} label={t("chosen")} onClear={() => setSelected(new Set())} note={stuck.length > 0 ? t("cannotSome", { names: stuck.join(", ") }) : undefined}>
-        <Button color="red" variant="light" leftSection={<Trash2 size={14} />} disabled={stuck.length > 0} onClick={() => remove(chosen.map((queue) => queue.name))}>
-          {c("delete")}
-        </Button>
-      </BatchBar>
     </>
   );
 }

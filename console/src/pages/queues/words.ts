@@ -10,7 +10,6 @@ export const words = defineWords({
   titleEdit: ["Queue {name}", "队列 {name}"],
   menuOf: ["Actions for {name}", "{name} 的操作"],
   showOrder: ["Show its order", "查看排队顺序"],
-  chosen: ["Chosen queues", "已选队列"],
   empty: ["No queues", "没有队列"],
   emptyHint: ["Every pool brings its own; create more to give some jobs rules of their own.", "每个资源池自带一个队列；可另建队列，为部分作业设定单独的规则。"],
   defaultOf: ["default queue of pool {pool}", "资源池 {pool} 的默认队列"],

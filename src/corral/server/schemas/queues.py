@@ -11,7 +11,7 @@ from corral.control import views
 from corral.control.permissions import may_see_job
 from corral.control.work import Caller
 from corral.core.model import WHOLE, Blocking, JobKind, Queue
-from corral.server.schemas.base import Body, Duration, Label, Number, View, number, rfc3339
+from corral.server.schemas.base import Body, Duration, Label, Number, View, number, rfc3339, rfc3339_or_none
 
 MAX_GPUS = 1_000_000
 
@@ -78,7 +78,7 @@ class OrderedJobView(View):
     score: float | None
     detail: str
     moved: bool = Field(description="Its owner has given it a place among the own jobs.")
-    queued_at: str | None = Field(description="Since when it waits, where the caller may see it.")
+    queued_at: str | None
     planned_start: str | None
 
 
@@ -160,6 +160,6 @@ def _ordered_job(place: views.LinePlace, caller: Caller) -> OrderedJobView:
         score=place.score,
         detail=place.detail,
         moved=job.user_order != 0,
-        queued_at=rfc3339(job.queued_at) if shown and job.queued_at is not None else None,
+        queued_at=rfc3339_or_none(job.queued_at),
         planned_start=rfc3339(place.planned_start) if known and place.planned_start is not None else None,
     )
