@@ -5,6 +5,7 @@ import { useEffect, useRef, type FormEvent } from "react";
 
 import { ProblemNote } from "@/parts/ProblemNote";
 import type { Problem } from "@/api/problem";
+import { focusWrong } from "@/pages/newjob/focusWrong";
 import type { JobForm } from "@/pages/newjob/useJobForm";
 import { STEPS, stepOf } from "@/pages/newjob/steps";
 import { words } from "@/pages/newjob/words";
@@ -44,8 +45,7 @@ export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy
     if (blocked !== undefined) {
       onAttempt(true);
       if (blocked !== step) goTo(blocked.key);
-      // After the marks are drawn.
-      window.setTimeout(() => box.current?.querySelector<HTMLElement>("[aria-invalid=true], [data-error] input, [role=radiogroup] [role=radio]")?.focus(), 60);
+      focusWrong(box.current);
       return;
     }
     if (at < last) {

@@ -50,6 +50,13 @@ export interface Draft {
   readonly idle_stop: string;
 }
 
+/** A change of some fields, or what to change depending on what there is. */
+export type Change = Partial<Draft> | ((before: Draft) => Partial<Draft>);
+
+export function changed(before: Draft, change: Change): Draft {
+  return { ...before, ...(typeof change === "function" ? change(before) : change) };
+}
+
 export const EMPTY: Draft = {
   origin: "",
   kind: "training",

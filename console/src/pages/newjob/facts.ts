@@ -5,17 +5,22 @@ import { useQuery } from "@tanstack/react-query";
 import { $api, api, sent, type Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAll } from "@/api/useAll";
+import { useEvery } from "@/api/useEvery";
 import { useMe, type Me } from "@/app/session";
 import { NAME, type Facts } from "@/pages/newjob/check";
 import type { Draft } from "@/pages/newjob/draft";
 import { wholeOf } from "@/pages/newjob/quantities";
 
 const PAUSE_MS = 300;
+const OFFERS_MS = 15_000;
 
 /** The packages that the viewer could have for a job of this kind; undefined while that is not known. */
 export function useOffers(draft: Draft): readonly Schema<"PackageView">[] | undefined {
   const nodes = draft.kind === "distributed" ? (wholeOf(draft.nodes, 1, 10_000) ?? 1) : undefined;
-  return useAll("/packages", { kind: draft.kind, nodes }).data;
+  const { data, refetch } = useAll("/packages", { kind: draft.kind, nodes });
+  // Others' jobs are no news to everybody, but what they take is.
+  useEvery(OFFERS_MS, () => void refetch());
+  return data;
 }
 
 export function useFacts(draft: Draft): Facts {

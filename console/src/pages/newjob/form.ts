@@ -2,12 +2,12 @@
 import { createContext, useContext } from "react";
 
 import type { Facts } from "@/pages/newjob/check";
-import type { Draft } from "@/pages/newjob/draft";
+import type { Change, Draft } from "@/pages/newjob/draft";
 import type { Planned } from "@/pages/newjob/usePlan";
 
 export interface Form {
   readonly draft: Draft;
-  readonly set: (change: Partial<Draft>) => void;
+  readonly set: (change: Change) => void;
   readonly facts: Facts;
   readonly planned: Planned;
   /** What to say beside a field; nothing while it is right, or only not given yet. */

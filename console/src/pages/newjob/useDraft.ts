@@ -5,12 +5,12 @@ import { useCallback, useEffect, useState } from "react";
 import { $api } from "@/api/client";
 import { useAll } from "@/api/useAll";
 import { useMe } from "@/app/session";
-import { EMPTY, KINDS, keepDraft, keptDraft, ofJob, ofPreset, type Draft } from "@/pages/newjob/draft";
+import { changed, EMPTY, KINDS, keepDraft, keptDraft, ofJob, ofPreset, type Change, type Draft } from "@/pages/newjob/draft";
 import { useAllowedKinds } from "@/pages/newjob/steps/KindStep";
 
 export interface Drafting {
   readonly draft: Draft;
-  readonly set: (change: Partial<Draft>) => void;
+  readonly set: (change: Change) => void;
   readonly startOver: () => void;
   /** The job that it is a copy of, while it is read and after. */
   readonly clone: { readonly isLoading: boolean; readonly error: unknown; readonly retry: () => void; readonly name: string | undefined };
@@ -22,7 +22,7 @@ export function useDraft(): Drafting {
   const search: Record<string, unknown> = useSearch({ strict: false });
   const origin = originOf(search);
   const [draft, setDraft] = useState<Draft>(() => first(me.name, origin, search, allowed[0] ?? "training"));
-  const set = useCallback((change: Partial<Draft>) => setDraft((before) => ({ ...before, ...change })), []);
+  const set = useCallback((change: Change) => setDraft((before) => changed(before, change)), []);
   useEffect(() => keepDraft(me.name, draft), [me.name, draft]);
 
   const clone = typeof search.clone === "string" ? search.clone : "";

@@ -4,7 +4,7 @@ import { useCallback, useEffect, useMemo } from "react";
 import type { Problem } from "@/api/problem";
 import { planBody } from "@/pages/newjob/body";
 import { check, type Findings } from "@/pages/newjob/check";
-import type { Draft } from "@/pages/newjob/draft";
+import type { Change, Draft } from "@/pages/newjob/draft";
 import { useFacts } from "@/pages/newjob/facts";
 import type { Form } from "@/pages/newjob/form";
 import { usePlan } from "@/pages/newjob/usePlan";
@@ -21,7 +21,7 @@ export interface JobForm extends Form {
 
 interface Options {
   readonly draft: Draft;
-  readonly set: (change: Partial<Draft>) => void;
+  readonly set: (change: Change) => void;
   /** One has tried to go on: what is missing is told too. */
   readonly isAttempted: boolean;
   /** The refusal of an attempt to submit. */
@@ -42,7 +42,7 @@ export function useJobForm({ draft, set, isAttempted, refused, goTo }: Options):
   const isUnset = draft.sizing === "unset";
   const hasOffers = facts.offers === undefined ? undefined : facts.offers.length > 0;
   useEffect(() => {
-    if (isUnset && hasOffers !== undefined) set({ sizing: hasOffers ? "package" : "custom" });
+    if (isUnset && hasOffers !== undefined) set((before) => (before.sizing === "unset" ? { sizing: hasOffers ? "package" : "custom" } : {}));
   }, [isUnset, hasOffers, set]);
 
   const problem = useCallback(

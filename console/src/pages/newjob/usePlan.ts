@@ -6,6 +6,8 @@ import { api, sent, type Schema } from "@/api/client";
 import { problemOf, type Problem } from "@/api/problem";
 
 const PAUSE_MS = 350;
+/** Others' jobs come and go without this viewer being told. */
+const AGAIN_MS = 5_000;
 
 export interface Planned {
   readonly plan: Schema<"PlanView"> | undefined;
@@ -22,6 +24,7 @@ export function usePlan(body: Schema<"JobCreate"> | undefined): Planned {
     queryKey: ["post", "/jobs:plan", settled],
     enabled: settled !== "",
     retry: false,
+    refetchInterval: AGAIN_MS,
     placeholderData: (before) => before,
     queryFn: () => planOf(settled),
   });

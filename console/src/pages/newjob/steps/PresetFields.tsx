@@ -56,6 +56,8 @@ function ParameterField({ parameter }: { parameter: Schema<"ParameterView"> }) {
     description: [parameter.help, rangeText(parameter, t)].filter((text) => text !== "").join(" · ") || undefined,
     placeholder: usual === undefined || usual === "" ? undefined : t("byDefault", { value: usual }),
     withAsterisk: parameter.default === null,
+    // Explanations of different lengths must not push the fields out of line.
+    inputWrapperOrder: ["label" as const, "input" as const, "error" as const, "description" as const],
     error: problem(`parameters.${parameter.name}`),
   };
   if (parameter.type === "choice") return <Select {...shared} clearable data={parameter.choices} value={value || null} onChange={(next) => change(next ?? "")} />;
