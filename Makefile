@@ -13,10 +13,10 @@ CONSOLE := src/corral/server/console/index.html
 CONSOLE_SOURCES := $(shell find console -mindepth 1 -path console/node_modules -prune -o -print 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup console up demo test unit check bench format lock openapi clean
+.PHONY: help setup console up demo test unit check bench format lock openapi screenshots clean
 
 help: ## what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## install everything into .venv
 
@@ -74,6 +74,9 @@ openapi: setup $(PACKAGES) ## write the OpenAPI file, the console's types and th
 	@$(BIN)/python -m corral.server.openapi > docs/reference/openapi.json
 	@$(BIN)/python -m corral.cli.reference > docs/reference/cli.md
 	@$(NODE) npm run --silent types
+
+screenshots: setup console ## pictures of every page of the console for the documentation (Chromium, 10 minutes)
+	@$(BIN)/python scripts/screenshots
 
 lock: setup ## resolve dependencies anew into requirements.lock
 	@command -v uv >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet uv

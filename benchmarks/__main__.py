@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import footprint, history, jobs, scheduling
+from benchmarks import console, footprint, history, joblist, jobs, scheduling
 
-ALL = {"scheduling": scheduling.main, "jobs": jobs.main, "footprint": footprint.main, "history": history.main}
+ALL = {
+    "scheduling": scheduling.main,
+    "jobs": jobs.main,
+    "joblist": joblist.main,
+    "console": console.main,
+    "footprint": footprint.main,
+    "history": history.main,
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ALL:

@@ -22,8 +22,8 @@ export default defineConfig({
     port: 5173,
     // While developing: pages from here, everything else from a running corral.
     proxy: {
-      "/api": { target: server, changeOrigin: true },
-      "^/workbenches/[^/]+/jupyter": { target: server, changeOrigin: true, ws: true },
+      "/api": { target: server },
+      "^/workbenches/[^/]+/jupyter": { target: server, ws: true },
     },
   },
   test: { environment: "node", include: ["src/**/*.test.ts", "src/**/*.test.tsx"] },

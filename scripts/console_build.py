@@ -188,7 +188,8 @@ def _quietly(command: Sequence[str], console: Console, environ: Mapping[str, str
 
 
 def _end_of(output: str) -> str:
-    return "\n".join(output.strip().splitlines()[-_TOLD_LINES:])
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
+    return "\n".join(plain.strip().splitlines()[-_TOLD_LINES:])
 
 
 def _say(text: str) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from corral.control.ports import NameTaken, Store, StoreConflict
-from corral.control.records import JobFilter, JobRecord
-from corral.core.model import EndReason, JobKind, JobState
+from corral.control.records import JobFilter, JobRecord, JobSpec
+from corral.core.model import EndReason, Job, JobKind, JobState
 from tests.contract.store_samples import ALLOCATION, BUSY_JOB, SPEC, a_record, added, an_attempt, ids_of
 
 pytest_plugins = ("tests.servers.fixtures",)
@@ -259,6 +259,60 @@ def test_filters(store: Store) -> None:
     for where, expected in FILTERS:
         found = [job_id for page in pages(store, "id", where=where, limit=1) for job_id in page]
         assert found == [f"j-{number}" for number in expected], where
+
+
+MORE_FILTERS: list[tuple[JobFilter, list[int]]] = [
+    (JobFilter(users=("bob", "cas")), [3, 4, 5, 6]),
+    (JobFilter(user="bob", users=("cas",)), []),
+    (JobFilter(name_prefix="net"), [2]),
+    (JobFilter(name_prefix="Net"), []),
+    (JobFilter(text="NET"), [1, 2]),
+    (JobFilter(text="bo"), [3, 4]),
+    (JobFilter(text="j-6"), [6]),
+    (JobFilter(text="5"), [1, 2, 5]),
+    (JobFilter(text="0%"), [3]),
+    (JobFilter(since=20.0), [2, 3, 4, 5, 6]),
+    (JobFilter(since=20.0, until=40.0), [2, 3]),
+    (JobFilter(until=10.0), []),
+    (JobFilter(array="grid"), [5]),
+    (JobFilter(array="grid", users=("ada",)), []),
+    (JobFilter(array="gri"), []),
+]
+
+
+def test_lists_for_people_who_look_for_something(store: Store) -> None:
+    """By several users, the beginning of a name, a text, a time, an array: in every order, and counted alike."""
+    added(
+        store,
+        {"name": "ResNet50", "created_at": 10.0},
+        {"name": "net_50", "created_at": 20.0, "state": JobState.QUEUED},
+        {"name": "100%", "created_at": 30.0, "user": "bob"},
+        {"name": "模型", "created_at": 40.0, "user": "bob", "state": JobState.FAILED},
+    )
+    with store.write() as transaction:
+        ids = transaction.jobs.next_ids(2)
+        jobs = [Job(id=ids[0], name="grid-5", user="cas", created_at=50.0, priority=9)]
+        # Called like a member of an array, and none.
+        jobs.append(Job(id=ids[1], name="grid-7", user="cas", created_at=60.0, priority=1))
+        specs = [JobSpec(command=("true",), array_name="grid", array_index=5), JobSpec(command=("true",))]
+        transaction.jobs.add([JobRecord(job=job, spec=spec) for job, spec in zip(jobs, specs, strict=True)])
+    for where, expected in MORE_FILTERS:
+        wanted = [f"j-{number}" for number in expected]
+        for sort in ("id", "name", "priority", "created_at"):
+            upwards = [job_id for page in pages(store, sort, where=where, limit=2) for job_id in page]
+            downwards = [job_id for page in pages(store, f"-{sort}", where=where, limit=2) for job_id in page]
+            assert upwards == downwards[::-1], (where, sort)
+            assert sorted(upwards) == wanted, (where, sort)
+        with store.read() as transaction:
+            assert sum(transaction.jobs.counts(where).values()) == len(expected), where
+
+
+def test_counts_are_by_state_and_leave_out_what_there_is_not(store: Store) -> None:
+    added(store, {"state": JobState.QUEUED}, {"state": JobState.QUEUED, "user": "bob"}, {"state": JobState.FAILED})
+    with store.read() as transaction:
+        assert transaction.jobs.counts() == {"queued": 2, "failed": 1}
+        assert transaction.jobs.counts(JobFilter(user="bob")) == {"queued": 1}
+        assert transaction.jobs.counts(JobFilter(text="nothing")) == {}
 
 
 def _packed(document: object) -> str:

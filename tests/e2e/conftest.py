@@ -15,6 +15,7 @@ from tests.integration.api import api_server
 from tests.servers.corral_server import CorralServer
 
 CHROMIUM = "/usr/bin/chromium"
+CHROMIUM_OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-proxy-server"]
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +32,7 @@ def browser() -> Iterator[Browser]:
     if not Path(CHROMIUM).exists():
         pytest.skip("there is no Chromium: install it with scripts/install-test-servers (package chromium)")
     with sync_playwright() as playwright:
-        options = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-proxy-server"]
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
         yield launched
         launched.close()
 

@@ -17,11 +17,24 @@ REFUSALS = ("status of 401", "status of 403", "status of 404", "status of 409", 
 class Console:
     """One person's browser. `page` is Playwright's; `errors` is what went wrong in the page without being shown."""
 
-    def __init__(self, browser: Browser, server: CorralServer, user: str = "operator", *, phone: bool = False) -> None:
+    def __init__(
+        self,
+        browser: Browser,
+        server: CorralServer,
+        user: str = "operator",
+        *,
+        phone: bool = False,
+        bypass_csp: bool = False,
+    ) -> None:
         self.server = server
         self.user = user
         size = {"width": 390, "height": 844} if phone else {"width": 1440, "height": 900}
-        self.context: BrowserContext = browser.new_context(base_url=server.url, locale="en-GB", viewport=size)  # type: ignore[arg-type]
+        self.context: BrowserContext = browser.new_context(
+            base_url=server.url,
+            locale="en-GB",
+            viewport=size,  # type: ignore[arg-type]
+            bypass_csp=bypass_csp,
+        )
         self.context.set_default_timeout(15_000)
         self.page: Page = self.context.new_page()
         self.errors: list[str] = []

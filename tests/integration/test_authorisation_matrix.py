@@ -95,6 +95,7 @@ DELETE /images/{image}               401      in    404   ok       401      401 
 GET    /healthz                      ok       ok    ok    ok       ok       ok      ok
 GET    /jobs                         401      ok    ok    ok       401      401     ok
 POST   /jobs                         401      ok    ok    ok       401      401     403
+GET    /jobs:counts                  401      ok    ok    ok       401      401     ok
 POST   /jobs:array                   401      ok    ok    ok       401      401     403
 POST   /jobs:batch                   401      ok    ok    ok       401      401     403
 POST   /jobs:plan                    401      ok    ok    ok       401      401     403
@@ -189,6 +190,8 @@ DELETE /reports/{id}                 401      403   403   in       401      401 
 GET    /reports/{id}/file            401      403   403   in       401      401     403
 GET    /scores                       401      ok    ok    ok       401      401     ok
 GET    /scores/{user}                401      ok    ok    ok       401      401     ok
+GET    /search                       401      in    in    in       401      401     in
+GET    /settings                     401      403   403   ok       401      401     403
 GET    /silences                     401      403   403   ok       401      401     403
 POST   /silences                     401      403   403   in       401      401     403
 DELETE /silences/{silence}           401      403   403   in       401      401     403

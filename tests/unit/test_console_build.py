@@ -107,7 +107,7 @@ def npm(tmp_path: Path) -> dict[str, str]:
         tmp_path / "bin",
         "npm",
         f'echo "$@" >> {tmp_path}/asked',
-        "[ -e fails ] && { echo 'a lot of text'; echo 'the reason' >&2; exit 3; }",
+        "[ -e fails ] && { echo 'a lot of text'; printf 'the \\033[31mreason' >&2; exit 3; }",
         '[ "$1" = ci ] && mkdir -p node_modules',
         '[ "$1" = run ] && mkdir -p "$CORRAL_CONSOLE_OUT" && echo "$PWD" > "$CORRAL_CONSOLE_OUT/index.html"',
         "true",

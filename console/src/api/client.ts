@@ -7,7 +7,10 @@ import type { components, paths } from "@/api/schema";
 
 export const PREFIX = "/api/v1";
 
-type Short<P> = { [K in keyof P as K extends `/api/v1${infer Rest}` ? Rest : never]: P[K] };
+/** What is left out of a change stays as it is, whatever the default of a new one. */
+type Change<O> = O extends { requestBody: { content: { "application/json": infer B } } } ? Omit<O, "requestBody"> & { requestBody: { content: { "application/json": Partial<B> } } } : O;
+type Methods<O> = { [M in keyof O]: M extends "patch" ? Change<O[M]> : O[M] };
+type Short<P> = { [K in keyof P as K extends `/api/v1${infer Rest}` ? Rest : never]: Methods<P[K]> };
 export type Paths = Short<paths>;
 /** A body or an answer by its name in the description: `Schema<"JobView">`. */
 export type Schema<Name extends keyof components["schemas"]> = components["schemas"][Name];

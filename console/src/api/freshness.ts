@@ -19,7 +19,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   quota: ["/quotas", "/users", "/me", "/packages"],
   flavor: ["/flavors", "/packages"],
   package: ["/packages"],
-  alert: ["/alerts", "/overview"],
+  alert: ["/alerts", "/overview", "/silences", "/deliveries"],
   rule: ["/alert-rules", "/alerts"],
   "alert-rule": ["/alert-rules", "/alerts"],
   silence: ["/silences", "/alerts"],

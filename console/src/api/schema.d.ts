@@ -879,7 +879,7 @@ export interface paths {
         };
         /**
          * List Jobs
-         * @description Jobs that match every filter; `state` and `kind` may be given several times.
+         * @description Jobs that match every filter; `state`, `kind` and `user` may be given several times.
          */
         get: operations["list_jobs"];
         put?: never;
@@ -917,7 +917,8 @@ export interface paths {
         head?: never;
         /**
          * Edit Job
-         * @description Change the queue, the priority or the time of a job that does not run yet. It keeps its age.
+         * @description Change where, how soon, how long and after what a job that does not run yet shall run, and, if it never started,
+         *     how large it is. It keeps its age.
          */
         patch: operations["edit_job"];
         trace?: never;
@@ -1282,7 +1283,7 @@ export interface paths {
         };
         /**
          * Why Job
-         * @description Why it waits: every rule that holds it, with its numbers.
+         * @description Why it waits: every rule that holds it, with its numbers; and what its owner could change about it.
          */
         get: operations["why_job"];
         put?: never;
@@ -1327,6 +1328,26 @@ export interface paths {
          * @description Create many jobs at once: all of them or none.
          */
         post: operations["submit_jobs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs:counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count Jobs
+         * @description How many jobs match the same filters, in all and by state.
+         */
+        get: operations["count_jobs"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2274,6 +2295,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search Everything
+         * @description Whatever the caller may see, what matches best first, and some of everything.
+         */
+        get: operations["search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/silences": {
         parameters: {
             query?: never;
@@ -2630,7 +2671,7 @@ export interface components {
              * Note
              * @default
              */
-            note: string;
+            note?: string;
         };
         /** AlertView */
         AlertView: {
@@ -2800,24 +2841,33 @@ export interface components {
          * @enum {string}
          */
         Blocking: "strict" | "backfill";
+        /** ChangeView */
+        ChangeView: {
+            /** Body */
+            body: {
+                [key: string]: unknown;
+            };
+            /** @description edit: PATCH the job with the body. start: POST to its /start. */
+            operation: components["schemas"]["Operation"];
+        };
         /** ChannelCreate */
         ChannelCreate: {
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Min Severity
              * @default info
              * @enum {string}
              */
-            min_severity: "info" | "warning" | "critical";
+            min_severity?: "info" | "warning" | "critical";
             /** Name */
             name: string;
             /**
@@ -2835,24 +2885,24 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Min Severity
              * @default info
              * @enum {string}
              */
-            min_severity: "info" | "warning" | "critical";
+            min_severity?: "info" | "warning" | "critical";
             /**
              * Url
              * @description An Apprise URL. Kept encrypted and never shown again.
              * @default
              */
-            url: string;
+            url?: string;
         };
         /** ChannelView */
         ChannelView: {
@@ -3017,6 +3067,13 @@ export interface components {
             /** Title */
             title: string;
         };
+        /** EffectView */
+        EffectView: {
+            /** @description start: now. earlier: at a promised time that comes sooner than without it. */
+            outcome: components["schemas"]["Outcome"];
+            /** Start At */
+            start_at: string;
+        };
         /** ElasticView */
         ElasticView: {
             /** Max Gpus */
@@ -3117,7 +3174,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Labels
              * @description Labels that a node must have.
@@ -3142,7 +3199,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Labels
              * @description Labels that a node must have.
@@ -3177,6 +3234,22 @@ export interface components {
             name: string;
             /** Packages */
             packages: string[];
+        };
+        /** FoundView */
+        FoundView: {
+            /**
+             * Detail
+             * @description A few words that tell it from its namesakes.
+             */
+            detail: string;
+            /**
+             * Id
+             * @description What its own route knows it by; of an image that somebody owns `owner/name`.
+             */
+            id: string;
+            /** Title */
+            title: string;
+            type: components["schemas"]["Type"];
         };
         /** FreedNodeView */
         FreedNodeView: {
@@ -3371,7 +3444,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /** Name */
             name: string;
             /** Pool */
@@ -3518,7 +3591,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /** Name */
             name: string;
             /** Shared Groups */
@@ -3531,7 +3604,7 @@ export interface components {
              * @default private
              * @enum {string}
              */
-            visibility: "private" | "shared" | "public";
+            visibility?: "private" | "shared" | "public";
         };
         /**
          * ImageEdit
@@ -3543,7 +3616,7 @@ export interface components {
              * @description Where it is pulled from.
              * @default
              */
-            address: string;
+            address?: string;
             /**
              * Credential
              * @description The login of its owner's that it is pulled with; null: one that fits the registry.
@@ -3553,7 +3626,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /** Shared Groups */
             shared_groups?: string[];
             /**
@@ -3566,7 +3639,7 @@ export interface components {
              * @default private
              * @enum {string}
              */
-            visibility: "private" | "shared" | "public";
+            visibility?: "private" | "shared" | "public";
         };
         /** ImageView */
         ImageView: {
@@ -3630,7 +3703,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -3645,14 +3718,14 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /** Grace */
             grace?: (number | string) | null;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
@@ -3677,7 +3750,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /**
              * Min Gpus
              * @description Of an elastic job, which grows and shrinks; instead of gpus.
@@ -3694,7 +3767,7 @@ export interface components {
              * Nodes
              * @default 1
              */
-            nodes: number;
+            nodes?: number;
             /**
              * Package
              * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
@@ -3755,7 +3828,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -3770,14 +3843,14 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /** Grace */
             grace?: (number | string) | null;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
@@ -3802,7 +3875,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /**
              * Min Gpus
              * @description Of an elastic job, which grows and shrinks; instead of gpus.
@@ -3819,7 +3892,7 @@ export interface components {
              * Nodes
              * @default 1
              */
-            nodes: number;
+            nodes?: number;
             /**
              * Package
              * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
@@ -3851,6 +3924,18 @@ export interface components {
             /** Workdir */
             workdir?: string | null;
         };
+        /** JobCountsView */
+        JobCountsView: {
+            /**
+             * By State
+             * @description Every state, also those that no job is in.
+             */
+            by_state: {
+                [key: string]: number;
+            };
+            /** Total */
+            total: number;
+        };
         /**
          * JobCreate
          * @description A job as a user asks for it.
@@ -3875,7 +3960,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -3890,14 +3975,14 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /** Grace */
             grace?: (number | string) | null;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
@@ -3922,7 +4007,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /**
              * Min Gpus
              * @description Of an elastic job, which grows and shrinks; instead of gpus.
@@ -3939,7 +4024,7 @@ export interface components {
              * Nodes
              * @default 1
              */
-            nodes: number;
+            nodes?: number;
             /**
              * Package
              * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
@@ -3973,7 +4058,8 @@ export interface components {
         };
         /**
          * JobEdit
-         * @description What is to be different about a job that does not run yet; what is left out stays as it is.
+         * @description What is to be different about a job that does not run yet; what is left out stays as it is. Its size can be
+         *     changed until it has started for the first time.
          */
         JobEdit: {
             /**
@@ -3982,10 +4068,58 @@ export interface components {
              */
             after?: string[] | null;
             /**
+             * Cpus
+             * @default 0
+             */
+            cpus?: number;
+            /**
+             * Flavor
+             * @description A kind of hardware out of the catalog; null: none in particular.
+             */
+            flavor?: string | null;
+            /**
+             * Gpus
+             * @description Per node: 0, a share below 1, or whole GPUs.
+             * @default 0
+             */
+            gpus?: number;
+            /**
+             * Max Gpus
+             * @description Makes it elastic, or changes how far it grows.
+             */
+            max_gpus?: number | null;
+            /**
+             * Memory
+             * @default 0
+             * @example 17179869184
+             * @example 16GiB
+             */
+            memory?: number | string;
+            /**
+             * Min Gpus
+             * @description Makes it elastic, or changes how far it shrinks.
+             */
+            min_gpus?: number | null;
+            /**
+             * Model
+             * @description GPU models that will do; null: any.
+             */
+            model?: string | string[] | null;
+            /**
+             * Nodes
+             * @default 1
+             */
+            nodes?: number;
+            /**
+             * Package
+             * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
+             */
+            package?: string | null;
+            /**
              * Priority
              * @default 5
              */
-            priority: number;
+            priority?: number;
             /**
              * Queue
              * @description Null: the right one of those that its user may use.
@@ -4537,7 +4671,7 @@ export interface components {
              * @description For public images; by operators.
              * @default false
              */
-            platform: boolean;
+            platform?: boolean;
             /** Registry */
             registry: string;
             /**
@@ -4690,12 +4824,17 @@ export interface components {
              * @description Where newcomers are put; null means in no group.
              * @default default
              */
-            group: string | null;
+            group?: string | null;
             /** Provider */
             provider: string;
             /** Subjects */
             subjects: string[];
         };
+        /**
+         * Operation
+         * @enum {string}
+         */
+        Operation: "edit" | "start";
         /** OrderView */
         OrderView: {
             /** Lines */
@@ -4734,6 +4873,11 @@ export interface components {
             /** User */
             user: string;
         };
+        /**
+         * Outcome
+         * @enum {string}
+         */
+        Outcome: "start" | "earlier";
         /**
          * OutputKind
          * @enum {string}
@@ -4820,12 +4964,12 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Flavor
              * @description Null: any hardware.
@@ -4836,7 +4980,7 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /**
              * Kinds
              * @description The job kinds it is offered to; none means every kind.
@@ -4848,7 +4992,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory_bytes: number | string;
+            memory_bytes?: number | string;
             /** Name */
             name: string;
             /**
@@ -4856,7 +5000,7 @@ export interface components {
              * @description Only nodes with the label rdma=true.
              * @default false
              */
-            rdma: boolean;
+            rdma?: boolean;
         };
         /**
          * PackageEdit
@@ -4867,12 +5011,12 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Flavor
              * @description Null: any hardware.
@@ -4883,7 +5027,7 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /**
              * Kinds
              * @description The job kinds it is offered to; none means every kind.
@@ -4895,13 +5039,13 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory_bytes: number | string;
+            memory_bytes?: number | string;
             /**
              * Rdma
              * @description Only nodes with the label rdma=true.
              * @default false
              */
-            rdma: boolean;
+            rdma?: boolean;
         };
         /** PackageView */
         PackageView: {
@@ -5091,12 +5235,12 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Functions
              * @default []
              */
-            functions: ("train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens")[];
+            functions?: ("train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens")[];
             /** Name */
             name: string;
         };
@@ -5168,7 +5312,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Gpus
              * @description Ids of GPUs of one model; they leave the pool they are in.
@@ -5252,7 +5396,7 @@ export interface components {
              * @description Take the place of one of the same name.
              * @default false
              */
-            replace: boolean;
+            replace?: boolean;
             /**
              * Yaml
              * @description The template, as a YAML file.
@@ -5335,7 +5479,7 @@ export interface components {
              * Errors
              * @default null
              */
-            errors: {
+            errors?: {
                 [key: string]: string;
             }[] | null;
             /** Status */
@@ -5377,7 +5521,7 @@ export interface components {
              * @description Kept encrypted and never shown again.
              * @default
              */
-            api_token: string;
+            api_token?: string;
             /** Client Id */
             client_id: string;
             /**
@@ -5385,18 +5529,18 @@ export interface components {
              * @description Kept encrypted and never shown again.
              * @default
              */
-            client_secret: string;
+            client_secret?: string;
             /**
              * Enabled
              * @default false
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Group
              * @description Where newcomers are put; null means in no group.
              * @default default
              */
-            group: string | null;
+            group?: string | null;
             /** Id */
             id: string;
             /**
@@ -5404,7 +5548,7 @@ export interface components {
              * @description Its address; github.com and gitlab.com need none.
              * @default
              */
-            issuer: string;
+            issuer?: string;
             /**
              * Kind
              * @enum {string}
@@ -5415,12 +5559,12 @@ export interface components {
              * @description A GitHub organisation or GitLab group to list members of.
              * @default
              */
-            organisation: string;
+            organisation?: string;
             /**
              * Title
              * @default
              */
-            title: string;
+            title?: string;
         };
         /**
          * ProviderDetailView
@@ -5478,14 +5622,14 @@ export interface components {
              * Client Id
              * @default
              */
-            client_id: string;
+            client_id?: string;
             /** Client Secret */
             client_secret?: string | null;
             /**
              * Enabled
              * @default false
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Group
              * @description Where newcomers are put; null means in no group.
@@ -5495,17 +5639,17 @@ export interface components {
              * Issuer
              * @default
              */
-            issuer: string;
+            issuer?: string;
             /**
              * Organisation
              * @default
              */
-            organisation: string;
+            organisation?: string;
             /**
              * Title
              * @default
              */
-            title: string;
+            title?: string;
         };
         /** ProviderTestView */
         ProviderTestView: {
@@ -5538,7 +5682,7 @@ export interface components {
              * @default backfill
              * @enum {string}
              */
-            blocking: "strict" | "backfill";
+            blocking?: "strict" | "backfill";
             /**
              * Groups
              * @description Groups that may use it beside the one that has its pool.
@@ -5548,7 +5692,7 @@ export interface components {
              * Guaranteed Gpus
              * @default 0
              */
-            guaranteed_gpus: number;
+            guaranteed_gpus?: number;
             /** Kinds */
             kinds?: ("workbench" | "training" | "distributed" | "preset")[];
             /** Max Gpus */
@@ -5567,22 +5711,22 @@ export interface components {
              * Placement
              * @default pack
              */
-            placement: string;
+            placement?: string;
             /**
              * Policy
              * @default fair-share
              */
-            policy: string;
+            policy?: string;
             /**
              * Pool
              * @default default
              */
-            pool: string;
+            pool?: string;
             /**
              * Weight
              * @default 1
              */
-            weight: number;
+            weight?: number;
         };
         /**
          * QueueEdit
@@ -5594,7 +5738,7 @@ export interface components {
              * @default backfill
              * @enum {string}
              */
-            blocking: "strict" | "backfill";
+            blocking?: "strict" | "backfill";
             /**
              * Groups
              * @description Groups that may use it beside the one that has its pool.
@@ -5604,7 +5748,7 @@ export interface components {
              * Guaranteed Gpus
              * @default 0
              */
-            guaranteed_gpus: number;
+            guaranteed_gpus?: number;
             /** Kinds */
             kinds?: ("workbench" | "training" | "distributed" | "preset")[];
             /** Max Gpus */
@@ -5621,17 +5765,17 @@ export interface components {
              * Placement
              * @default pack
              */
-            placement: string;
+            placement?: string;
             /**
              * Policy
              * @default fair-share
              */
-            policy: string;
+            policy?: string;
             /**
              * Weight
              * @default 1
              */
-            weight: number;
+            weight?: number;
         };
         /** QueueView */
         QueueView: {
@@ -5716,7 +5860,7 @@ export interface components {
              * @description Everybody, instead of naming users.
              * @default false
              */
-            all: boolean;
+            all?: boolean;
             quota: components["schemas"]["QuotasPut"];
             /** Users */
             users?: string[] | null;
@@ -5858,23 +6002,23 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            clear_seconds: number | string;
+            clear_seconds?: number | string;
             /**
              * Comparison
              * @default above
              * @enum {string}
              */
-            comparison: "above" | "below" | "at-least" | "at-most";
+            comparison?: "above" | "below" | "at-least" | "at-most";
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * For Seconds
              * @description It must last so long before anybody is told.
@@ -5883,20 +6027,20 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            for_seconds: number | string;
+            for_seconds?: number | string;
             /** Name */
             name: string;
             /**
              * Notify Resolved
              * @default true
              */
-            notify_resolved: boolean;
+            notify_resolved?: boolean;
             /**
              * Severity
              * @default warning
              * @enum {string}
              */
-            severity: "info" | "warning" | "critical";
+            severity?: "info" | "warning" | "critical";
             /** Signal */
             signal: string;
             /**
@@ -5927,23 +6071,23 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            clear_seconds: number | string;
+            clear_seconds?: number | string;
             /**
              * Comparison
              * @default above
              * @enum {string}
              */
-            comparison: "above" | "below" | "at-least" | "at-most";
+            comparison?: "above" | "below" | "at-least" | "at-most";
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * For Seconds
              * @description It must last so long before anybody is told.
@@ -5952,23 +6096,23 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            for_seconds: number | string;
+            for_seconds?: number | string;
             /**
              * Notify Resolved
              * @default true
              */
-            notify_resolved: boolean;
+            notify_resolved?: boolean;
             /**
              * Severity
              * @default warning
              * @enum {string}
              */
-            severity: "info" | "warning" | "critical";
+            severity?: "info" | "warning" | "critical";
             /**
              * Signal
              * @default
              */
-            signal: string;
+            signal?: string;
             /**
              * Subjects
              * @description Only these subjects; * and ? stand for anything. Empty: all.
@@ -5978,7 +6122,7 @@ export interface components {
              * Threshold
              * @default 0
              */
-            threshold: number;
+            threshold?: number;
         };
         /** RuleView */
         RuleView: {
@@ -6032,13 +6176,13 @@ export interface components {
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Hour
              * @description Of the day, in UTC.
              * @default 6
              */
-            hour: number;
+            hour?: number;
             /** Name */
             name: string;
             /**
@@ -6046,13 +6190,13 @@ export interface components {
              * @default weekly
              * @enum {string}
              */
-            period: "daily" | "weekly" | "monthly";
+            period?: "daily" | "weekly" | "monthly";
             /**
              * Weekday
              * @description Monday is 0; only of weekly ones.
              * @default 0
              */
-            weekday: number;
+            weekday?: number;
         };
         /**
          * ScheduleEdit
@@ -6068,25 +6212,25 @@ export interface components {
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Hour
              * @description Of the day, in UTC.
              * @default 6
              */
-            hour: number;
+            hour?: number;
             /**
              * Period
              * @default weekly
              * @enum {string}
              */
-            period: "daily" | "weekly" | "monthly";
+            period?: "daily" | "weekly" | "monthly";
             /**
              * Weekday
              * @description Monday is 0; only of weekly ones.
              * @default 0
              */
-            weekday: number;
+            weekday?: number;
         };
         /** ScheduleView */
         ScheduleView: {
@@ -6138,6 +6282,11 @@ export interface components {
             /** User */
             user: string;
         };
+        /** SearchView */
+        SearchView: {
+            /** Items */
+            items: components["schemas"]["FoundView"][];
+        };
         /** SeriesView */
         SeriesView: {
             /** Metric */
@@ -6188,19 +6337,19 @@ export interface components {
              * Reason
              * @default
              */
-            reason: string;
+            reason?: string;
             /**
              * Rule
              * @description A pattern of rule names: * and ? stand for anything.
              * @default *
              */
-            rule: string;
+            rule?: string;
             /**
              * Subject
              * @description A pattern of subjects, such as gpu-node-3*.
              * @default *
              */
-            subject: string;
+            subject?: string;
         };
         /** SilenceView */
         SilenceView: {
@@ -6268,6 +6417,18 @@ export interface components {
             /** Sessions */
             sessions: number;
         };
+        /**
+         * SuggestionView
+         * @description A change that helps: the scheduler was asked what it would do then.
+         */
+        SuggestionView: {
+            change: components["schemas"]["ChangeView"];
+            /** Detail */
+            detail: string;
+            effect: components["schemas"]["EffectView"];
+            /** Title */
+            title: string;
+        };
         /** TaskCreate */
         TaskCreate: {
             /** Gpus */
@@ -6296,7 +6457,7 @@ export interface components {
              *       "full"
              *     ]
              */
-            scopes: ("read" | "jobs" | "full")[];
+            scopes?: ("read" | "jobs" | "full")[];
         };
         /** TokenView */
         TokenView: {
@@ -6313,6 +6474,12 @@ export interface components {
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
         };
+        /**
+         * Type
+         * @description What was found, in the order in which things are shown.
+         * @enum {string}
+         */
+        Type: "job" | "workbench" | "user" | "node" | "gpu" | "queue" | "pool" | "group" | "package" | "flavor" | "image" | "alert-rule" | "report";
         /** UsageBreakdownView */
         UsageBreakdownView: {
             /** By Group */
@@ -6358,18 +6525,18 @@ export interface components {
              * Display Name
              * @default
              */
-            display_name: string;
+            display_name?: string;
             /**
              * Email
              * @default
              */
-            email: string;
+            email?: string;
             /**
              * Group
              * @description null means: in no group, and so without a pool.
              * @default default
              */
-            group: string | null;
+            group?: string | null;
             /** Name */
             name: string;
             /** Password */
@@ -6378,7 +6545,7 @@ export interface components {
              * Permission Group
              * @default everyone
              */
-            permission_group: string;
+            permission_group?: string;
             /** Role */
             role?: ("operator" | "scientist") | null;
         };
@@ -6460,6 +6627,11 @@ export interface components {
             /** Reasons */
             reasons: components["schemas"]["ReasonView"][];
             state: components["schemas"]["JobState"];
+            /**
+             * Suggestions
+             * @description For its owner and operators, the best first.
+             */
+            suggestions: components["schemas"]["SuggestionView"][];
             /** Summary */
             summary: string;
         };
@@ -6472,7 +6644,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -6484,12 +6656,12 @@ export interface components {
              * @description 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Idle Stop
              * @description Stop it when nobody has used it for so long.
@@ -6505,7 +6677,7 @@ export interface components {
              * @description Offer JupyterLab through this server.
              * @default true
              */
-            jupyter: boolean;
+            jupyter?: boolean;
             /** Labels */
             labels?: {
                 [key: string]: string;
@@ -6516,7 +6688,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /** Model */
             model?: string | string[] | null;
             /** Name */
@@ -6532,7 +6704,7 @@ export interface components {
              * @description Let its owner's registered SSH keys log in.
              * @default false
              */
-            ssh: boolean;
+            ssh?: boolean;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -11013,16 +11185,24 @@ export interface operations {
     list_jobs: {
         parameters: {
             query?: {
-                state?: components["schemas"]["JobState"][];
-                kind?: components["schemas"]["JobKind"][];
-                user?: string | null;
-                queue?: string | null;
-                name?: string | null;
                 sort?: "id" | "-id" | "name" | "-name" | "priority" | "-priority" | "created_at" | "-created_at";
                 /** @description Items on a page. */
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                state?: components["schemas"]["JobState"][];
+                kind?: components["schemas"]["JobKind"][];
+                user?: string[];
+                queue?: string | null;
+                name?: string | null;
+                /** @description Text in the id, the name or the user. */
+                q?: string | null;
+                /** @description Created at this time or later. */
+                since?: string | null;
+                /** @description Created before this time. */
+                until?: string | null;
+                /** @description Members of arrays of this name. */
+                array?: string | null;
             };
             header?: never;
             path?: never;
@@ -13044,6 +13224,76 @@ export interface operations {
             };
             /** @description Body too large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    count_jobs: {
+        parameters: {
+            query?: {
+                state?: components["schemas"]["JobState"][];
+                kind?: components["schemas"]["JobKind"][];
+                user?: string[];
+                queue?: string | null;
+                name?: string | null;
+                /** @description Text in the id, the name or the user. */
+                q?: string | null;
+                /** @description Created at this time or later. */
+                since?: string | null;
+                /** @description Created before this time. */
+                until?: string | null;
+                /** @description Members of arrays of this name. */
+                array?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobCountsView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -18190,6 +18440,66 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    search: {
+        parameters: {
+            query: {
+                /** @description A part of an id or a name. */
+                q: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -2,11 +2,10 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, useRouter } from "@tanstack/react-router";
 import { useEffect } from "react";
 
+import { isOfConsole, parseSearch, safeNext, stringifySearch } from "@/app/addresses";
 import { PAGES } from "@/app/pages";
 import { Shell } from "@/app/shell/Shell";
 import { NotFoundPage, PageError, PageLoading } from "@/app/shell/fallbacks";
-
-export type Search = Readonly<Record<string, string | readonly string[]>>;
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFoundPage });
 
@@ -18,8 +17,13 @@ const signIn = createRoute({
 });
 
 const pages = PAGES.map((page) =>
-  createRoute({ getParentRoute: () => root, path: page.path, component: lazyRouteComponent(page.load) }),
+  createRoute({ getParentRoute: () => root, path: routePath(page.path), component: lazyRouteComponent(page.load) }),
 );
+
+/** Without the slash, the page for everything below it (`/gpus/$`) would take a list's own address (`/gpus`) too. */
+function routePath(path: string): string {
+  return PAGES.some((other) => other.path === `${path}/$`) ? `${path}/` : path;
+}
 
 export const router = createRouter({
   routeTree: root.addChildren([signIn, ...pages]),
@@ -31,39 +35,12 @@ export const router = createRouter({
   stringifySearch,
 });
 
-export function parseSearch(text: string): Record<string, string | string[]> {
-  const found: Record<string, string | string[]> = {};
-  for (const [name, value] of new URLSearchParams(text)) {
-    const before = found[name];
-    found[name] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
-  }
-  return found;
-}
-
-export function stringifySearch(search: Record<string, unknown>): string {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(search)) {
-    if (value === undefined || value === null) continue;
-    for (const one of Array.isArray(value) ? value : [value]) parameters.append(name, String(one));
-  }
-  const text = parameters.toString();
-  return text === "" ? "" : `?${text}`;
-}
-
-/** A path of this console, never an address elsewhere. */
-export function safeNext(next: unknown): string {
-  return typeof next === "string" && /^\/(?![/\\])/.test(next) && !next.startsWith("/signin") ? next : "/";
-}
-
-/** What the server answers by itself: a workbench's Jupyter sends people here to sign in, and waits for them. */
-const NOT_OF_CONSOLE = /^\/(workbenches\/[\w.-]+\/jupyter|api)\//;
-
 function SignedInAlready() {
   const history = useRouter().history;
   useEffect(() => {
     const next = safeNext(new URLSearchParams(window.location.search).get("next"));
-    if (NOT_OF_CONSOLE.test(next)) window.location.replace(next);
-    else history.replace(next);
+    if (isOfConsole(next)) history.replace(next);
+    else window.location.replace(next);
   }, [history]);
   return <PageLoading />;
 }

@@ -16,7 +16,8 @@ const dark: MantineColorsTuple = [
 
 export const theme = createTheme({
   primaryColor: "blue",
-  primaryShade: { light: 7, dark: 6 },
+  // Dark enough for white text on it, in both schemes.
+  primaryShade: 8,
   colors: { dark },
   fontFamily: '"Inter Variable", Inter, system-ui, "Noto Sans SC", "PingFang SC", "Microsoft YaHei", sans-serif',
   fontFamilyMonospace: 'ui-monospace, "JetBrains Mono", "SFMono-Regular", Menlo, Consolas, monospace',

@@ -1,18 +1,21 @@
 import "uplot/dist/uPlot.min.css";
 
-import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import uPlot, { type AlignedData } from "uplot";
 
 import type { Line, LineChartProps } from "@/charts/LineChart";
 import { useWidth } from "@/charts/useWidth";
+import { useIsDark } from "@/app/useIsDark";
 import { useFormat, type Format } from "@/words/format";
+
+/** Steps that are round in KiB, MiB, GiB … */
+const BINARY = Array.from({ length: 54 }, (_, power) => 2 ** power);
 
 type Props = LineChartProps & { readonly lines: readonly Line[]; readonly height: number };
 
 export default function Plot(props: Props) {
   const format = useFormat();
-  const dark = useComputedColorScheme("light") === "dark";
+  const dark = useIsDark();
   const [frame, width] = useWidth();
   const plot = useRef<uPlot>(undefined);
   // The plot is made anew only when its shape changes; new points only replace its data.
@@ -50,15 +53,21 @@ function options(props: Props, format: Format, dark: boolean, width: number): uP
     width,
     height: props.height,
     legend: { show: false },
+    padding: [8, 12, 0, 0],
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
     scales: { y: { range: (_, low, high) => [props.min ?? Math.min(0, low), props.max ?? (high > 0 ? high * 1.08 : 1)] } },
     axes: [
-      { ...axis, values: (_, splits) => splits.map((at) => axisTime(at, splits, format)) },
-      { ...axis, size: 58, values: (_, splits) => splits.map((value) => props.format(value)) },
+      { ...axis, size: 26, space: 64, values: (_, splits) => splits.map((at) => axisTime(at, splits, format)) },
+      { ...axis, size: roomFor, space: 28, ...(props.binary === true ? { incrs: BINARY } : {}), values: (_, splits) => splits.map((value) => props.format(value)) },
     ],
     series: [{}, ...props.lines.map((line) => ({ label: line.label, stroke: line.color, width: 1.5, points: { show: false }, spanGaps: false }))],
     plugins: [tooltip(() => props, format)],
   };
+}
+
+/** As wide as the longest figure beside the axis. */
+function roomFor(_: uPlot, values: string[] | null): number {
+  return Math.max(40, ...(values ?? []).map((text) => 14 + 6.4 * text.length));
 }
 
 /** Hours within a day, else the day too. */

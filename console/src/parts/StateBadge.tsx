@@ -1,6 +1,6 @@
 /** A state by colour, shape and word: never by colour alone. */
 import { Badge } from "@mantine/core";
-import { Ban, Circle, CircleCheck, CircleDot, CirclePause, CircleX, Clock, Info, LoaderCircle, TriangleAlert, type LucideIcon } from "lucide-react";
+import { Ban, BellOff, Circle, CircleCheck, CircleDot, CirclePause, CircleX, Clock, Info, Layers2, LoaderCircle, TriangleAlert, type LucideIcon } from "lucide-react";
 
 import { states } from "@/words/common";
 import { useWords } from "@/words/words";
@@ -29,13 +29,27 @@ const LOOKS: Readonly<Record<string, readonly [color: string, icon: LucideIcon]>
   info: ["blue", Info],
   warning: ["orange", TriangleAlert],
   critical: ["red", CircleX],
+  silenced: ["gray", BellOff],
+  folded: ["gray", Layers2],
+  waiting: ["yellow", Clock],
+  sent: ["teal", CircleCheck],
+  working: ["cyan", LoaderCircle],
+  enabled: ["teal", CircleCheck],
+  disabled: ["gray", Ban],
+  valid: ["teal", CircleCheck],
+  expiring: ["orange", TriangleAlert],
+  expired: ["red", CircleX],
+  invalid: ["red", CircleX],
+  ok: ["teal", CircleCheck],
+  warn: ["orange", TriangleAlert],
+  fail: ["red", CircleX],
 };
 
 export function StateBadge({ state }: { state: string }) {
   const t = useWords(states);
   const [color, Icon] = LOOKS[state] ?? ["gray", Circle];
   return (
-    <Badge variant="light" color={color} tt="none" fw={500} leftSection={<Icon size={12} aria-hidden />} data-state={state} className="state-badge">
+    <Badge variant="light" color={color} tt="none" fw={500} miw="max-content" leftSection={<Icon size={12} aria-hidden />} data-state={state} className="state-badge">
       {state in states ? t(state as keyof typeof states) : state}
     </Badge>
   );

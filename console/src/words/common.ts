@@ -80,6 +80,21 @@ export const states = defineWords({
   info: ["info", "提示"],
   warning: ["warning", "警告"],
   critical: ["critical", "严重"],
+  silenced: ["silenced", "已静默"],
+  folded: ["folded", "已归并"],
+  waiting: ["waiting", "等待中"],
+  sent: ["sent", "已送达"],
+  working: ["being made", "生成中"],
+  enabled: ["on", "已启用"],
+  disabled: ["off", "已停用"],
+  none: ["none", "无"],
+  valid: ["valid", "有效"],
+  expiring: ["expires soon", "即将到期"],
+  expired: ["expired", "已过期"],
+  invalid: ["not valid", "无效"],
+  ok: ["in order", "正常"],
+  warn: ["to look at", "需留意"],
+  fail: ["wrong", "有误"],
 });
 
 export const kinds = defineWords({

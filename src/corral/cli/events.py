@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 
 from corral.cli import words
 from corral.cli.failures import WrongUsage
+from corral.cli.moments import moment_option
 from corral.cli.terminal import Section, Terminal, command
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def events(
     if follow and (export or search):
         raise WrongUsage("--follow goes with neither --search nor --export")
     if export is not None:
-        times = {"since": _moment("--since", since, now), "until": _moment("--until", until, now)}
+        times = {"since": moment_option("--since", since, now), "until": moment_option("--until", until, now)}
         with terminal.client() as client:
             for piece in client.events.export(export, actor=actor, action=action, subject=subject, q=search, **times):
                 typer.echo(piece, nl=False)
@@ -64,8 +64,8 @@ def events(
                 actor=actor,
                 action=action,
                 subject=subject,
-                since=_moment("--since", since, now),
-                until=_moment("--until", until, now),
+                since=moment_option("--since", since, now),
+                until=moment_option("--until", until, now),
                 text=search,
                 limit=limit,
             )
@@ -80,24 +80,6 @@ def events(
         for event in client.events.follow(after=past[-1]["id"] if past else None):
             if _matches(event, actor, action, subject):
                 _say_event(terminal, event)
-
-
-def _moment(flag: str, text: str | None, now: float) -> str | None:
-    """An absolute time as it is; a duration means that long ago."""
-    if text is None:
-        return None
-    from corral.core.quantities import parse_duration
-
-    if re.fullmatch(r"\d{4}-.*", text):
-        try:
-            words.moment(text)
-        except ValueError:
-            raise WrongUsage(f"{flag}: {text!r} is not a time such as 2026-01-03T10:00:00Z") from None
-        return words.rfc3339(words.moment(text))
-    try:
-        return words.rfc3339(now - parse_duration(text))
-    except ValueError as error:
-        raise WrongUsage(f"{flag}: {error}") from error
 
 
 def _matches(event: EventView, actor: str | None, action: str | None, subject: str | None) -> bool:

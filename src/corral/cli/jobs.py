@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corral.cli import words
 from corral.cli.checkpoints import last_checkpoint
 from corral.cli.failures import WrongUsage
+from corral.cli.moments import moment_option
 from corral.cli.submit import end_text
 from corral.cli.terminal import Section, Terminal, command
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
         JobRefView,
         JobView,
         ReasonView,
+        SuggestionView,
         UsageView,
         WhyView,
     )
@@ -47,16 +50,20 @@ NO_MATCH = "No job matches. Without filters, with ended ones: corral jobs -a"
         "corral jobs",
         "corral jobs -a --user maria --limit 20",
         "corral jobs --state failed --state stopped -o json",
+        "corral jobs -a --search resnet --since 2d",
         "corral jobs -w",
     ],
 )
 def jobs(
     terminal: Terminal,
     state: Annotated[list[str] | None, typer.Option(metavar="STATE", help="Only in this state; repeatable.")] = None,
-    user: Annotated[str | None, typer.Option(help="Only of this user.")] = None,
+    user: Annotated[list[str] | None, typer.Option(metavar="USER", help="Only of this user; repeatable.")] = None,
     kind: Annotated[list[str] | None, typer.Option(metavar="KIND", help="Only of this kind; repeatable.")] = None,
     queue: Annotated[str | None, typer.Option(help="Only in this queue.")] = None,
     name: Annotated[str | None, typer.Option(help="Only with this text in the name.")] = None,
+    search: Annotated[str | None, typer.Option(metavar="TEXT", help="Only with this text in id, name or user.")] = None,
+    array: Annotated[str | None, typer.Option(help="Only of the array of this name.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="WHEN", help="Created since: RFC 3339, or 2h.")] = None,
     everything: Annotated[bool, typer.Option("-a", "--all", help="Ended ones too.")] = False,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
     watch: Annotated[bool, typer.Option("-w", "--watch", help="Keep the list on the screen up to date.")] = False,
@@ -66,13 +73,23 @@ def jobs(
     from corral.client.jobs import LIVE_STATES
 
     states = tuple(state) if state else () if everything else LIVE_STATES
-    filtered = bool(state or user or kind or queue or name)
+    filtered = bool(state or user or kind or queue or name or search or array or since)
+    begin = moment_option("--since", since, terminal.now())
 
     def load(client: Client) -> tuple[list[JobView], bool]:
         # one more than asked for tells whether the list was cut
         found = list(
             client.jobs.list(
-                states=states, kinds=kind or (), user=user, queue=queue, name=name, sort="-created_at", limit=limit + 1
+                states=states,
+                kinds=kind or (),
+                user=user,
+                queue=queue,
+                name=name,
+                text=search,
+                array=array,
+                since=begin,
+                sort="-created_at",
+                limit=limit + 1,
             )
         )
         return found[:limit], len(found) > limit
@@ -277,7 +294,7 @@ def _attempt_row(attempt: AttemptView, now: float) -> Sequence[str]:
 
 @command(app, "why", section=Section.DAILY, examples=["corral why j-12", "corral why resnet -o json"])
 def why(terminal: Terminal, job: JobArgument) -> None:
-    """Say why a job waits: every rule that holds it, who is ahead, and when it is planned to start."""
+    """Say why a job waits: every rule that holds it, who is ahead, when it is planned to start, and what would help."""
     with terminal.client() as client:
         view = client.jobs.why(job)
     if terminal.as_json:
@@ -290,7 +307,7 @@ def why(terminal: Terminal, job: JobArgument) -> None:
         terminal.say(f"{view['job_id']} is {view['state']}: {view['summary']}")
     for reason in view["reasons"]:
         terminal.say(f"  - {reason_line(reason)}")
-    for line in _place_lines(view, terminal.now()):
+    for line in [*_place_lines(view, terminal.now()), *_advice_lines(view, terminal.now())]:
         terminal.say(line)
 
 
@@ -311,6 +328,33 @@ def _place_lines(view: WhyView, now: float) -> list[str]:
         where = f" on {words.listed(view['planned_nodes'])}" if view["planned_nodes"] else ""
         lines.append(f"Planned start: {words.at_and_ago(view['planned_start'], now)}{where}")
     return lines
+
+
+def _advice_lines(view: WhyView, now: float) -> list[str]:
+    lines = []
+    for advice in view.get("suggestions", []):
+        effect = advice["effect"]
+        when = "now" if effect["outcome"] == "start" else words.at_and_ago(effect["start_at"], now)
+        lines += [
+            f"  - {advice['title']}, and it starts {when}. {advice['detail']}",
+            f"    {advice_command(view['job_id'], advice)}",
+        ]
+    return ["What would help:", *lines] if lines else []
+
+
+def advice_command(job: str, advice: SuggestionView) -> str:
+    """What to type to follow a piece of advice."""
+    change = advice["change"]
+    if change["operation"] != "edit":
+        return f"corral {change['operation']} {job}"
+    flags = [f"--{word.replace('_', '-')} {_argument(word, value)}" for word, value in change["body"].items()]
+    return " ".join(["corral edit", job, *flags])
+
+
+def _argument(word: str, value: Any) -> str:
+    if word == "time":
+        return f"{value:g}s"
+    return shlex.quote(",".join(value) if isinstance(value, list) else str(value))
 
 
 def _reference(ref: JobRefView) -> str:

@@ -40,6 +40,7 @@ from corral.cli import (
     queues,
     quotas,
     reports,
+    search,
     shell,
     status,
     submit,
@@ -148,6 +149,7 @@ app.add_typer(channels.app, name="channel", rich_help_panel=Section.CLUSTER)
 app.add_typer(events.app)
 app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
 app.add_typer(about.app)
+app.add_typer(search.app)
 app.add_typer(tasks.app)
 app.add_typer(workbenches.app, name="workbench", rich_help_panel=Section.DAILY)
 app.add_typer(account.app)

@@ -9,6 +9,7 @@ from corral.client.transport import Transport, segment
 from corral.client.views import (
     AboutView,
     ClusterView,
+    FoundView,
     GpuView,
     LicenceView,
     NodeView,
@@ -67,6 +68,11 @@ class Fleet:
     def remove_node(self, node: str) -> None:
         """One that is gone for good."""
         self._transport.delete(f"/nodes/{segment(node)}")
+
+    def search(self, text: str, *, limit: int | None = None) -> Sequence[FoundView]:
+        """Anything that the caller may see, by a part of its id or name."""
+        found = self._transport.get("/search", {"q": text, "limit": limit})
+        return cast(Sequence[FoundView], found["items"])
 
     def gpus(self) -> Iterator[GpuView]:
         return self._transport.pages("/gpus")

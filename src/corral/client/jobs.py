@@ -56,21 +56,34 @@ class Jobs:
         *,
         states: Sequence[str] = (),
         kinds: Sequence[str] = (),
-        user: str | None = None,
+        user: str | Sequence[str] | None = None,
         queue: str | None = None,
         name: str | None = None,
+        text: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        array: str | None = None,
         sort: str | None = None,
         limit: int | None = None,
     ) -> Iterator[JobView]:
+        """`text` is looked for in id, name and user; `since` and `until` are about their creation."""
         params = {
             "state": list(states) or None,
             "kind": list(kinds) or None,
-            "user": user,
+            "user": user or None,
             "queue": queue,
             "name": name,
+            "q": text,
+            "since": since,
+            "until": until,
+            "array": array,
             "sort": sort,
         }
         return self._transport.pages("/jobs", params, limit=limit)
+
+    def counts(self, **filters: Any) -> dict[str, Any]:
+        """How many match, in all and by state; the filters are the API's own."""
+        return cast(dict[str, Any], self._transport.get("/jobs:counts", filters))
 
     def get(self, job: str) -> JobView:
         """By id, or by the name of one of the caller's own jobs."""

@@ -44,6 +44,8 @@ from corral.server.routes import (
     queues,
     quotas,
     reports,
+    search,
+    settings,
     signin,
     system,
     tasks,
@@ -86,6 +88,8 @@ ROUTERS = (
     channels.router,
     analysis.router,
     reports.router,
+    search.router,
+    settings.router,
     system.router,
     pages.router,
     # last: its page answers at every address that is left

@@ -127,6 +127,7 @@ job_rows = Table(
     Index(None, "user_name", "id"),
     Index(None, "user_name", "created_at", "id"),
     Index(None, "queue", "id"),
+    Index(None, "kind", "id"),
     Index("ix_jobs_not_ended", "id", sqlite_where=text(NOT_ENDED), postgresql_where=text(NOT_ENDED)),
 )
 

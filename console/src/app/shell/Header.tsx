@@ -1,4 +1,4 @@
-import { ActionIcon, Avatar, Badge, Group, Indicator, Kbd, Menu, Text, Tooltip, UnstyledButton } from "@mantine/core";
+import { ActionIcon, Avatar, Badge, Group, Indicator, Kbd, Menu, Text, Tooltip, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import { spotlight } from "@mantine/spotlight";
 import { Link } from "@tanstack/react-router";
 import { Bell, BookOpen, LogOut, Search, UserRound } from "lucide-react";
@@ -74,8 +74,9 @@ function Account() {
   return (
     <Menu position="bottom-end" width={220}>
       <Menu.Target>
-        <UnstyledButton aria-label={t("account", { name: me.name })} ml={6}>
-          <Avatar name={me.display_name || me.name} color="blue" size={30} />
+        <UnstyledButton ml={6}>
+          <VisuallyHidden>{t("account", { name: me.name })}</VisuallyHidden>
+          <Avatar name={me.display_name || me.name} color="blue" size={30} aria-hidden />
         </UnstyledButton>
       </Menu.Target>
       <Menu.Dropdown>

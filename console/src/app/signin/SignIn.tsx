@@ -5,7 +5,7 @@ import { useState } from "react";
 
 import { $api, api, PREFIX, sent } from "@/api/client";
 import { problemOf } from "@/api/problem";
-import { safeNext } from "@/app/router";
+import { safeNext } from "@/app/addresses";
 import { words } from "@/app/signin/words";
 import { SignInFrame } from "@/app/signin/SignInFrame";
 import { useWords } from "@/words/words";

@@ -8,6 +8,7 @@ from corral.client.views.fleet import (
     ClusterView,
     EventView,
     EvidenceView,
+    FoundView,
     GpuView,
     HolderView,
     HostView,
@@ -83,6 +84,7 @@ from corral.client.views.waiting import (
     ReasonView,
     ScorePointView,
     ScoreView,
+    SuggestionView,
     WhyView,
 )
 
@@ -102,6 +104,7 @@ __all__ = [
     "FileView",
     "FindingView",
     "FlavorView",
+    "FoundView",
     "FreedNodeView",
     "GpuHoursView",
     "GpuView",
@@ -150,6 +153,7 @@ __all__ = [
     "SeriesView",
     "SshKeyView",
     "SshView",
+    "SuggestionView",
     "TaskView",
     "TokenView",
     "UsageBreakdownView",

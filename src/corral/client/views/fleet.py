@@ -153,6 +153,15 @@ class OverviewView(TypedDict):
     alerts: dict[str, int]
 
 
+class FoundView(TypedDict):
+    """Something that a search has found."""
+
+    type: str
+    id: str
+    title: str
+    detail: str
+
+
 class EventView(TypedDict):
     id: int
     at: str

@@ -20,6 +20,7 @@ from corral.control.records.history import (
     ScorePoint,
 )
 from corral.control.records.jobs import (
+    EVERY_JOB,
     TASK_LABEL,
     AttemptRecord,
     IdleWarning,
@@ -64,6 +65,7 @@ from corral.control.records.telling import (
 __all__ = [
     "DEFAULT_GROUP",
     "EVERYONE",
+    "EVERY_JOB",
     "LOCAL_PROVIDER",
     "TASK_LABEL",
     "USUAL_FUNCTIONS",

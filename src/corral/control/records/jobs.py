@@ -131,6 +131,23 @@ class JobFilter:
 
     states: tuple[JobState, ...] = ()
     kinds: tuple[JobKind, ...] = ()
+    #: nobody else's, whoever is asked for
     user: str | None = None
+    #: of any of these
+    users: tuple[str, ...] = ()
     queue: str | None = None
     name_contains: str | None = None
+    #: as it is written, capitals and all
+    name_prefix: str | None = None
+    #: the first digits of the number in the id
+    id_prefix: str | None = None
+    #: in the id, the name or the user's name
+    text: str | None = None
+    #: when they were created: from the first, before the second
+    since: float | None = None
+    until: float | None = None
+    #: members of arrays of this name, whoever's they are
+    array: str | None = None
+
+
+EVERY_JOB = JobFilter()

@@ -18,9 +18,10 @@ from corral.server.eventfiles import MEDIA_TYPES, event_file
 from corral.server.paging import Cursor, Limit
 from corral.server.problems import invalid_field
 from corral.server.routing import problems, resource_router
-from corral.server.schemas.base import ListView, parse_time, rfc3339
+from corral.server.schemas.base import ListView, rfc3339
 from corral.server.schemas.fleet import EventView, event_view
 from corral.server.stream import PING, sse
+from corral.server.times import time_of
 from corral.server.visibility import may_see_event
 
 router = resource_router("", "events")
@@ -41,7 +42,12 @@ async def where_of(
     ] = None,
 ) -> EventFilter:
     return EventFilter(
-        actor=actor, action=action, subject=subject, since=_time("since", since), until=_time("until", until), text=q
+        actor=actor,
+        action=action,
+        subject=subject,
+        since=time_of("since", since),
+        until=time_of("until", until),
+        text=q,
     )
 
 
@@ -140,10 +146,3 @@ def _visible_page(
         if cursor is None or len(found) == limit or caller.is_operator:
             break
     return ListView(items=[event_view(event) for event in found], next_cursor=cursor)
-
-
-def _time(field: str, text: str | None) -> float | None:
-    try:
-        return None if text is None else parse_time(text)
-    except ValueError as error:
-        raise invalid_field(field, str(error)) from None

@@ -6,12 +6,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from corral.control.records import (
+    EVERY_JOB,
     AttemptRecord,
     CycleRecord,
     EventFilter,
     EventRecord,
     JobFilter,
     JobRecord,
+    JobSpec,
     Page,
     ScorePoint,
     UsageCourse,
@@ -32,6 +34,9 @@ class JobTable(Protocol):
         """Write each job if its stored version is `version - 1` (the caller has counted up), in one statement
         for all of them. Raises StoreConflict otherwise, and then none was written."""
 
+    def save_spec(self, job_id: str, spec: JobSpec) -> None:
+        """Replace what it runs; an unknown id is left alone."""
+
     def get(self, job_id: str) -> JobRecord | None: ...
 
     def find(self, user: str | None, name: str) -> list[JobRecord]:
@@ -50,8 +55,8 @@ class JobTable(Protocol):
         """Keyset paging. `sort` is one of id, name, priority, created_at, with "-" in front for descending.
         Raises ValueError with a readable message for a bad cursor or sort."""
 
-    def counts(self) -> dict[str, int]:
-        """Number of jobs per state."""
+    def counts(self, where: JobFilter = EVERY_JOB) -> dict[str, int]:
+        """Number of jobs per state; states without any are left out."""
 
 
 class AttemptTable(Protocol):

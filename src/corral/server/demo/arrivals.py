@@ -1,6 +1,6 @@
-"""The demo: a few users whose jobs arrive all day, so that everything there is to see has something to show.
+"""Jobs that arrive all day.
 
-Jobs are submitted through the same use case as anybody's. They are real processes that print and sleep.
+They are submitted through the same use case as anybody's, and they are real processes that print and sleep.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import threading
 from corral.control.controller import Controller
 from corral.control.errors import Refusal
 from corral.control.jobs import JobDraft, submit
-from corral.control.people import create_user
 from corral.control.records import JobSpec
-from corral.control.work import SYSTEM, Caller, Work
+from corral.control.work import Caller
 from corral.core.model import JobKind, JobState, Request
+from corral.server.demo.catalog import PEOPLE, TEAM_MEMBERS, set_up
 
 log = logging.getLogger("corral.demo")
 
-USERS = ("ann", "ben", "chen", "dana")
+USERS = tuple(name for name, _ in PEOPLE)
+SHARES = (5, 3, 2, 1, 2)
 #: name, kind, GPUs of each node, nodes, seconds at least and at most, how often
 WORK = (
     ("resnet-sweep", JobKind.TRAINING, 1, 1, 20, 90, 6),
@@ -52,7 +53,7 @@ class Demo:
         self._thread.join(timeout=5.0)
 
     def _run(self) -> None:
-        self._controller.execute(add_users).result()
+        self._controller.execute(set_up).result()
         for _ in range(24):
             self._arrive()
         while not self._stopped.wait(self._rng.expovariate(1 / ARRIVAL_SECONDS)):
@@ -61,29 +62,24 @@ class Demo:
                 self._arrive()
 
     def _arrive(self) -> None:
-        user = self._rng.choices(USERS, weights=(5, 3, 2, 1))[0]
+        user = self._rng.choices(USERS, weights=SHARES)[0]
         try:
-            self._controller.execute(submit, Caller(name=user), [draft(self._rng)]).result()
+            self._controller.execute(submit, Caller(name=user), [draft(self._rng, user)]).result()
         except Refusal as refusal:
             log.info("a demo job was refused: %s", refusal)
 
 
-def add_users(work: Work) -> None:
-    known = {user.name for user in work.tx.people.users()}
-    for name in USERS:
-        if name not in known:
-            create_user(work, SYSTEM, name)
-
-
-def draft(rng: random.Random) -> JobDraft:
-    name, kind, gpus, nodes, shortest, longest, _ = rng.choices(WORK, weights=[item[-1] for item in WORK])[0]
+def draft(rng: random.Random, user: str) -> JobDraft:
+    has_one_node = user in TEAM_MEMBERS
+    work = [item for item in WORK if item[3] == 1] if has_one_node else WORK
+    name, kind, gpus, nodes, shortest, longest, _ = rng.choices(work, weights=[item[-1] for item in work])[0]
     seconds = rng.randint(shortest, longest)
     ends_badly = rng.random() < 0.08
     script = (
         f'for i in $(seq {seconds}); do echo "step $i/{seconds} loss $((999 / i)) on GPUs $CUDA_VISIBLE_DEVICES"; '
         f"sleep 1; done; {'echo out of data >&2; exit 1' if ends_badly else 'echo done'}"
     )
-    models = (rng.choice(MODELS),) if gpus else ()
+    models = (MODELS[0] if has_one_node else rng.choice(MODELS),) if gpus else ()
     return JobDraft(
         name=f"{name}-{rng.randrange(16**6):06x}",
         kind=kind,

@@ -1,0 +1,49 @@
+import { Text, Textarea } from "@mantine/core";
+import { useForm } from "@mantine/form";
+
+import { api, sent } from "@/api/client";
+import { useAction } from "@/api/useAction";
+import { useMe } from "@/app/session";
+import type { AlertView } from "@/pages/alerts/alert";
+import { words } from "@/pages/alerts/words";
+import { FormDrawer } from "@/parts/FormDrawer";
+import { formErrors } from "@/parts/fieldErrors";
+import { useWords } from "@/words/words";
+
+const MOST_CHARACTERS = 1000;
+
+export function AcknowledgeForm({ alert, onClose }: { alert: AlertView; onClose: () => void }) {
+  const t = useWords(words);
+  const me = useMe();
+  const form = useForm({ initialValues: { note: alert.note } });
+  const acknowledge = useAction({
+    run: ({ note }: { note: string }) => sent(api.POST("/alerts/{alert}/acknowledge", { params: { path: { alert: alert.id } }, body: { note } })),
+    touches: ["/alerts", "/overview"],
+    optimistic: (cache, { note }) =>
+      cache.changeItems<AlertView>(
+        "/alerts",
+        (one) => one.id === alert.id,
+        (one) => ({ ...one, note, acknowledged_by: me.name, acknowledged_at: new Date().toISOString() }),
+      ),
+    done: () => t("acknowledged", { subject: alert.subject }),
+    onDone: onClose,
+    onProblem: (problem) => form.setErrors(formErrors(problem)),
+  });
+  return (
+    <FormDrawer
+      opened
+      title={t("acknowledgeTitle", { rule: alert.rule, subject: alert.subject })}
+      submitLabel={t("acknowledge")}
+      onClose={onClose}
+      onSubmit={form.onSubmit((values) => acknowledge.mutate(values))}
+      busy={acknowledge.isPending}
+      problem={acknowledge.error}
+    >
+      <Text size="sm">{alert.text}</Text>
+      <Text size="sm" c="dimmed">
+        {t("acknowledgeHint")}
+      </Text>
+      <Textarea label={t("note")} description={t("noteHint")} autosize minRows={3} maxLength={MOST_CHARACTERS} data-autofocus {...form.getInputProps("note")} />
+    </FormDrawer>
+  );
+}

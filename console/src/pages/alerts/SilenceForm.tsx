@@ -1,0 +1,56 @@
+import { Chip, Group, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+
+import { api, sent } from "@/api/client";
+import { useAction } from "@/api/useAction";
+import { words } from "@/pages/alerts/words";
+import { FormDrawer } from "@/parts/FormDrawer";
+import { formErrors } from "@/parts/fieldErrors";
+import { common } from "@/words/common";
+import { parseDuration } from "@/words/durations";
+import { useFormat } from "@/words/format";
+import { useWords } from "@/words/words";
+
+const USUAL = ["1h", "4h", "1d", "7d"];
+
+export function SilenceForm({ rule = "*", subject = "*", onClose }: { rule?: string; subject?: string; onClose: () => void }) {
+  const t = useWords(words);
+  const c = useWords(common);
+  const format = useFormat();
+  const form = useForm({
+    initialValues: { rule, subject, duration: "4h", reason: "" },
+    validateInputOnChange: true,
+    validate: {
+      rule: (text) => (text.trim() === "" ? c("required") : null),
+      subject: (text) => (text.trim() === "" ? c("required") : null),
+      duration: (text) => ((parseDuration(text) ?? 0) > 0 ? null : t("notLength")),
+    },
+  });
+  const silence = useAction({
+    run: (body: typeof form.values) => sent(api.POST("/silences", { body })),
+    touches: ["/silences", "/alerts"],
+    done: (made) => t("silenced", { subject: made.subject, until: format.dateTime(made.ends_at) }),
+    onDone: onClose,
+    onProblem: (problem) => form.setErrors(formErrors(problem)),
+  });
+  return (
+    <FormDrawer opened title={t("silenceNew")} onClose={onClose} onSubmit={form.onSubmit((values) => silence.mutate(values))} busy={silence.isPending} problem={silence.error} submitLabel={c("create")}>
+      <Text size="sm" c="dimmed">
+        {t("silenceHint")}
+      </Text>
+      <TextInput label={t("rulePattern")} required {...form.getInputProps("rule")} />
+      <TextInput label={t("subjectPattern")} required {...form.getInputProps("subject")} />
+      <Stack gap={6}>
+        <TextInput label={t("silenceFor")} required {...form.getInputProps("duration")} />
+        <Group gap={6}>
+          {USUAL.map((length) => (
+            <Chip key={length} size="xs" checked={form.values.duration === length} onChange={() => form.setFieldValue("duration", length)}>
+              {length}
+            </Chip>
+          ))}
+        </Group>
+      </Stack>
+      <Textarea label={t("silenceReason")} autosize minRows={2} maxLength={1000} {...form.getInputProps("reason")} />
+    </FormDrawer>
+  );
+}

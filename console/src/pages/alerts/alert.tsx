@@ -1,0 +1,50 @@
+/** How an alert is shown, in each list of them. */
+import { Group, Text, Tooltip } from "@mantine/core";
+
+import type { Schema } from "@/api/client";
+import { words } from "@/pages/alerts/words";
+import { StateBadge } from "@/parts/StateBadge";
+import { useFormat } from "@/words/format";
+import { useWords } from "@/words/words";
+
+export type AlertView = Schema<"AlertView">;
+
+/** Where it stands: its state, and why nobody was told or who takes care of it. */
+export function Standing({ alert }: { alert: AlertView }) {
+  const t = useWords(words);
+  const hint = alert.folded_into !== null ? t("foldedHint", { alert: alert.folded_into }) : alert.silenced ? t("silencedHint") : alert.state === "pending" ? t("pendingHint") : "";
+  const state = alert.state === "firing" && alert.acknowledged_by !== null ? "acknowledged" : alert.state;
+  return (
+    <Tooltip label={hint} disabled={hint === ""}>
+      <Group gap={4} wrap="nowrap" w="fit-content">
+        <StateBadge state={state} />
+        {alert.silenced && <StateBadge state="silenced" />}
+        {alert.folded_into !== null && <StateBadge state="folded" />}
+      </Group>
+    </Tooltip>
+  );
+}
+
+/** What is the case in a sentence with its numbers, and what somebody wrote about it. */
+export function WhatAndNote({ alert }: { alert: AlertView }) {
+  const t = useWords(words);
+  return (
+    <>
+      <Text size="sm" lineClamp={2} style={{ whiteSpace: "normal" }}>
+        {alert.text}
+      </Text>
+      {alert.acknowledged_by !== null && (
+        <Text size="xs" c="dimmed" lineClamp={1} style={{ whiteSpace: "normal" }}>
+          {t("acknowledgedBy", { name: alert.acknowledged_by })}
+          {alert.note !== "" && `: ${alert.note}`}
+        </Text>
+      )}
+    </>
+  );
+}
+
+/** A value of an alert with its unit: "97 °C". */
+export function useQuantity(): (value: number, unit: string) => string {
+  const format = useFormat();
+  return (value, unit) => (unit === "" ? format.number(value) : unit === "%" ? `${format.number(value)}%` : `${format.number(value)} ${unit}`);
+}

@@ -1,0 +1,43 @@
+/** Back to how it came, for a built-in rule; away with it, for one's own. */
+import { Button } from "@mantine/core";
+
+import { api, sent } from "@/api/client";
+import { useAction } from "@/api/useAction";
+import type { RuleView } from "@/pages/alerts/rules/sentence";
+import { words } from "@/pages/alerts/rules/words";
+import { useConfirm } from "@/parts/confirm";
+import { common } from "@/words/common";
+import { useWords } from "@/words/words";
+
+export function RuleRemoval({ rule, onGone }: { rule: RuleView; onGone: () => void }) {
+  const t = useWords(words);
+  const c = useWords(common);
+  const confirm = useConfirm();
+  const { name } = rule;
+  const path = { params: { path: { name } } };
+  const reset = useAction({
+    run: () => sent(api.POST("/alert-rules/{name}/reset", path)),
+    touches: ["/alert-rules", "/alerts"],
+    done: () => t("wasReset", { name }),
+    onDone: onGone,
+  });
+  const remove = useAction({
+    run: () => sent(api.DELETE("/alert-rules/{name}", path)),
+    touches: ["/alert-rules", "/alerts"],
+    optimistic: (cache) => cache.dropItems<RuleView>("/alert-rules", (one) => one.name === name),
+    done: () => t("deleted", { name }),
+    onDone: onGone,
+  });
+  if (rule.builtin) {
+    return (
+      <Button variant="default" onClick={() => confirm({ title: t("resetTitle", { name }), text: t("resetText"), action: t("reset"), onConfirm: () => reset.mutate(undefined) })}>
+        {t("reset")}
+      </Button>
+    );
+  }
+  return (
+    <Button variant="light" color="red" onClick={() => confirm({ title: t("deleteTitle", { name }), text: t("deleteText"), action: t("deleteAction"), onConfirm: () => remove.mutate(undefined) })}>
+      {c("delete")}
+    </Button>
+  );
+}

@@ -1,0 +1,46 @@
+/** A rule read back in a sentence, so that a slip shows before it is saved. */
+import type { Schema } from "@/api/client";
+import { useQuantity } from "@/pages/alerts/alert";
+import { signals, words } from "@/pages/alerts/rules/words";
+import { states } from "@/words/common";
+import { useFormat } from "@/words/format";
+import { useWords } from "@/words/words";
+
+export type RuleView = Schema<"RuleView">;
+export type Told = Omit<RuleView, "name" | "builtin" | "scope" | "description">;
+
+export function useSignalWords(): (name: string, usual?: string) => string {
+  const t = useWords(signals);
+  return (name, usual) => (name in signals ? t(name as keyof typeof signals) : (usual ?? name));
+}
+
+/** The condition alone: "above 85 °C for 15s". */
+export function useCondition(): (rule: Pick<Told, "comparison" | "threshold" | "unit" | "for_seconds">) => string {
+  const t = useWords(words);
+  const format = useFormat();
+  const quantity = useQuantity();
+  return (rule) => `${t(rule.comparison)} ${quantity(rule.threshold, rule.unit)}${rule.for_seconds > 0 ? t("forLong", { length: format.duration(rule.for_seconds) }) : ""}`;
+}
+
+export function useSentence(): (rule: Told) => string {
+  const t = useWords(words);
+  const s = useWords(states);
+  const format = useFormat();
+  const quantity = useQuantity();
+  const signalWords = useSignalWords();
+  return (rule) => {
+    const fires = t("sentence", {
+      severity: s(rule.severity),
+      signal: signalWords(rule.signal),
+      where: rule.subjects.length === 0 ? "" : t("among", { subjects: rule.subjects.join(", ") }),
+      comparison: t(rule.comparison),
+      threshold: quantity(rule.threshold, rule.unit),
+      duration: rule.for_seconds > 0 ? t("forLong", { length: format.duration(rule.for_seconds) }) : "",
+      clear: format.duration(rule.clear_seconds),
+    });
+    const channels = rule.channels.length === 0 ? t("everyChannel") : rule.channels.join(", ");
+    const tells = t("tellSentence", { channels, resolved: rule.notify_resolved ? t("alsoResolved") : "" });
+    const acts = rule.actions.length === 0 ? "" : t("actSentence", { actions: rule.actions.map((action) => t(action)).join(", ") });
+    return [fires, tells, acts, rule.enabled ? "" : t("offSentence")].filter((part) => part !== "").join(" ");
+  };
+}

@@ -1,0 +1,93 @@
+/** Everything that is done with a single job by one click: asked first where it destroys, shown at once where that is natural. */
+import { useNavigate } from "@tanstack/react-router";
+
+import { api, sent } from "@/api/client";
+import { useAction, type Cache } from "@/api/useAction";
+import { asStopped, type ActionName, type Job } from "@/pages/jobs/actions/possible";
+import { words } from "@/pages/jobs/actions/words";
+import { useConfirm } from "@/parts/confirm";
+import { useFormat } from "@/words/format";
+import { useWords } from "@/words/words";
+
+/** Those that need no more than a click; resize and edit have forms. */
+export type QuickAction = Exclude<ActionName, "resize" | "edit" | "clone">;
+
+const TOLD = {
+  stop: "stopped",
+  start: "started",
+  requeue: "requeued",
+  pin: "pinned",
+  unpin: "unpinned",
+  checkpoint: "checkpointed",
+  extend: "extendedNow",
+  remove: "removed",
+} as const;
+
+export function send(action: QuickAction, job: string): Promise<unknown> {
+  const at = { params: { path: { job } } };
+  switch (action) {
+    case "stop":
+      return sent(api.POST("/jobs/{job}/stop", at));
+    case "start":
+      return sent(api.POST("/jobs/{job}/start", at));
+    case "requeue":
+      return sent(api.POST("/jobs/{job}/requeue", at));
+    case "pin":
+      return sent(api.POST("/jobs/{job}/pin", at));
+    case "unpin":
+      return sent(api.POST("/jobs/{job}/unpin", at));
+    case "checkpoint":
+      return sent(api.POST("/jobs/{job}/checkpoint", at));
+    case "extend":
+      return sent(api.POST("/jobs/{job}/extend", at));
+    case "remove":
+      return sent(api.DELETE("/jobs/{job}", at));
+  }
+}
+
+/** The cached lists and the job's own page, as if it had been done. */
+export function assume(cache: Cache, action: QuickAction, job: Job): void {
+  const now = LOOKS[action];
+  if (now !== undefined) {
+    cache.changeItems<Job>("/jobs", (item) => item.id === job.id, now);
+    cache.change<Job>("/jobs/{job}", (item) => (item.id === job.id ? now(item) : item));
+  } else if (action === "remove") cache.dropItems<Job>("/jobs", (item) => item.id === job.id);
+}
+
+const LOOKS: Partial<Record<QuickAction, (job: Job) => Job>> = { stop: asStopped, pin: asPinned, unpin: asUnpinned };
+
+function asPinned(job: Job): Job {
+  return { ...job, pinned_at: new Date().toISOString() };
+}
+
+function asUnpinned(job: Job): Job {
+  return { ...job, pinned_at: null };
+}
+
+/** Do it, or ask first whether it shall be done. */
+export function useJobActions(): (action: QuickAction, job: Job) => void {
+  const t = useWords(words);
+  const format = useFormat();
+  const confirm = useConfirm();
+  const navigate = useNavigate();
+  const act = useAction<{ action: QuickAction; job: Job }, unknown>({
+    run: ({ action, job }) => send(action, job.id),
+    touches: ["/jobs", "/queues", "/overview", "/panel", "/events"],
+    optimistic: (cache, { action, job }) => assume(cache, action, job),
+    done: (_, { action, job }) => t(TOLD[action], { name: job.name }),
+    onDone: (_, { action, job }) => {
+      if (action === "remove" && window.location.pathname === `/jobs/${job.id}`) void navigate({ to: "/jobs" });
+    },
+  });
+  return (action, job) => {
+    const onConfirm = () => act.mutate({ action, job });
+    const values = { name: job.name, grace: format.duration(job.grace_seconds) };
+    if (action === "stop" && job.state !== "queued" && job.state !== "created") {
+      confirm({ title: t("stopTitle", values), text: t("stopText", values), action: t("stopJob"), onConfirm });
+    } else if (action === "requeue") {
+      confirm({ title: t("requeueTitle", values), text: t("requeueText", values), action: t("requeueJob"), onConfirm });
+    } else if (action === "remove") {
+      confirm({ title: t("removeTitle", values), text: t("removeText", values), action: t("removeJob"), onConfirm });
+    } else onConfirm();
+  };
+}

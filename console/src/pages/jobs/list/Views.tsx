@@ -1,0 +1,154 @@
+/** One click to often used filters: the built-in ones and one's own. A view's link is only its filters, so it can be shared. */
+import { ActionIcon, Button, Group, Menu, Modal, Stack, TextInput, Tooltip } from "@mantine/core";
+import { useClipboard } from "@mantine/hooks";
+import { Link } from "@tanstack/react-router";
+import { BookmarkPlus, ChevronDown, Link2, Pencil, Trash2 } from "lucide-react";
+import { useState, type FormEvent } from "react";
+
+import { stringifySearch } from "@/app/addresses";
+import { useMe } from "@/app/session";
+import { isSameFilters, searchOf, type JobFilters } from "@/pages/jobs/list/filters";
+import { isFreeName, useSavedViews, type SavedView, type SavedViews } from "@/pages/jobs/list/savedViews";
+import { views as words } from "@/pages/jobs/list/words";
+import { useConfirm } from "@/parts/confirm";
+import { toastDone } from "@/parts/toasts";
+import { common } from "@/words/common";
+import { useWords } from "@/words/words";
+
+export function Views({ filters }: { filters: JobFilters }) {
+  const t = useWords(words);
+  const me = useMe();
+  const own = useSavedViews();
+  const builtIn: SavedView[] = [
+    { name: t("all"), filters: {} },
+    { name: t("mine"), filters: { user: [me.name] } },
+    { name: t("waiting"), filters: { state: ["queued"] } },
+    { name: t("running"), filters: { state: ["starting", "running", "stopping"] } },
+    { name: t("failedToday"), filters: { state: ["failed"], since: "today" } },
+  ];
+  return (
+    <Group gap={6} component="nav" aria-label={t("label")}>
+      {builtIn.map((view) => (
+        <ViewLink key={view.name} view={view} isActive={isSameFilters(view.filters, filters)} />
+      ))}
+      {own.saved.map((view) => (
+        <Group key={view.name} gap={0} wrap="nowrap">
+          <ViewLink view={view} isActive={isSameFilters(view.filters, filters)} />
+          <ViewMenu view={view} own={own} />
+        </Group>
+      ))}
+      <SaveView filters={filters} own={own} />
+    </Group>
+  );
+}
+
+function ViewLink({ view, isActive }: { view: SavedView; isActive: boolean }) {
+  return (
+    <Button
+      variant={isActive ? "light" : "subtle"}
+      color={isActive ? "blue" : "gray"}
+      aria-current={isActive ? "true" : undefined}
+      renderRoot={(props) => <Link to="/jobs" search={searchOf(view.filters)} {...props} />}
+    >
+      {view.name}
+    </Button>
+  );
+}
+
+function ViewMenu({ view, own }: { view: SavedView; own: SavedViews }) {
+  const t = useWords(words);
+  const confirm = useConfirm();
+  const clipboard = useClipboard();
+  const [isRenaming, setRenaming] = useState(false);
+  return (
+    <>
+      <Menu>
+        <Menu.Target>
+          <ActionIcon variant="subtle" color="gray" size="sm" aria-label={t("menu", { name: view.name })}>
+            <ChevronDown size={14} />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item
+            leftSection={<Link2 size={15} />}
+            onClick={() => {
+              clipboard.copy(`${window.location.origin}/jobs${stringifySearch(searchOf(view.filters))}`);
+              toastDone(t("copied"));
+            }}
+          >
+            {t("copyLink")}
+          </Menu.Item>
+          <Menu.Item leftSection={<Pencil size={15} />} onClick={() => setRenaming(true)}>
+            {t("rename")}
+          </Menu.Item>
+          <Menu.Item
+            leftSection={<Trash2 size={15} />}
+            color="red"
+            onClick={() => confirm({ title: t("removeTitle", { name: view.name }), text: t("removeText"), action: t("removeAction"), onConfirm: () => own.remove(view.name) })}
+          >
+            {t("remove")}
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <NameDialog title={t("renameTitle", { name: view.name })} opened={isRenaming} initial={view.name} own={own} onClose={() => setRenaming(false)} onName={(name) => own.rename(view.name, name)} />
+    </>
+  );
+}
+
+function SaveView({ filters, own }: { filters: JobFilters; own: SavedViews }) {
+  const t = useWords(words);
+  const [isOpen, setOpen] = useState(false);
+  const isEmpty = isSameFilters(filters, {});
+  return (
+    <>
+      <Tooltip label={t("nothingToSave")} disabled={!isEmpty}>
+        <Button variant="subtle" leftSection={<BookmarkPlus size={14} />} data-disabled={isEmpty || undefined} aria-disabled={isEmpty} onClick={() => !isEmpty && setOpen(true)}>
+          {t("save")}
+        </Button>
+      </Tooltip>
+      <NameDialog
+        title={t("saveTitle")}
+        opened={isOpen}
+        initial=""
+        own={own}
+        onClose={() => setOpen(false)}
+        onName={(name) => {
+          own.save({ name, filters: searchOf(filters) });
+          toastDone(t("saved", { name }));
+        }}
+      />
+    </>
+  );
+}
+
+function NameDialog({ title, opened, initial, own, onClose, onName }: { title: string; opened: boolean; initial: string; own: SavedViews; onClose: () => void; onName: (name: string) => void }) {
+  const t = useWords(words);
+  const tc = useWords(common);
+  const [name, setName] = useState(initial);
+  const isFree = isFreeName(own.saved, name);
+  const isTaken = !isFree && name.trim() !== "" && name !== initial;
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (!isFree) return;
+    onName(name.trim());
+    setName("");
+    onClose();
+  }
+  return (
+    <Modal opened={opened} onClose={onClose} title={title} closeButtonProps={{ "aria-label": tc("close") }}>
+      <form onSubmit={submit}>
+        <Stack>
+          <TextInput label={t("name")} value={name} maxLength={40} data-autofocus onChange={(event) => setName(event.currentTarget.value)} error={isTaken ? t("nameTaken") : undefined} />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              {tc("cancel")}
+            </Button>
+            <Button type="submit" disabled={!isFree}>
+              {tc("save")}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

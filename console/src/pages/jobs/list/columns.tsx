@@ -1,0 +1,45 @@
+import { useMemo } from "react";
+
+import type { Job } from "@/pages/jobs/actions/possible";
+import { ElapsedCell, ExpectedCell, NameCell, SizeCell, StateCell } from "@/pages/jobs/list/cells";
+import { words } from "@/pages/jobs/list/words";
+import type { Column, Sorting } from "@/parts/DataTable";
+import { Moment } from "@/parts/Moment";
+import { common, kinds } from "@/words/common";
+import { useWords } from "@/words/words";
+
+/** Columns that the server sorts by, and its words for them. */
+const SORTS: Readonly<Record<string, string>> = { name: "name", priority: "priority", created: "created_at" };
+const sorted = () => null;
+
+export function useColumns(): readonly Column<Job>[] {
+  const t = useWords(words);
+  const tc = useWords(common);
+  const tk = useWords(kinds);
+  return useMemo(
+    () => [
+      { key: "name", title: t("job"), render: (job) => <NameCell job={job} />, sort: sorted },
+      { key: "state", title: t("state"), render: (job) => <StateCell job={job} /> },
+      { key: "user", title: tc("user"), render: (job) => job.user, wide: true },
+      { key: "kind", title: tc("kind"), render: (job) => tk(job.kind), wide: true },
+      { key: "size", title: t("size"), render: (job) => <SizeCell job={job} />, numeric: true },
+      { key: "queue", title: tc("queue"), render: (job) => job.queue, wide: true },
+      { key: "priority", title: t("priority"), render: (job) => job.priority, numeric: true, wide: true, sort: sorted },
+      { key: "elapsed", title: t("elapsed"), render: (job) => <ElapsedCell job={job} />, numeric: true, wide: true },
+      { key: "expected", title: t("expected"), render: (job) => <ExpectedCell job={job} />, numeric: true, wide: true },
+      { key: "created", title: t("created"), render: (job) => <Moment at={job.created_at} />, numeric: true, wide: true, sort: sorted },
+    ],
+    [t, tc, tk],
+  );
+}
+
+/** The server's sort as the table shows it, and back. */
+export function sortingOf(sort: string): Sorting {
+  const word = sort.replace(/^-/, "");
+  const key = Object.keys(SORTS).find((name) => SORTS[name] === word) ?? "created";
+  return { key, descending: sort.startsWith("-") };
+}
+
+export function sortOf({ key, descending }: Sorting): string {
+  return `${descending ? "-" : ""}${SORTS[key] ?? "id"}`;
+}

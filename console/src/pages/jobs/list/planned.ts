@@ -1,0 +1,36 @@
+/** When waiting jobs are expected to start, read once for each queue that is in sight, not once for each job. */
+import { useQueries } from "@tanstack/react-query";
+import { createContext, useContext, useMemo } from "react";
+
+import { $api, type Schema } from "@/api/client";
+import { useAll } from "@/api/useAll";
+import type { Job } from "@/pages/jobs/actions/possible";
+
+const Context = createContext<ReadonlyMap<string, string>>(new Map());
+export const PlannedStarts = Context.Provider;
+
+/** A longer line is too much to read for a column; the job's own page tells. */
+const LONGEST_LINE = 1_000;
+const MOST_QUEUES = 6;
+
+export function usePlannedStarts(jobs: readonly Job[] | undefined): ReadonlyMap<string, string> {
+  const { data: queues } = useAll("/queues");
+  const names = useMemo(() => {
+    const inSight = new Set(jobs?.filter((job) => job.state === "queued").map((job) => job.queue));
+    const short = (queues ?? []).filter((queue) => inSight.has(queue.name) && queue.queued <= LONGEST_LINE);
+    return short.slice(0, MOST_QUEUES).map((queue) => queue.name);
+  }, [jobs, queues]);
+  return useQueries({
+    queries: names.map((name) => $api.queryOptions("get", "/queues/{name}/order", { params: { path: { name } } })),
+    combine: combined,
+  });
+}
+
+function combined(answers: readonly { readonly data?: Schema<"OrderView"> }[]): ReadonlyMap<string, string> {
+  const places = answers.flatMap((answer) => answer.data?.lines.flatMap((line) => line.jobs) ?? []);
+  return new Map(places.flatMap((place) => (place.id !== null && place.planned_start !== null ? [[place.id, place.planned_start] as const] : [])));
+}
+
+export function usePlannedStart(job: string): string | undefined {
+  return useContext(Context).get(job);
+}

@@ -1,0 +1,26 @@
+/** What something is about, as a link to its page. */
+import { Anchor } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+
+/** By what the API calls the scope of an alert or the noun of an event. */
+const PAGE_OF: Readonly<Record<string, (name: string) => string>> = {
+  gpu: (name) => `/gpus/${name}`,
+  node: (name) => `/nodes/${encodeURIComponent(name)}`,
+  job: (name) => `/jobs/${encodeURIComponent(name)}`,
+  queue: (name) => `/queues?open=${encodeURIComponent(name)}`,
+  pool: (name) => `/pools?open=${encodeURIComponent(name)}`,
+  user: (name) => `/users?open=${encodeURIComponent(name)}`,
+  group: (name) => `/groups?open=${encodeURIComponent(name)}`,
+};
+
+export function SubjectLink({ scope, name }: { scope: string; name: string }) {
+  const page = PAGE_OF[scope]?.(name);
+  if (page === undefined || name === "") return <span>{name}</span>;
+  const [to = page, search] = page.split("?");
+  const open = search === undefined ? {} : { search: { open: name } };
+  return (
+    <Anchor size="sm" style={{ whiteSpace: "nowrap" }} renderRoot={(props) => <Link to={to} {...open} {...props} />}>
+      {name}
+    </Anchor>
+  );
+}

@@ -1,0 +1,146 @@
+"""What holds for every page: no serious accessibility violation in either theme, nothing from other servers, no secret
+left in the browser, one heading, and a first load that is small."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, expect
+
+from tests.e2e.conftest import Visit
+from tests.e2e.console import BUILT, NOT_BUILT, Console
+from tests.e2e.pages import concrete, registered_paths
+from tests.integration.api import api_server
+from tests.integration.waiting import wait_until
+from tests.servers.corral_server import CorralServer
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NOT_BUILT)]
+
+AXE = Path(__file__).parents[2] / "console" / "node_modules" / "axe-core" / "axe.min.js"
+FIRST_LOAD_LIMIT = 350_000
+SERIOUS = ("serious", "critical")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[CorralServer]:
+    with api_server("--demo", users=("zoe",)) as running:
+        with running.http() as http:
+            wait_until(lambda: len(http.get("/jobs?state=running").json()["items"]) > 3, "demo jobs run")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def places(server: CorralServer) -> dict[str, str]:
+    """Something real for the pages of one thing."""
+    with server.http() as http:
+        jobs, gpus = http.get("/jobs?state=running").json()["items"], http.get("/gpus").json()["items"]
+    return {"job": jobs[0]["id"], "node": gpus[0]["node"], "gpu": gpus[0]["id"]}
+
+
+def settled(page: Page) -> None:
+    """One heading, and no skeleton any more."""
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
+    expect(page.locator(".mantine-Skeleton-root:visible")).to_have_count(0)
+
+
+def violations(page: Page) -> list[str]:
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']} ({one['impact']}): {one['nodes'][0]['target']} {one['nodes'][0]['failureSummary'][:200]}"
+        for one in found["violations"]
+        if one["impact"] in SERIOUS
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Browser, server: CorralServer, places: dict[str, str], theme: str) -> None:
+    # Only the test's own script needs this; that the policy holds is checked elsewhere.
+    console = Console(browser, server, bypass_csp=True).sign_in()
+    console.page.add_init_script(f"localStorage.setItem('mantine-color-scheme-value', '{theme}')")
+    wrong: dict[str, list[str]] = {}
+    for path in registered_paths():
+        page = console.open(concrete(path, **places))
+        settled(page)
+        if found := violations(page):
+            wrong[path] = found
+    assert not wrong, json.dumps(wrong, indent=1)
+    console.close()
+
+
+def test_no_page_asks_another_server_and_none_complains(visit: Visit, places: dict[str, str]) -> None:
+    console = visit()
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        asked.append(request.url)
+
+    console.page.on("request", note)
+    for path in registered_paths():
+        settled(console.open(concrete(path, **places)))
+    foreign = [url for url in asked if not url.startswith((console.server.url, "data:", "blob:"))]
+    assert asked
+    assert not foreign
+
+
+def test_every_page_is_readable_on_a_phone(visit: Visit, places: dict[str, str]) -> None:
+    """Nothing sticks out: the page itself never scrolls sideways."""
+    console = visit(phone=True)
+    wide: dict[str, int] = {}
+    for path in registered_paths():
+        page = console.open(concrete(path, **places))
+        settled(page)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > 391:
+            wide[path] = width
+    assert not wide
+
+
+def test_every_page_speaks_chinese(visit: Visit, places: dict[str, str]) -> None:
+    console = visit()
+    console.page.add_init_script("localStorage.setItem('corral.language', '\"zh\"')")
+    for path in registered_paths():
+        page = console.open(concrete(path, **places))
+        settled(page)
+        expect(page.get_by_role("navigation")).to_contain_text("概览")
+        buttons = [text for text in page.get_by_role("main").get_by_role("button").all_inner_texts() if text.strip()]
+        english = [text for text in buttons if re.fullmatch(r"(?:[A-Z][a-z]+ ?){2,}", text.strip())]
+        assert not english, f"{path}: {english}"
+
+
+def test_what_the_browser_keeps_is_no_secret(visit: Visit, server: CorralServer) -> None:
+    console = visit("zoe")
+    page = console.open("/settings")
+    settled(page)
+    kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+    session = next(cookie for cookie in console.context.cookies() if cookie["name"] == "corral_session")
+    assert session["httpOnly"]
+    assert session["value"] not in kept
+    csrf = page.evaluate("fetch('/api/v1/me').then((answer) => answer.json()).then((me) => me.csrf_token)")
+    assert csrf
+    assert csrf not in kept
+    assert csrf not in page.content()
+
+
+def test_the_first_load_is_small(server: CorralServer) -> None:
+    """JavaScript of the entry and what it imports at once, compressed; pages come when they are opened."""
+    manifest = json.loads((BUILT.parent / ".vite" / "manifest.json").read_text(encoding="utf-8"))
+    first: set[str] = set()
+
+    def follow(name: str) -> None:
+        chunk = manifest[name]
+        if chunk["file"] not in first:
+            first.add(chunk["file"])
+            for other in chunk.get("imports", ()):
+                follow(other)
+
+    follow("index.html")
+    follow("src/pages/overview/OverviewPage.tsx")
+    sizes = {name: len(gzip.compress((BUILT.parent / name).read_bytes())) for name in first}
+    assert 0 < sum(sizes.values()) <= FIRST_LOAD_LIMIT, sizes

@@ -1,0 +1,55 @@
+"""The demo's people and catalog: there from the start, left alone at the next one, and its jobs are all welcome."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from corral.control import people
+from corral.control.jobs import submit
+from corral.control.work import SYSTEM, Caller
+from corral.server.demo.arrivals import USERS, draft
+from corral.server.demo.catalog import PACKAGES, TEAM, TEAM_MEMBERS, TEAM_NODE, set_up
+from corral.stores import open_store
+from tests.unit.control.world import Desk
+from tests.unit.core.builders import node
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    store = open_store(f"sqlite:///{tmp_path}/corral.db")
+    fleet = [node(f"a10-00{n}", gpus=4, model="A10") for n in range(1, 7)]
+    fleet += [node(f"a100-00{n}", gpus=4, model="A100-80G") for n in range(1, 6)]
+    desk = Desk(store, nodes=fleet)
+    desk.do(people.create_user, SYSTEM, "operator")
+    yield desk
+    store.close()
+
+
+def test_the_team_has_its_node_and_nobody_else(desk: Desk) -> None:
+    desk.do(set_up)
+    with desk.store.read() as tx:
+        users = {user.name: user.group for user in tx.people.users()}
+        packages = [package.name for package in tx.catalog.packages()]
+    assert {name for name, group in users.items() if group == TEAM} == set(TEAM_MEMBERS)
+    assert {gpu.pool for gpu in desk.state.snapshot.nodes[TEAM_NODE].gpus} == {TEAM}
+    assert sorted(packages) == sorted(name for name, *_ in PACKAGES)
+
+
+def test_a_second_start_changes_nothing(desk: Desk) -> None:
+    desk.do(set_up)
+    events = len(desk.events())
+    desk.do(set_up)
+    assert len(desk.events()) == events
+
+
+def test_whatever_arrives_is_accepted(desk: Desk) -> None:
+    desk.do(set_up)
+    rng = random.Random(7)
+    for _ in range(60):
+        user = rng.choice(USERS)
+        desk.do(submit, Caller(name=user), [draft(rng, user)])
+    assert len(desk.state.snapshot.jobs) == 60
