@@ -45,7 +45,7 @@ function useTaken(draft: Draft, user: string): string | undefined {
   const { data } = useQuery<readonly Schema<"JobView">[], Problem>({
     queryKey: ["get", "/jobs", { named: name, user }],
     enabled: NAME.test(name),
-    queryFn: async () => (await sent(api.GET("/jobs", { params: { query: { user, name, limit: 200 } } }))).items,
+    queryFn: async () => (await sent(api.GET("/jobs", { params: { query: { user: [user], name, limit: 200 } } }))).items,
   });
   return draft.name === name ? data?.find((job) => job.name === name && job.user === user)?.id : undefined;
 }

@@ -13,7 +13,7 @@ export function DependencyFields() {
   const me = useMe();
   const { draft, set, problem } = useForm();
   const field = useField();
-  const { data } = $api.useQuery("get", "/jobs", { params: { query: { user: me.name, state: ["created", "queued", "starting", "running"], limit: 100 } } });
+  const { data } = $api.useQuery("get", "/jobs", { params: { query: { user: [me.name], state: ["created", "queued", "starting", "running"], limit: 100 } } });
   const names = [...new Set(data?.items.map((job) => job.name))];
   const jobs = draft.array.trim() === "" ? undefined : arraySizeOf(draft.array);
   return (
