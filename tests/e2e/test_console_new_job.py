@@ -160,7 +160,7 @@ def test_what_is_wrong_is_told_at_each_step_while_one_types(visit: Visit, server
     name.fill("good-name")
     forward(page)
     page.get_by_role("radio", name="An image by its address").click()
-    page.get_by_label("Address").fill("Not An Image")
+    page.get_by_role("textbox", name="Address").fill("Not An Image")
     expect(page.get_by_text("This is not an address")).to_be_visible()
     page.get_by_role("radio", name="The node's own environment").click()
     forward(page)

@@ -2315,26 +2315,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/settings": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Settings
-         * @description Every setting with its value and where that came from; secrets are masked.
-         */
-        get: operations["get_settings"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/silences": {
         parameters: {
             query?: never;
@@ -2691,7 +2671,7 @@ export interface components {
              * Note
              * @default
              */
-            note: string;
+            note?: string;
         };
         /** AlertView */
         AlertView: {
@@ -2876,18 +2856,18 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Min Severity
              * @default info
              * @enum {string}
              */
-            min_severity: "info" | "warning" | "critical";
+            min_severity?: "info" | "warning" | "critical";
             /** Name */
             name: string;
             /**
@@ -2905,24 +2885,24 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Min Severity
              * @default info
              * @enum {string}
              */
-            min_severity: "info" | "warning" | "critical";
+            min_severity?: "info" | "warning" | "critical";
             /**
              * Url
              * @description An Apprise URL. Kept encrypted and never shown again.
              * @default
              */
-            url: string;
+            url?: string;
         };
         /** ChannelView */
         ChannelView: {
@@ -3194,7 +3174,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Labels
              * @description Labels that a node must have.
@@ -3219,7 +3199,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Labels
              * @description Labels that a node must have.
@@ -3464,7 +3444,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /** Name */
             name: string;
             /** Pool */
@@ -3611,7 +3591,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /** Name */
             name: string;
             /** Shared Groups */
@@ -3624,7 +3604,7 @@ export interface components {
              * @default private
              * @enum {string}
              */
-            visibility: "private" | "shared" | "public";
+            visibility?: "private" | "shared" | "public";
         };
         /**
          * ImageEdit
@@ -3636,7 +3616,7 @@ export interface components {
              * @description Where it is pulled from.
              * @default
              */
-            address: string;
+            address?: string;
             /**
              * Credential
              * @description The login of its owner's that it is pulled with; null: one that fits the registry.
@@ -3646,7 +3626,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /** Shared Groups */
             shared_groups?: string[];
             /**
@@ -3659,7 +3639,7 @@ export interface components {
              * @default private
              * @enum {string}
              */
-            visibility: "private" | "shared" | "public";
+            visibility?: "private" | "shared" | "public";
         };
         /** ImageView */
         ImageView: {
@@ -3723,7 +3703,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -3738,14 +3718,14 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /** Grace */
             grace?: (number | string) | null;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
@@ -3770,7 +3750,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /**
              * Min Gpus
              * @description Of an elastic job, which grows and shrinks; instead of gpus.
@@ -3787,7 +3767,7 @@ export interface components {
              * Nodes
              * @default 1
              */
-            nodes: number;
+            nodes?: number;
             /**
              * Package
              * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
@@ -3848,7 +3828,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -3863,14 +3843,14 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /** Grace */
             grace?: (number | string) | null;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
@@ -3895,7 +3875,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /**
              * Min Gpus
              * @description Of an elastic job, which grows and shrinks; instead of gpus.
@@ -3912,7 +3892,7 @@ export interface components {
              * Nodes
              * @default 1
              */
-            nodes: number;
+            nodes?: number;
             /**
              * Package
              * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
@@ -3980,7 +3960,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -3995,14 +3975,14 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /** Grace */
             grace?: (number | string) | null;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
@@ -4027,7 +4007,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /**
              * Min Gpus
              * @description Of an elastic job, which grows and shrinks; instead of gpus.
@@ -4044,7 +4024,7 @@ export interface components {
              * Nodes
              * @default 1
              */
-            nodes: number;
+            nodes?: number;
             /**
              * Package
              * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
@@ -4091,7 +4071,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /**
              * Flavor
              * @description A kind of hardware out of the catalog; null: none in particular.
@@ -4102,7 +4082,7 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /**
              * Max Gpus
              * @description Makes it elastic, or changes how far it grows.
@@ -4114,7 +4094,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /**
              * Min Gpus
              * @description Makes it elastic, or changes how far it shrinks.
@@ -4129,7 +4109,7 @@ export interface components {
              * Nodes
              * @default 1
              */
-            nodes: number;
+            nodes?: number;
             /**
              * Package
              * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
@@ -4139,7 +4119,7 @@ export interface components {
              * Priority
              * @default 5
              */
-            priority: number;
+            priority?: number;
             /**
              * Queue
              * @description Null: the right one of those that its user may use.
@@ -4691,7 +4671,7 @@ export interface components {
              * @description For public images; by operators.
              * @default false
              */
-            platform: boolean;
+            platform?: boolean;
             /** Registry */
             registry: string;
             /**
@@ -4844,7 +4824,7 @@ export interface components {
              * @description Where newcomers are put; null means in no group.
              * @default default
              */
-            group: string | null;
+            group?: string | null;
             /** Provider */
             provider: string;
             /** Subjects */
@@ -4888,8 +4868,6 @@ export interface components {
             position: number;
             /** Priority */
             priority: number;
-            /** Queued At */
-            queued_at: string | null;
             /** Score */
             score: number | null;
             /** User */
@@ -4986,12 +4964,12 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Flavor
              * @description Null: any hardware.
@@ -5002,7 +4980,7 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /**
              * Kinds
              * @description The job kinds it is offered to; none means every kind.
@@ -5014,7 +4992,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory_bytes: number | string;
+            memory_bytes?: number | string;
             /** Name */
             name: string;
             /**
@@ -5022,7 +5000,7 @@ export interface components {
              * @description Only nodes with the label rdma=true.
              * @default false
              */
-            rdma: boolean;
+            rdma?: boolean;
         };
         /**
          * PackageEdit
@@ -5033,12 +5011,12 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Flavor
              * @description Null: any hardware.
@@ -5049,7 +5027,7 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /**
              * Kinds
              * @description The job kinds it is offered to; none means every kind.
@@ -5061,13 +5039,13 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory_bytes: number | string;
+            memory_bytes?: number | string;
             /**
              * Rdma
              * @description Only nodes with the label rdma=true.
              * @default false
              */
-            rdma: boolean;
+            rdma?: boolean;
         };
         /** PackageView */
         PackageView: {
@@ -5257,12 +5235,12 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Functions
              * @default []
              */
-            functions: ("train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens")[];
+            functions?: ("train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens")[];
             /** Name */
             name: string;
         };
@@ -5334,7 +5312,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Gpus
              * @description Ids of GPUs of one model; they leave the pool they are in.
@@ -5418,7 +5396,7 @@ export interface components {
              * @description Take the place of one of the same name.
              * @default false
              */
-            replace: boolean;
+            replace?: boolean;
             /**
              * Yaml
              * @description The template, as a YAML file.
@@ -5501,7 +5479,7 @@ export interface components {
              * Errors
              * @default null
              */
-            errors: {
+            errors?: {
                 [key: string]: string;
             }[] | null;
             /** Status */
@@ -5543,7 +5521,7 @@ export interface components {
              * @description Kept encrypted and never shown again.
              * @default
              */
-            api_token: string;
+            api_token?: string;
             /** Client Id */
             client_id: string;
             /**
@@ -5551,18 +5529,18 @@ export interface components {
              * @description Kept encrypted and never shown again.
              * @default
              */
-            client_secret: string;
+            client_secret?: string;
             /**
              * Enabled
              * @default false
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Group
              * @description Where newcomers are put; null means in no group.
              * @default default
              */
-            group: string | null;
+            group?: string | null;
             /** Id */
             id: string;
             /**
@@ -5570,7 +5548,7 @@ export interface components {
              * @description Its address; github.com and gitlab.com need none.
              * @default
              */
-            issuer: string;
+            issuer?: string;
             /**
              * Kind
              * @enum {string}
@@ -5581,12 +5559,12 @@ export interface components {
              * @description A GitHub organisation or GitLab group to list members of.
              * @default
              */
-            organisation: string;
+            organisation?: string;
             /**
              * Title
              * @default
              */
-            title: string;
+            title?: string;
         };
         /**
          * ProviderDetailView
@@ -5644,14 +5622,14 @@ export interface components {
              * Client Id
              * @default
              */
-            client_id: string;
+            client_id?: string;
             /** Client Secret */
             client_secret?: string | null;
             /**
              * Enabled
              * @default false
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Group
              * @description Where newcomers are put; null means in no group.
@@ -5661,17 +5639,17 @@ export interface components {
              * Issuer
              * @default
              */
-            issuer: string;
+            issuer?: string;
             /**
              * Organisation
              * @default
              */
-            organisation: string;
+            organisation?: string;
             /**
              * Title
              * @default
              */
-            title: string;
+            title?: string;
         };
         /** ProviderTestView */
         ProviderTestView: {
@@ -5704,7 +5682,7 @@ export interface components {
              * @default backfill
              * @enum {string}
              */
-            blocking: "strict" | "backfill";
+            blocking?: "strict" | "backfill";
             /**
              * Groups
              * @description Groups that may use it beside the one that has its pool.
@@ -5714,7 +5692,7 @@ export interface components {
              * Guaranteed Gpus
              * @default 0
              */
-            guaranteed_gpus: number;
+            guaranteed_gpus?: number;
             /** Kinds */
             kinds?: ("workbench" | "training" | "distributed" | "preset")[];
             /** Max Gpus */
@@ -5733,22 +5711,22 @@ export interface components {
              * Placement
              * @default pack
              */
-            placement: string;
+            placement?: string;
             /**
              * Policy
              * @default fair-share
              */
-            policy: string;
+            policy?: string;
             /**
              * Pool
              * @default default
              */
-            pool: string;
+            pool?: string;
             /**
              * Weight
              * @default 1
              */
-            weight: number;
+            weight?: number;
         };
         /**
          * QueueEdit
@@ -5760,7 +5738,7 @@ export interface components {
              * @default backfill
              * @enum {string}
              */
-            blocking: "strict" | "backfill";
+            blocking?: "strict" | "backfill";
             /**
              * Groups
              * @description Groups that may use it beside the one that has its pool.
@@ -5770,7 +5748,7 @@ export interface components {
              * Guaranteed Gpus
              * @default 0
              */
-            guaranteed_gpus: number;
+            guaranteed_gpus?: number;
             /** Kinds */
             kinds?: ("workbench" | "training" | "distributed" | "preset")[];
             /** Max Gpus */
@@ -5787,17 +5765,17 @@ export interface components {
              * Placement
              * @default pack
              */
-            placement: string;
+            placement?: string;
             /**
              * Policy
              * @default fair-share
              */
-            policy: string;
+            policy?: string;
             /**
              * Weight
              * @default 1
              */
-            weight: number;
+            weight?: number;
         };
         /** QueueView */
         QueueView: {
@@ -5882,7 +5860,7 @@ export interface components {
              * @description Everybody, instead of naming users.
              * @default false
              */
-            all: boolean;
+            all?: boolean;
             quota: components["schemas"]["QuotasPut"];
             /** Users */
             users?: string[] | null;
@@ -6024,23 +6002,23 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            clear_seconds: number | string;
+            clear_seconds?: number | string;
             /**
              * Comparison
              * @default above
              * @enum {string}
              */
-            comparison: "above" | "below" | "at-least" | "at-most";
+            comparison?: "above" | "below" | "at-least" | "at-most";
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * For Seconds
              * @description It must last so long before anybody is told.
@@ -6049,20 +6027,20 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            for_seconds: number | string;
+            for_seconds?: number | string;
             /** Name */
             name: string;
             /**
              * Notify Resolved
              * @default true
              */
-            notify_resolved: boolean;
+            notify_resolved?: boolean;
             /**
              * Severity
              * @default warning
              * @enum {string}
              */
-            severity: "info" | "warning" | "critical";
+            severity?: "info" | "warning" | "critical";
             /** Signal */
             signal: string;
             /**
@@ -6093,23 +6071,23 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            clear_seconds: number | string;
+            clear_seconds?: number | string;
             /**
              * Comparison
              * @default above
              * @enum {string}
              */
-            comparison: "above" | "below" | "at-least" | "at-most";
+            comparison?: "above" | "below" | "at-least" | "at-most";
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * For Seconds
              * @description It must last so long before anybody is told.
@@ -6118,23 +6096,23 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            for_seconds: number | string;
+            for_seconds?: number | string;
             /**
              * Notify Resolved
              * @default true
              */
-            notify_resolved: boolean;
+            notify_resolved?: boolean;
             /**
              * Severity
              * @default warning
              * @enum {string}
              */
-            severity: "info" | "warning" | "critical";
+            severity?: "info" | "warning" | "critical";
             /**
              * Signal
              * @default
              */
-            signal: string;
+            signal?: string;
             /**
              * Subjects
              * @description Only these subjects; * and ? stand for anything. Empty: all.
@@ -6144,7 +6122,7 @@ export interface components {
              * Threshold
              * @default 0
              */
-            threshold: number;
+            threshold?: number;
         };
         /** RuleView */
         RuleView: {
@@ -6198,13 +6176,13 @@ export interface components {
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Hour
              * @description Of the day, in UTC.
              * @default 6
              */
-            hour: number;
+            hour?: number;
             /** Name */
             name: string;
             /**
@@ -6212,13 +6190,13 @@ export interface components {
              * @default weekly
              * @enum {string}
              */
-            period: "daily" | "weekly" | "monthly";
+            period?: "daily" | "weekly" | "monthly";
             /**
              * Weekday
              * @description Monday is 0; only of weekly ones.
              * @default 0
              */
-            weekday: number;
+            weekday?: number;
         };
         /**
          * ScheduleEdit
@@ -6234,25 +6212,25 @@ export interface components {
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Hour
              * @description Of the day, in UTC.
              * @default 6
              */
-            hour: number;
+            hour?: number;
             /**
              * Period
              * @default weekly
              * @enum {string}
              */
-            period: "daily" | "weekly" | "monthly";
+            period?: "daily" | "weekly" | "monthly";
             /**
              * Weekday
              * @description Monday is 0; only of weekly ones.
              * @default 0
              */
-            weekday: number;
+            weekday?: number;
         };
         /** ScheduleView */
         ScheduleView: {
@@ -6320,43 +6298,6 @@ export interface components {
             /** Unit */
             unit: string;
         };
-        /** SettingView */
-        SettingView: {
-            /** Is Default */
-            is_default: boolean;
-            /**
-             * Key
-             * @description Within its section, such as interval_seconds.
-             */
-            key: string;
-            /**
-             * Source
-             * @description Where it came from: default, a line of the file, a variable, the command line.
-             */
-            source: string;
-            /**
-             * Value
-             * @description Null where there is none. Secrets are masked.
-             */
-            value: unknown;
-        };
-        /** SettingsSectionView */
-        SettingsSectionView: {
-            /** Name */
-            name: string;
-            /** Settings */
-            settings: components["schemas"]["SettingView"][];
-        };
-        /** SettingsView */
-        SettingsView: {
-            /** Config File */
-            config_file: string | null;
-            /**
-             * Sections
-             * @description Those of corral.yaml, in its order.
-             */
-            sections: components["schemas"]["SettingsSectionView"][];
-        };
         /**
          * Severity
          * @enum {string}
@@ -6396,19 +6337,19 @@ export interface components {
              * Reason
              * @default
              */
-            reason: string;
+            reason?: string;
             /**
              * Rule
              * @description A pattern of rule names: * and ? stand for anything.
              * @default *
              */
-            rule: string;
+            rule?: string;
             /**
              * Subject
              * @description A pattern of subjects, such as gpu-node-3*.
              * @default *
              */
-            subject: string;
+            subject?: string;
         };
         /** SilenceView */
         SilenceView: {
@@ -6516,7 +6457,7 @@ export interface components {
              *       "full"
              *     ]
              */
-            scopes: ("read" | "jobs" | "full")[];
+            scopes?: ("read" | "jobs" | "full")[];
         };
         /** TokenView */
         TokenView: {
@@ -6584,18 +6525,18 @@ export interface components {
              * Display Name
              * @default
              */
-            display_name: string;
+            display_name?: string;
             /**
              * Email
              * @default
              */
-            email: string;
+            email?: string;
             /**
              * Group
              * @description null means: in no group, and so without a pool.
              * @default default
              */
-            group: string | null;
+            group?: string | null;
             /** Name */
             name: string;
             /** Password */
@@ -6604,7 +6545,7 @@ export interface components {
              * Permission Group
              * @default everyone
              */
-            permission_group: string;
+            permission_group?: string;
             /** Role */
             role?: ("operator" | "scientist") | null;
         };
@@ -6703,7 +6644,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -6715,12 +6656,12 @@ export interface components {
              * @description 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Idle Stop
              * @description Stop it when nobody has used it for so long.
@@ -6736,7 +6677,7 @@ export interface components {
              * @description Offer JupyterLab through this server.
              * @default true
              */
-            jupyter: boolean;
+            jupyter?: boolean;
             /** Labels */
             labels?: {
                 [key: string]: string;
@@ -6747,7 +6688,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /** Model */
             model?: string | string[] | null;
             /** Name */
@@ -6763,7 +6704,7 @@ export interface components {
              * @description Let its owner's registered SSH keys log in.
              * @default false
              */
-            ssh: boolean;
+            ssh?: boolean;
             /** Time */
             time?: (number | string) | null;
             /**
@@ -18546,62 +18487,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SearchView"];
-                };
-            };
-            /** @description Not signed in */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemView"];
-                };
-            };
-            /** @description Not allowed */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemView"];
-                };
-            };
-            /** @description A field is not valid */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemView"];
-                };
-            };
-            /** @description Unavailable at this moment */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["ProblemView"];
-                };
-            };
-        };
-    };
-    get_settings: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SettingsView"];
                 };
             };
             /** @description Not signed in */
