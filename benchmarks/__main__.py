@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import footprint, history, joblist, jobs, scheduling
+from benchmarks import console, footprint, history, joblist, jobs, scheduling
 
 ALL = {
     "scheduling": scheduling.main,
     "jobs": jobs.main,
     "joblist": joblist.main,
+    "console": console.main,
     "footprint": footprint.main,
     "history": history.main,
 }

@@ -10,7 +10,7 @@ REGISTRY = Path(__file__).parents[2] / "console" / "src" / "app" / "pages.ts"
 
 def registered_paths() -> list[str]:
     """The addresses in the console's own registry; those with a placeholder end in `$…`."""
-    return re.findall(r'\{ path: "([^"]+)"', REGISTRY.read_text(encoding="utf-8"))
+    return re.findall(r'(?:everyone|operator)\(\s*"([^"]+)"', REGISTRY.read_text(encoding="utf-8"))
 
 
 def concrete(path: str, *, job: str, node: str, gpu: str) -> str:

@@ -917,7 +917,8 @@ export interface paths {
         head?: never;
         /**
          * Edit Job
-         * @description Change the queue, the priority or the time of a job that does not run yet. It keeps its age.
+         * @description Change where, how soon, how long and after what a job that does not run yet shall run, and, if it never started,
+         *     how large it is. It keeps its age.
          */
         patch: operations["edit_job"];
         trace?: never;
@@ -1282,7 +1283,7 @@ export interface paths {
         };
         /**
          * Why Job
-         * @description Why it waits: every rule that holds it, with its numbers.
+         * @description Why it waits: every rule that holds it, with its numbers; and what its owner could change about it.
          */
         get: operations["why_job"];
         put?: never;
@@ -2670,7 +2671,7 @@ export interface components {
              * Note
              * @default
              */
-            note: string;
+            note?: string;
         };
         /** AlertView */
         AlertView: {
@@ -2840,24 +2841,33 @@ export interface components {
          * @enum {string}
          */
         Blocking: "strict" | "backfill";
+        /** ChangeView */
+        ChangeView: {
+            /** Body */
+            body: {
+                [key: string]: unknown;
+            };
+            /** @description edit: PATCH the job with the body. start: POST to its /start. */
+            operation: components["schemas"]["Operation"];
+        };
         /** ChannelCreate */
         ChannelCreate: {
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Min Severity
              * @default info
              * @enum {string}
              */
-            min_severity: "info" | "warning" | "critical";
+            min_severity?: "info" | "warning" | "critical";
             /** Name */
             name: string;
             /**
@@ -2875,24 +2885,24 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Min Severity
              * @default info
              * @enum {string}
              */
-            min_severity: "info" | "warning" | "critical";
+            min_severity?: "info" | "warning" | "critical";
             /**
              * Url
              * @description An Apprise URL. Kept encrypted and never shown again.
              * @default
              */
-            url: string;
+            url?: string;
         };
         /** ChannelView */
         ChannelView: {
@@ -3057,6 +3067,13 @@ export interface components {
             /** Title */
             title: string;
         };
+        /** EffectView */
+        EffectView: {
+            /** @description start: now. earlier: at a promised time that comes sooner than without it. */
+            outcome: components["schemas"]["Outcome"];
+            /** Start At */
+            start_at: string;
+        };
         /** ElasticView */
         ElasticView: {
             /** Max Gpus */
@@ -3157,7 +3174,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Labels
              * @description Labels that a node must have.
@@ -3182,7 +3199,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Labels
              * @description Labels that a node must have.
@@ -3427,7 +3444,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /** Name */
             name: string;
             /** Pool */
@@ -3574,7 +3591,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /** Name */
             name: string;
             /** Shared Groups */
@@ -3587,7 +3604,7 @@ export interface components {
              * @default private
              * @enum {string}
              */
-            visibility: "private" | "shared" | "public";
+            visibility?: "private" | "shared" | "public";
         };
         /**
          * ImageEdit
@@ -3599,7 +3616,7 @@ export interface components {
              * @description Where it is pulled from.
              * @default
              */
-            address: string;
+            address?: string;
             /**
              * Credential
              * @description The login of its owner's that it is pulled with; null: one that fits the registry.
@@ -3609,7 +3626,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /** Shared Groups */
             shared_groups?: string[];
             /**
@@ -3622,7 +3639,7 @@ export interface components {
              * @default private
              * @enum {string}
              */
-            visibility: "private" | "shared" | "public";
+            visibility?: "private" | "shared" | "public";
         };
         /** ImageView */
         ImageView: {
@@ -3686,7 +3703,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -3701,14 +3718,14 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /** Grace */
             grace?: (number | string) | null;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
@@ -3733,7 +3750,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /**
              * Min Gpus
              * @description Of an elastic job, which grows and shrinks; instead of gpus.
@@ -3750,7 +3767,7 @@ export interface components {
              * Nodes
              * @default 1
              */
-            nodes: number;
+            nodes?: number;
             /**
              * Package
              * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
@@ -3811,7 +3828,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -3826,14 +3843,14 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /** Grace */
             grace?: (number | string) | null;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
@@ -3858,7 +3875,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /**
              * Min Gpus
              * @description Of an elastic job, which grows and shrinks; instead of gpus.
@@ -3875,7 +3892,7 @@ export interface components {
              * Nodes
              * @default 1
              */
-            nodes: number;
+            nodes?: number;
             /**
              * Package
              * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
@@ -3943,7 +3960,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -3958,14 +3975,14 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /** Grace */
             grace?: (number | string) | null;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Image
              * @description The name of an image, or an address; null: the node's own environment.
@@ -3990,7 +4007,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /**
              * Min Gpus
              * @description Of an elastic job, which grows and shrinks; instead of gpus.
@@ -4007,7 +4024,7 @@ export interface components {
              * Nodes
              * @default 1
              */
-            nodes: number;
+            nodes?: number;
             /**
              * Package
              * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
@@ -4041,7 +4058,8 @@ export interface components {
         };
         /**
          * JobEdit
-         * @description What is to be different about a job that does not run yet; what is left out stays as it is.
+         * @description What is to be different about a job that does not run yet; what is left out stays as it is. Its size can be
+         *     changed until it has started for the first time.
          */
         JobEdit: {
             /**
@@ -4050,10 +4068,58 @@ export interface components {
              */
             after?: string[] | null;
             /**
+             * Cpus
+             * @default 0
+             */
+            cpus?: number;
+            /**
+             * Flavor
+             * @description A kind of hardware out of the catalog; null: none in particular.
+             */
+            flavor?: string | null;
+            /**
+             * Gpus
+             * @description Per node: 0, a share below 1, or whole GPUs.
+             * @default 0
+             */
+            gpus?: number;
+            /**
+             * Max Gpus
+             * @description Makes it elastic, or changes how far it grows.
+             */
+            max_gpus?: number | null;
+            /**
+             * Memory
+             * @default 0
+             * @example 17179869184
+             * @example 16GiB
+             */
+            memory?: number | string;
+            /**
+             * Min Gpus
+             * @description Makes it elastic, or changes how far it shrinks.
+             */
+            min_gpus?: number | null;
+            /**
+             * Model
+             * @description GPU models that will do; null: any.
+             */
+            model?: string | string[] | null;
+            /**
+             * Nodes
+             * @default 1
+             */
+            nodes?: number;
+            /**
+             * Package
+             * @description A size out of the catalog, instead of gpus, cpus, memory and flavor.
+             */
+            package?: string | null;
+            /**
              * Priority
              * @default 5
              */
-            priority: number;
+            priority?: number;
             /**
              * Queue
              * @description Null: the right one of those that its user may use.
@@ -4605,7 +4671,7 @@ export interface components {
              * @description For public images; by operators.
              * @default false
              */
-            platform: boolean;
+            platform?: boolean;
             /** Registry */
             registry: string;
             /**
@@ -4758,12 +4824,17 @@ export interface components {
              * @description Where newcomers are put; null means in no group.
              * @default default
              */
-            group: string | null;
+            group?: string | null;
             /** Provider */
             provider: string;
             /** Subjects */
             subjects: string[];
         };
+        /**
+         * Operation
+         * @enum {string}
+         */
+        Operation: "edit" | "start";
         /** OrderView */
         OrderView: {
             /** Lines */
@@ -4802,6 +4873,11 @@ export interface components {
             /** User */
             user: string;
         };
+        /**
+         * Outcome
+         * @enum {string}
+         */
+        Outcome: "start" | "earlier";
         /**
          * OutputKind
          * @enum {string}
@@ -4888,12 +4964,12 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Flavor
              * @description Null: any hardware.
@@ -4904,7 +4980,7 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /**
              * Kinds
              * @description The job kinds it is offered to; none means every kind.
@@ -4916,7 +4992,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory_bytes: number | string;
+            memory_bytes?: number | string;
             /** Name */
             name: string;
             /**
@@ -4924,7 +5000,7 @@ export interface components {
              * @description Only nodes with the label rdma=true.
              * @default false
              */
-            rdma: boolean;
+            rdma?: boolean;
         };
         /**
          * PackageEdit
@@ -4935,12 +5011,12 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Flavor
              * @description Null: any hardware.
@@ -4951,7 +5027,7 @@ export interface components {
              * @description Per node: 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /**
              * Kinds
              * @description The job kinds it is offered to; none means every kind.
@@ -4963,13 +5039,13 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory_bytes: number | string;
+            memory_bytes?: number | string;
             /**
              * Rdma
              * @description Only nodes with the label rdma=true.
              * @default false
              */
-            rdma: boolean;
+            rdma?: boolean;
         };
         /** PackageView */
         PackageView: {
@@ -5159,12 +5235,12 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Functions
              * @default []
              */
-            functions: ("train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens")[];
+            functions?: ("train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens")[];
             /** Name */
             name: string;
         };
@@ -5236,7 +5312,7 @@ export interface components {
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Gpus
              * @description Ids of GPUs of one model; they leave the pool they are in.
@@ -5320,7 +5396,7 @@ export interface components {
              * @description Take the place of one of the same name.
              * @default false
              */
-            replace: boolean;
+            replace?: boolean;
             /**
              * Yaml
              * @description The template, as a YAML file.
@@ -5403,7 +5479,7 @@ export interface components {
              * Errors
              * @default null
              */
-            errors: {
+            errors?: {
                 [key: string]: string;
             }[] | null;
             /** Status */
@@ -5445,7 +5521,7 @@ export interface components {
              * @description Kept encrypted and never shown again.
              * @default
              */
-            api_token: string;
+            api_token?: string;
             /** Client Id */
             client_id: string;
             /**
@@ -5453,18 +5529,18 @@ export interface components {
              * @description Kept encrypted and never shown again.
              * @default
              */
-            client_secret: string;
+            client_secret?: string;
             /**
              * Enabled
              * @default false
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Group
              * @description Where newcomers are put; null means in no group.
              * @default default
              */
-            group: string | null;
+            group?: string | null;
             /** Id */
             id: string;
             /**
@@ -5472,7 +5548,7 @@ export interface components {
              * @description Its address; github.com and gitlab.com need none.
              * @default
              */
-            issuer: string;
+            issuer?: string;
             /**
              * Kind
              * @enum {string}
@@ -5483,12 +5559,12 @@ export interface components {
              * @description A GitHub organisation or GitLab group to list members of.
              * @default
              */
-            organisation: string;
+            organisation?: string;
             /**
              * Title
              * @default
              */
-            title: string;
+            title?: string;
         };
         /**
          * ProviderDetailView
@@ -5546,14 +5622,14 @@ export interface components {
              * Client Id
              * @default
              */
-            client_id: string;
+            client_id?: string;
             /** Client Secret */
             client_secret?: string | null;
             /**
              * Enabled
              * @default false
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Group
              * @description Where newcomers are put; null means in no group.
@@ -5563,17 +5639,17 @@ export interface components {
              * Issuer
              * @default
              */
-            issuer: string;
+            issuer?: string;
             /**
              * Organisation
              * @default
              */
-            organisation: string;
+            organisation?: string;
             /**
              * Title
              * @default
              */
-            title: string;
+            title?: string;
         };
         /** ProviderTestView */
         ProviderTestView: {
@@ -5606,7 +5682,7 @@ export interface components {
              * @default backfill
              * @enum {string}
              */
-            blocking: "strict" | "backfill";
+            blocking?: "strict" | "backfill";
             /**
              * Groups
              * @description Groups that may use it beside the one that has its pool.
@@ -5616,7 +5692,7 @@ export interface components {
              * Guaranteed Gpus
              * @default 0
              */
-            guaranteed_gpus: number;
+            guaranteed_gpus?: number;
             /** Kinds */
             kinds?: ("workbench" | "training" | "distributed" | "preset")[];
             /** Max Gpus */
@@ -5635,22 +5711,22 @@ export interface components {
              * Placement
              * @default pack
              */
-            placement: string;
+            placement?: string;
             /**
              * Policy
              * @default fair-share
              */
-            policy: string;
+            policy?: string;
             /**
              * Pool
              * @default default
              */
-            pool: string;
+            pool?: string;
             /**
              * Weight
              * @default 1
              */
-            weight: number;
+            weight?: number;
         };
         /**
          * QueueEdit
@@ -5662,7 +5738,7 @@ export interface components {
              * @default backfill
              * @enum {string}
              */
-            blocking: "strict" | "backfill";
+            blocking?: "strict" | "backfill";
             /**
              * Groups
              * @description Groups that may use it beside the one that has its pool.
@@ -5672,7 +5748,7 @@ export interface components {
              * Guaranteed Gpus
              * @default 0
              */
-            guaranteed_gpus: number;
+            guaranteed_gpus?: number;
             /** Kinds */
             kinds?: ("workbench" | "training" | "distributed" | "preset")[];
             /** Max Gpus */
@@ -5689,17 +5765,17 @@ export interface components {
              * Placement
              * @default pack
              */
-            placement: string;
+            placement?: string;
             /**
              * Policy
              * @default fair-share
              */
-            policy: string;
+            policy?: string;
             /**
              * Weight
              * @default 1
              */
-            weight: number;
+            weight?: number;
         };
         /** QueueView */
         QueueView: {
@@ -5784,7 +5860,7 @@ export interface components {
              * @description Everybody, instead of naming users.
              * @default false
              */
-            all: boolean;
+            all?: boolean;
             quota: components["schemas"]["QuotasPut"];
             /** Users */
             users?: string[] | null;
@@ -5926,23 +6002,23 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            clear_seconds: number | string;
+            clear_seconds?: number | string;
             /**
              * Comparison
              * @default above
              * @enum {string}
              */
-            comparison: "above" | "below" | "at-least" | "at-most";
+            comparison?: "above" | "below" | "at-least" | "at-most";
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * For Seconds
              * @description It must last so long before anybody is told.
@@ -5951,20 +6027,20 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            for_seconds: number | string;
+            for_seconds?: number | string;
             /** Name */
             name: string;
             /**
              * Notify Resolved
              * @default true
              */
-            notify_resolved: boolean;
+            notify_resolved?: boolean;
             /**
              * Severity
              * @default warning
              * @enum {string}
              */
-            severity: "info" | "warning" | "critical";
+            severity?: "info" | "warning" | "critical";
             /** Signal */
             signal: string;
             /**
@@ -5995,23 +6071,23 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            clear_seconds: number | string;
+            clear_seconds?: number | string;
             /**
              * Comparison
              * @default above
              * @enum {string}
              */
-            comparison: "above" | "below" | "at-least" | "at-most";
+            comparison?: "above" | "below" | "at-least" | "at-most";
             /**
              * Description
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * For Seconds
              * @description It must last so long before anybody is told.
@@ -6020,23 +6096,23 @@ export interface components {
              * @example 2h
              * @example 1d12h
              */
-            for_seconds: number | string;
+            for_seconds?: number | string;
             /**
              * Notify Resolved
              * @default true
              */
-            notify_resolved: boolean;
+            notify_resolved?: boolean;
             /**
              * Severity
              * @default warning
              * @enum {string}
              */
-            severity: "info" | "warning" | "critical";
+            severity?: "info" | "warning" | "critical";
             /**
              * Signal
              * @default
              */
-            signal: string;
+            signal?: string;
             /**
              * Subjects
              * @description Only these subjects; * and ? stand for anything. Empty: all.
@@ -6046,7 +6122,7 @@ export interface components {
              * Threshold
              * @default 0
              */
-            threshold: number;
+            threshold?: number;
         };
         /** RuleView */
         RuleView: {
@@ -6100,13 +6176,13 @@ export interface components {
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Hour
              * @description Of the day, in UTC.
              * @default 6
              */
-            hour: number;
+            hour?: number;
             /** Name */
             name: string;
             /**
@@ -6114,13 +6190,13 @@ export interface components {
              * @default weekly
              * @enum {string}
              */
-            period: "daily" | "weekly" | "monthly";
+            period?: "daily" | "weekly" | "monthly";
             /**
              * Weekday
              * @description Monday is 0; only of weekly ones.
              * @default 0
              */
-            weekday: number;
+            weekday?: number;
         };
         /**
          * ScheduleEdit
@@ -6136,25 +6212,25 @@ export interface components {
              * Enabled
              * @default true
              */
-            enabled: boolean;
+            enabled?: boolean;
             /**
              * Hour
              * @description Of the day, in UTC.
              * @default 6
              */
-            hour: number;
+            hour?: number;
             /**
              * Period
              * @default weekly
              * @enum {string}
              */
-            period: "daily" | "weekly" | "monthly";
+            period?: "daily" | "weekly" | "monthly";
             /**
              * Weekday
              * @description Monday is 0; only of weekly ones.
              * @default 0
              */
-            weekday: number;
+            weekday?: number;
         };
         /** ScheduleView */
         ScheduleView: {
@@ -6261,19 +6337,19 @@ export interface components {
              * Reason
              * @default
              */
-            reason: string;
+            reason?: string;
             /**
              * Rule
              * @description A pattern of rule names: * and ? stand for anything.
              * @default *
              */
-            rule: string;
+            rule?: string;
             /**
              * Subject
              * @description A pattern of subjects, such as gpu-node-3*.
              * @default *
              */
-            subject: string;
+            subject?: string;
         };
         /** SilenceView */
         SilenceView: {
@@ -6341,6 +6417,18 @@ export interface components {
             /** Sessions */
             sessions: number;
         };
+        /**
+         * SuggestionView
+         * @description A change that helps: the scheduler was asked what it would do then.
+         */
+        SuggestionView: {
+            change: components["schemas"]["ChangeView"];
+            /** Detail */
+            detail: string;
+            effect: components["schemas"]["EffectView"];
+            /** Title */
+            title: string;
+        };
         /** TaskCreate */
         TaskCreate: {
             /** Gpus */
@@ -6369,7 +6457,7 @@ export interface components {
              *       "full"
              *     ]
              */
-            scopes: ("read" | "jobs" | "full")[];
+            scopes?: ("read" | "jobs" | "full")[];
         };
         /** TokenView */
         TokenView: {
@@ -6437,18 +6525,18 @@ export interface components {
              * Display Name
              * @default
              */
-            display_name: string;
+            display_name?: string;
             /**
              * Email
              * @default
              */
-            email: string;
+            email?: string;
             /**
              * Group
              * @description null means: in no group, and so without a pool.
              * @default default
              */
-            group: string | null;
+            group?: string | null;
             /** Name */
             name: string;
             /** Password */
@@ -6457,7 +6545,7 @@ export interface components {
              * Permission Group
              * @default everyone
              */
-            permission_group: string;
+            permission_group?: string;
             /** Role */
             role?: ("operator" | "scientist") | null;
         };
@@ -6539,6 +6627,11 @@ export interface components {
             /** Reasons */
             reasons: components["schemas"]["ReasonView"][];
             state: components["schemas"]["JobState"];
+            /**
+             * Suggestions
+             * @description For its owner and operators, the best first.
+             */
+            suggestions: components["schemas"]["SuggestionView"][];
             /** Summary */
             summary: string;
         };
@@ -6551,7 +6644,7 @@ export interface components {
              * Cpus
              * @default 0
              */
-            cpus: number;
+            cpus?: number;
             /** Env */
             env?: {
                 [key: string]: string;
@@ -6563,12 +6656,12 @@ export interface components {
              * @description 0, a share below 1, or whole GPUs.
              * @default 0
              */
-            gpus: number;
+            gpus?: number;
             /**
              * Hold
              * @default false
              */
-            hold: boolean;
+            hold?: boolean;
             /**
              * Idle Stop
              * @description Stop it when nobody has used it for so long.
@@ -6584,7 +6677,7 @@ export interface components {
              * @description Offer JupyterLab through this server.
              * @default true
              */
-            jupyter: boolean;
+            jupyter?: boolean;
             /** Labels */
             labels?: {
                 [key: string]: string;
@@ -6595,7 +6688,7 @@ export interface components {
              * @example 17179869184
              * @example 16GiB
              */
-            memory: number | string;
+            memory?: number | string;
             /** Model */
             model?: string | string[] | null;
             /** Name */
@@ -6611,7 +6704,7 @@ export interface components {
              * @description Let its owner's registered SSH keys log in.
              * @default false
              */
-            ssh: boolean;
+            ssh?: boolean;
             /** Time */
             time?: (number | string) | null;
             /**

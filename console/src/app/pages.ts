@@ -44,30 +44,59 @@ export interface Page {
 /** In this order in the navigation. Volumes and datasets go to `storage`, what-if to `insight`. */
 export const SECTIONS: readonly Section[] = ["work", "storage", "fleet", "people", "catalog", "insight", "account"];
 
+const everyone = pageFor("everyone");
+const operator = pageFor("operator");
+
+/** Reached from other pages only. */
+const hidden = undefined;
+
 export const PAGES: readonly Page[] = [
-  { path: "/", name: "overview", icon: Gauge, section: "work", audience: "everyone", load: () => import("@/pages/overview/OverviewPage") },
-  { path: "/jobs", name: "jobs", icon: Boxes, section: "work", audience: "everyone", load: () => import("@/pages/jobs/JobsPage") },
-  { path: "/jobs/new", name: "newJob", icon: Boxes, audience: "everyone", load: () => import("@/pages/newjob/NewJobPage") },
-  { path: "/jobs/$job", name: "job", icon: Boxes, audience: "everyone", load: () => import("@/pages/jobs/JobPage") },
-  { path: "/workbenches", name: "workbenches", icon: NotebookPen, section: "work", audience: "everyone", load: () => import("@/pages/workbenches/WorkbenchesPage") },
-  { path: "/queue", name: "queue", icon: ListOrdered, section: "work", audience: "everyone", load: () => import("@/pages/queue/QueuePage") },
-  { path: "/images", name: "images", icon: Container, section: "storage", audience: "everyone", load: () => import("@/pages/images/ImagesPage") },
-  { path: "/nodes", name: "nodes", icon: Server, section: "fleet", audience: "operator", load: () => import("@/pages/nodes/NodesPage") },
-  { path: "/nodes/$node", name: "node", icon: Server, audience: "operator", load: () => import("@/pages/nodes/NodePage") },
-  { path: "/gpus", name: "gpus", icon: CircuitBoard, section: "fleet", audience: "operator", load: () => import("@/pages/gpus/GpusPage") },
-  { path: "/gpus/$", name: "gpu", icon: CircuitBoard, audience: "everyone", load: () => import("@/pages/gpus/GpuPage") },
-  { path: "/pools", name: "pools", icon: Layers, section: "fleet", audience: "operator", load: () => import("@/pages/pools/PoolsPage") },
-  { path: "/users", name: "users", icon: Users, section: "people", audience: "operator", load: () => import("@/pages/users/UsersPage") },
-  { path: "/groups", name: "groups", icon: UsersRound, section: "people", audience: "operator", load: () => import("@/pages/groups/GroupsPage") },
-  { path: "/permission-groups", name: "permissionGroups", icon: ShieldCheck, section: "people", audience: "operator", load: () => import("@/pages/permissions/PermissionGroupsPage") },
-  { path: "/quotas", name: "quotas", icon: Wallet, section: "people", audience: "operator", load: () => import("@/pages/quotas/QuotasPage") },
-  { path: "/packages", name: "packages", icon: Package, section: "catalog", audience: "operator", load: () => import("@/pages/packages/PackagesPage") },
-  { path: "/flavors", name: "flavors", icon: SlidersHorizontal, section: "catalog", audience: "operator", load: () => import("@/pages/flavors/FlavorsPage") },
-  { path: "/queues", name: "queues", icon: Waypoints, section: "catalog", audience: "operator", load: () => import("@/pages/queues/QueuesPage") },
-  { path: "/presets", name: "presets", icon: BadgeCheck, section: "catalog", audience: "everyone", load: () => import("@/pages/presets/PresetsPage") },
-  { path: "/alerts", name: "alerts", icon: BellRing, section: "insight", audience: "operator", load: () => import("@/pages/alerts/AlertsPage") },
-  { path: "/analysis", name: "analysis", icon: ChartNoAxesCombined, section: "insight", audience: "operator", load: () => import("@/pages/analysis/AnalysisPage") },
-  { path: "/reports", name: "reports", icon: FileText, section: "insight", audience: "operator", load: () => import("@/pages/reports/ReportsPage") },
-  { path: "/audit", name: "audit", icon: ScrollText, section: "insight", audience: "operator", load: () => import("@/pages/audit/AuditPage") },
-  { path: "/settings", name: "settings", icon: Settings, section: "account", audience: "everyone", load: () => import("@/pages/settings/SettingsPage") },
+  everyone("/", "overview", Gauge, "work", () => import("@/pages/overview/OverviewPage")),
+  everyone("/jobs", "jobs", Boxes, "work", () => import("@/pages/jobs/JobsPage")),
+  everyone("/jobs/new", "newJob", Boxes, hidden, () => import("@/pages/newjob/NewJobPage")),
+  everyone("/jobs/$job", "job", Boxes, hidden, () => import("@/pages/jobs/JobPage")),
+  everyone("/workbenches", "workbenches", NotebookPen, "work", () => import("@/pages/workbenches/WorkbenchesPage")),
+  everyone("/queue", "queue", ListOrdered, "work", () => import("@/pages/queue/QueuePage")),
+  everyone("/images", "images", Container, "storage", () => import("@/pages/images/ImagesPage")),
+  operator("/nodes", "nodes", Server, "fleet", () => import("@/pages/nodes/NodesPage")),
+  operator("/nodes/$node", "node", Server, hidden, () => import("@/pages/nodes/NodePage")),
+  operator("/gpus", "gpus", CircuitBoard, "fleet", () => import("@/pages/gpus/GpusPage")),
+  everyone("/gpus/$", "gpu", CircuitBoard, hidden, () => import("@/pages/gpus/GpuPage")),
+  operator("/pools", "pools", Layers, "fleet", () => import("@/pages/pools/PoolsPage")),
+  operator("/users", "users", Users, "people", () => import("@/pages/users/UsersPage")),
+  operator("/groups", "groups", UsersRound, "people", () => import("@/pages/groups/GroupsPage")),
+  operator(
+    "/permission-groups",
+    "permissionGroups",
+    ShieldCheck,
+    "people",
+    () => import("@/pages/permissions/PermissionGroupsPage"),
+  ),
+  operator("/quotas", "quotas", Wallet, "people", () => import("@/pages/quotas/QuotasPage")),
+  operator("/packages", "packages", Package, "catalog", () => import("@/pages/packages/PackagesPage")),
+  operator("/flavors", "flavors", SlidersHorizontal, "catalog", () => import("@/pages/flavors/FlavorsPage")),
+  operator("/queues", "queues", Waypoints, "catalog", () => import("@/pages/queues/QueuesPage")),
+  everyone("/presets", "presets", BadgeCheck, "catalog", () => import("@/pages/presets/PresetsPage")),
+  operator("/alerts", "alerts", BellRing, "insight", () => import("@/pages/alerts/AlertsPage")),
+  operator("/analysis", "analysis", ChartNoAxesCombined, "insight", () => import("@/pages/analysis/AnalysisPage")),
+  operator("/reports", "reports", FileText, "insight", () => import("@/pages/reports/ReportsPage")),
+  operator("/audit", "audit", ScrollText, "insight", () => import("@/pages/audit/AuditPage")),
+  everyone("/settings", "settings", Settings, "account", () => import("@/pages/settings/SettingsPage")),
 ];
+
+function pageFor(audience: Page["audience"]) {
+  return (
+    path: string,
+    name: NavigationWord,
+    icon: LucideIcon,
+    section: Page["section"],
+    load: Page["load"],
+  ): Page => ({
+    path,
+    name,
+    icon,
+    section,
+    audience,
+    load,
+  });
+}

@@ -1,4 +1,3 @@
-import { useComputedColorScheme } from "@mantine/core";
 import { BarChart, PieChart, ScatterChart, type BarSeriesOption, type PieSeriesOption, type ScatterSeriesOption } from "echarts/charts";
 import { AriaComponent, GridComponent, LegendComponent, TooltipComponent, type GridComponentOption, type LegendComponentOption, type TooltipComponentOption } from "echarts/components";
 import { init, use as register, type ComposeOption, type EChartsType } from "echarts/core";
@@ -6,6 +5,7 @@ import { CanvasRenderer } from "echarts/renderers";
 import { useEffect, useRef } from "react";
 
 import { SERIES_COLORS } from "@/charts/colors";
+import { useIsDark } from "@/app/useIsDark";
 import { useWidth } from "@/charts/useWidth";
 
 register([BarChart, PieChart, ScatterChart, GridComponent, TooltipComponent, LegendComponent, AriaComponent, CanvasRenderer]);
@@ -13,7 +13,7 @@ register([BarChart, PieChart, ScatterChart, GridComponent, TooltipComponent, Leg
 export type ChartOption = ComposeOption<BarSeriesOption | PieSeriesOption | ScatterSeriesOption | GridComponentOption | TooltipComponentOption | LegendComponentOption>;
 
 export default function Drawing({ label, option, height }: { label: string; option: ChartOption; height: number }) {
-  const dark = useComputedColorScheme("light") === "dark";
+  const dark = useIsDark();
   const [frame, width] = useWidth();
   const chart = useRef<EChartsType>(undefined);
 

@@ -1,18 +1,18 @@
 import "uplot/dist/uPlot.min.css";
 
-import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import uPlot, { type AlignedData } from "uplot";
 
 import type { Line, LineChartProps } from "@/charts/LineChart";
 import { useWidth } from "@/charts/useWidth";
+import { useIsDark } from "@/app/useIsDark";
 import { useFormat, type Format } from "@/words/format";
 
 type Props = LineChartProps & { readonly lines: readonly Line[]; readonly height: number };
 
 export default function Plot(props: Props) {
   const format = useFormat();
-  const dark = useComputedColorScheme("light") === "dark";
+  const dark = useIsDark();
   const [frame, width] = useWidth();
   const plot = useRef<uPlot>(undefined);
   // The plot is made anew only when its shape changes; new points only replace its data.
@@ -50,11 +50,12 @@ function options(props: Props, format: Format, dark: boolean, width: number): uP
     width,
     height: props.height,
     legend: { show: false },
+    padding: [8, 12, 0, 0],
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
     scales: { y: { range: (_, low, high) => [props.min ?? Math.min(0, low), props.max ?? (high > 0 ? high * 1.08 : 1)] } },
     axes: [
-      { ...axis, values: (_, splits) => splits.map((at) => axisTime(at, splits, format)) },
-      { ...axis, size: 58, values: (_, splits) => splits.map((value) => props.format(value)) },
+      { ...axis, size: 26, space: 64, values: (_, splits) => splits.map((at) => axisTime(at, splits, format)) },
+      { ...axis, size: 58, space: 28, values: (_, splits) => splits.map((value) => props.format(value)) },
     ],
     series: [{}, ...props.lines.map((line) => ({ label: line.label, stroke: line.color, width: 1.5, points: { show: false }, spanGaps: false }))],
     plugins: [tooltip(() => props, format)],

@@ -94,6 +94,7 @@ def extend(terminal: Terminal, job: JobArgument) -> None:
         "corral edit resnet --priority 2 --time 4h",
         "corral edit j-12 --time none",
         "corral edit j-12 --after none",
+        "corral edit j-12 --gpus 2",
     ],
 )
 def edit(
@@ -107,9 +108,23 @@ def edit(
     after: Annotated[
         list[str] | None, typer.Option(metavar="JOB", help="Start when these have completed; none: after no job.")
     ] = None,
+    gpus: Annotated[str | None, typer.Option(help="Per node: 0, a share such as 0.5, or whole GPUs.")] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="On so many nodes.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="GPU models that will do, with commas between them; any: whichever.")
+    ] = None,
+    flavor: Annotated[str | None, typer.Option(help="Another kind of hardware.")] = None,
+    package: Annotated[str | None, typer.Option(help="Another size out of the catalog.")] = None,
+    min_gpus: Annotated[int | None, typer.Option(min=1, help="Of an elastic job.")] = None,
+    max_gpus: Annotated[int | None, typer.Option(min=1, help="Of an elastic job.")] = None,
 ) -> None:
-    """Change where, how soon, how long and after what a job that does not run yet shall run."""
-    changes: dict[str, Any] = {} if priority is None else {"priority": priority}
+    """Change where, how soon, how long and after what a job that does not run yet shall run; and how large it is, if it
+    never started."""
+    sizes = {"gpus": gpus, "nodes": nodes, "flavor": flavor, "package": package, "min_gpus": min_gpus}
+    sizes |= {"max_gpus": max_gpus, "priority": priority}
+    changes: dict[str, Any] = {word: value for word, value in sizes.items() if value is not None}
+    if model is not None:
+        changes["model"] = None if model == "any" else model.split(",")
     if queue is not None:
         changes["queue"] = None if queue == "auto" else queue
     if time is not None:
@@ -117,7 +132,9 @@ def edit(
     if after is not None:
         changes["after"] = arrays.others(after)
     if not changes:
-        raise WrongUsage("nothing to change", hint="Give --queue, --priority, --time or --after.")
+        raise WrongUsage(
+            "nothing to change", hint="Give --queue, --priority, --time, --after or --gpus …"
+        )
     with terminal.client() as client:
         view = client.jobs.edit(job, changes)
     limit = words.duration(view["time_limit_seconds"]) if view["time_limit_seconds"] else "no time limit"

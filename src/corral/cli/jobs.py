@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         JobRefView,
         JobView,
         ReasonView,
+        SuggestionView,
         UsageView,
         WhyView,
     )
@@ -292,7 +294,7 @@ def _attempt_row(attempt: AttemptView, now: float) -> Sequence[str]:
 
 @command(app, "why", section=Section.DAILY, examples=["corral why j-12", "corral why resnet -o json"])
 def why(terminal: Terminal, job: JobArgument) -> None:
-    """Say why a job waits: every rule that holds it, who is ahead, and when it is planned to start."""
+    """Say why a job waits: every rule that holds it, who is ahead, when it is planned to start, and what would help."""
     with terminal.client() as client:
         view = client.jobs.why(job)
     if terminal.as_json:
@@ -305,7 +307,7 @@ def why(terminal: Terminal, job: JobArgument) -> None:
         terminal.say(f"{view['job_id']} is {view['state']}: {view['summary']}")
     for reason in view["reasons"]:
         terminal.say(f"  - {reason_line(reason)}")
-    for line in _place_lines(view, terminal.now()):
+    for line in [*_place_lines(view, terminal.now()), *_advice_lines(view, terminal.now())]:
         terminal.say(line)
 
 
@@ -326,6 +328,33 @@ def _place_lines(view: WhyView, now: float) -> list[str]:
         where = f" on {words.listed(view['planned_nodes'])}" if view["planned_nodes"] else ""
         lines.append(f"Planned start: {words.at_and_ago(view['planned_start'], now)}{where}")
     return lines
+
+
+def _advice_lines(view: WhyView, now: float) -> list[str]:
+    lines = []
+    for advice in view.get("suggestions", []):
+        effect = advice["effect"]
+        when = "now" if effect["outcome"] == "start" else words.at_and_ago(effect["start_at"], now)
+        lines += [
+            f"  - {advice['title']}, and it starts {when}. {advice['detail']}",
+            f"    {advice_command(view['job_id'], advice)}",
+        ]
+    return ["What would help:", *lines] if lines else []
+
+
+def advice_command(job: str, advice: SuggestionView) -> str:
+    """What to type to follow a piece of advice."""
+    change = advice["change"]
+    if change["operation"] != "edit":
+        return f"corral {change['operation']} {job}"
+    flags = [f"--{word.replace('_', '-')} {_argument(word, value)}" for word, value in change["body"].items()]
+    return " ".join(["corral edit", job, *flags])
+
+
+def _argument(word: str, value: Any) -> str:
+    if word == "time":
+        return f"{value:g}s"
+    return shlex.quote(",".join(value) if isinstance(value, list) else str(value))
 
 
 def _reference(ref: JobRefView) -> str:

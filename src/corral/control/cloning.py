@@ -42,7 +42,7 @@ def clone(work: Work, caller: Caller, ref: str, change: CloneChange) -> JobRecor
     spec = work.spec(job.id)
     if TASK_LABEL in spec.labels:
         raise Invalid(f"{job.id} holds GPUs for a task: use corral allocate", field="job")
-    draft = _draft(job, spec, change)
+    draft = merged(job, spec, change)
     if draft.name is None:
         draft = replace(draft, name=_free_name(work, job))
     if draft.queue is None and "queue" not in change.given:
@@ -52,7 +52,8 @@ def clone(work: Work, caller: Caller, ref: str, change: CloneChange) -> JobRecor
     return record
 
 
-def _draft(job: Job, spec: JobSpec, change: CloneChange) -> JobDraft:
+def merged(job: Job, spec: JobSpec, change: CloneChange) -> JobDraft:
+    """A draft of the same job with what is to be different about it."""
     given, new = change.given, change.draft
     kind = new.kind if "kind" in given else job.kind
     if "nodes" in given and "kind" not in given and job.kind in (JobKind.TRAINING, JobKind.DISTRIBUTED):

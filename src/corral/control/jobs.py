@@ -1,4 +1,4 @@
-"""What people do with jobs: submit, start, stop, requeue, edit, pin, move, delete.
+"""What people do with jobs: submit, start, stop, requeue, pin, move, delete. Changing one that waits is in `editing`.
 
 Each use case checks everything before it changes anything, so that a refusal leaves nothing half done.
 """
@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from corral.control import images
 from corral.control.admission import (
     admit,
-    check_fleet,
     check_name,
-    check_queue_lengths,
-    check_queue_rules,
     elastic_size,
     given_name,
     settled,
@@ -27,6 +23,7 @@ from corral.control.permissions import function_for, require
 from corral.control.records import JobRecord, JobSpec
 from corral.control.references import job_behind
 from corral.control.routing import is_within_reach
+from corral.control.state import State
 from corral.control.work import Caller, Work
 from corral.core.lifecycle import BY_PERSONS, StartRequested, StopRequested
 from corral.core.lines import line_of
@@ -96,21 +93,17 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
     _check_surroundings(work, caller, draft.spec)
     (draft,) = _picked(work, [draft])
     policies = work.state.policies
-    kind = _kind_of(draft)
+    kind = kind_of(draft)
     require(caller, function_for(kind, draft.spec))
-    if draft.request.is_gang and kind is not JobKind.DISTRIBUTED:
-        raise Invalid(
-            f"a {kind} job runs on one node; ask for kind distributed", field="nodes", asked=draft.request.nodes
-        )
-    elastic = _elastic(work, draft, kind)
+    check_nodes(draft.request, kind)
+    elastic = elastic_of(work.state, draft, kind)
     return Job(
         id="j-0",
         name=draft.name or "",
         user=caller.name,
         kind=kind,
         queue=draft.queue or "",
-        # What it surely gets is what lines, limits and quotas count.
-        request=draft.request if elastic is None else replace(draft.request, gpus=elastic.min_gpus, gpu_milli=0),
+        request=request_for(draft.request, elastic),
         elastic=elastic,
         priority=policies.default_priority if draft.priority is None else draft.priority,
         created_at=work.now,
@@ -174,49 +167,6 @@ def requeue(work: Work, caller: Caller, ref: str) -> Job:
     return work.advance(job, stop)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JobChange:
-    """What is to be different about a job; a field that is not in `given` stays as it is."""
-
-    given: frozenset[str]
-    #: None means: the right one
-    queue: str | None = None
-    priority: int | None = None
-    #: None means: as long as the queue allows
-    time_limit_seconds: float | None = None
-    #: as in a draft
-    after: tuple[str, ...] = ()
-
-
-def edit(work: Work, caller: Caller, ref: str, change: JobChange) -> Job:
-    """Change where, how soon, how long and after what a job that does not run yet shall run. It keeps its age."""
-    job = own_job(work, caller, ref)
-    if job.state not in (JobState.QUEUED, JobState.CREATED):
-        raise WrongState(f"job {job.id} is {job.state}: only a job that waits can be changed", state=job.state)
-    after = job
-    if "priority" in change.given and change.priority is not None:
-        after = replace(after, priority=change.priority)
-    if change.given & {"queue", "time"}:
-        if "queue" in change.given:
-            after = replace(after, queue=change.queue or "")
-        if "time" in change.given:
-            after = replace(after, time_limit_seconds=change.time_limit_seconds)
-        after = settled(work.state, after)
-        check_queue_rules(work.state, after)
-        check_fleet(work.state, [after])
-    if "after" in change.given:
-        after = _coming_after(work, caller, after, change.after)
-    if after.queue != job.queue:
-        if job.state is JobState.QUEUED:
-            check_queue_lengths(work.state, [after])
-        # A pin and an own order are places in the line that it leaves.
-        after = replace(after, pinned_at=None, user_order=0)
-    if after == job:
-        return job
-    work.record(caller, "job.edited", job.id, owner=job.user, detail=_differences(job, after))
-    return work.edit(job, after)
-
-
 def pin(work: Work, caller: Caller, ref: str) -> Job:
     """Put a waiting job in front of all others of its line; the later pin goes first."""
     return _set_pin(work, caller, ref, pinned_at=work.now, action="job.pinned")
@@ -277,15 +227,6 @@ def own_job(work: Work, caller: Caller, ref: str) -> Job:
     return job
 
 
-def _differences(before: Job, after: Job) -> dict[str, Any]:
-    """For the audit log: what a field was, and what it is."""
-    return {
-        field: {"was": getattr(before, field), "is": getattr(after, field)}
-        for field in ("queue", "priority", "time_limit_seconds", "after")
-        if getattr(before, field) != getattr(after, field)
-    }
-
-
 def _made(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[Job]:
     jobs = []
     #: many jobs of one submission wait for the same others, who are looked up once
@@ -309,13 +250,6 @@ def _admit_starting(work: Work, jobs: Sequence[Job], drafts: Sequence[JobDraft])
         raise
 
 
-def _coming_after(work: Work, caller: Caller, job: Job, refs: Sequence[str]) -> Job:
-    after = resolved(work, caller, refs, of=job)
-    # One that nothing holds any more enters its line now, and its age there counts from now.
-    is_free = bool(job.after) and not after and job.state is JobState.QUEUED
-    return replace(job, after=after, queued_at=work.now if is_free else job.queued_at)
-
-
 def _check_surroundings(work: Work, caller: Caller, spec: JobSpec) -> None:
     """What its program finds around it: an image, or the node's own files with a virtual environment."""
     if spec.image is not None:
@@ -324,15 +258,25 @@ def _check_surroundings(work: Work, caller: Caller, spec: JobSpec) -> None:
             raise Invalid("an image brings its own environment: leave image or venv out", field="venv")
 
 
-def _elastic(work: Work, draft: JobDraft, kind: JobKind) -> Elastic | None:
+def check_nodes(request: Request, kind: JobKind) -> None:
+    if request.is_gang and kind is not JobKind.DISTRIBUTED:
+        raise Invalid(f"a {kind} job runs on one node; ask for kind distributed", field="nodes", asked=request.nodes)
+
+
+def request_for(request: Request, elastic: Elastic | None) -> Request:
+    """What it surely gets is what lines, limits and quotas count."""
+    return request if elastic is None else replace(request, gpus=elastic.min_gpus, gpu_milli=0)
+
+
+def elastic_of(state: State, draft: JobDraft, kind: JobKind) -> Elastic | None:
     if draft.min_gpus is None and draft.max_gpus is None:
         return None
     if kind not in (JobKind.TRAINING, JobKind.PRESET):
         raise Invalid(f"a {kind} job cannot be elastic: only a training on one node can", field="min_gpus")
-    return elastic_size(work.state.policies.scaling, draft.min_gpus, draft.max_gpus)
+    return elastic_size(state.policies.scaling, draft.min_gpus, draft.max_gpus)
 
 
-def _kind_of(draft: JobDraft) -> JobKind:
+def kind_of(draft: JobDraft) -> JobKind:
     return draft.kind or (JobKind.DISTRIBUTED if draft.request.is_gang else JobKind.TRAINING)
 
 
@@ -341,11 +285,11 @@ def _picked(work: Work, drafts: Sequence[JobDraft]) -> list[JobDraft]:
     if all(draft.flavor is None and draft.package is None for draft in drafts):
         return list(drafts)
     catalog = load_catalog(work.tx)
-    return [_with_pick(catalog, draft) for draft in drafts]
+    return [with_pick(catalog, draft) for draft in drafts]
 
 
-def _with_pick(catalog: Catalog, draft: JobDraft) -> JobDraft:
-    request = picked(catalog, draft.request, _kind_of(draft), flavor=draft.flavor, package=draft.package)
+def with_pick(catalog: Catalog, draft: JobDraft) -> JobDraft:
+    request = picked(catalog, draft.request, kind_of(draft), flavor=draft.flavor, package=draft.package)
     given = {FLAVOR_WORD: draft.flavor, PACKAGE_WORD: draft.package}
     labels = {**draft.spec.labels, **{word: name for word, name in given.items() if name is not None}}
     return replace(draft, request=request, spec=replace(draft.spec, labels=labels), flavor=None, package=None)

@@ -158,6 +158,14 @@ class Work:
         self._picture(before, after)
         return after
 
+    def edit_spec(self, job: Job, spec: JobSpec) -> None:
+        """Save what a job that never ran shall run, or what it was picked from."""
+        if job.id in self._new:
+            self._new[job.id] = replace(self._new[job.id], spec=spec)
+        else:
+            self.tx.jobs.save_spec(job.id, spec)
+        self.state.keep_spec(job.id, spec)
+
     def forget_job(self, job: Job) -> None:
         """Delete the job for good."""
         self.deleted.append(job)

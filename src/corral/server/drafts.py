@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from corral.control.cloning import CloneChange
+from corral.control.editing import SIZE_WORDS, JobChange
 from corral.control.errors import Invalid, about_item, in_list
 from corral.control.jobs import JobDraft
 from corral.control.records import JobSpec
 from corral.core.model import JobKind, Request
 from corral.core.quantities import parse_cpus, parse_gpus
-from corral.server.schemas.jobs import JobClone, JobCreate
+from corral.server.schemas.jobs import JobClone, JobCreate, JobEdit
 
 
 def draft_of(body: JobCreate) -> JobDraft:
@@ -67,6 +68,20 @@ def drafts_of(bodies: Sequence[JobCreate]) -> list[JobDraft]:
 
 def clone_of(body: JobClone) -> CloneChange:
     return CloneChange(given=frozenset(body.model_fields_set), draft=draft_of(body))
+
+
+def change_of(body: JobEdit) -> JobChange:
+    """Its size goes the way of a clone's: the same words mean the same."""
+    given = frozenset(body.model_fields_set)
+    size = JobClone(**{word: getattr(body, word) for word in given & SIZE_WORDS})
+    return JobChange(
+        given=given,
+        queue=body.queue,
+        priority=body.priority,
+        time_limit_seconds=body.time,
+        after=tuple(body.after or ()),
+        size=draft_of(size),
+    )
 
 
 def _kind_of(body: JobCreate) -> JobKind | None:

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from corral.control.ports import NameTaken, StoreConflict
-from corral.control.records import EVERY_JOB, JobFilter, JobRecord, Page
+from corral.control.records import EVERY_JOB, JobFilter, JobRecord, JobSpec, Page
 from corral.core.model import Ceiling, Elastic, EndReason, Job, JobKind, JobState
 from corral.stores import codec
 from corral.stores.cursors import Key, Position, Sort, check_limit, decode_cursor, encode_cursor, parse_sort
@@ -114,6 +114,10 @@ class SqlJobTable:
             raise refuse(
                 self._connection, StoreConflict(f"{len(rows) - saved} of {len(rows)} jobs were changed meanwhile")
             )
+
+    def save_spec(self, job_id: str, spec: JobSpec) -> None:
+        number = codec.job_number(job_id)
+        self._connection.execute(update(job_rows).where(job_rows.c.id == number).values(spec=codec.encode_spec(spec)))
 
     def get(self, job_id: str) -> JobRecord | None:
         number = codec.job_number(job_id)

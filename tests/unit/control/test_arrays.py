@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corral.control import jobs
+from corral.control import editing
 from corral.control.arrays import stop_array, submit_array
 from corral.control.cloning import CloneChange, clone
 from corral.control.errors import Invalid, NotFound, Taken, WrongState
@@ -93,5 +93,5 @@ def test_whose_array(desk: Desk) -> None:
 def test_an_array_whose_jobs_come_after_each_other_is_stopped_too(desk: Desk) -> None:
     """The end of the first already ends the second."""
     desk.do(submit_array, ANN, draft("sweep"), (0, 1))
-    desk.do(jobs.edit, ANN, "sweep-1", jobs.JobChange(given=frozenset({"after"}), after=("sweep-0",)))
+    desk.do(editing.edit, ANN, "sweep-1", editing.JobChange(given=frozenset({"after"}), after=("sweep-0",)))
     assert {record.job.state for record in desk.do(stop_array, ANN, "sweep")} == {JobState.STOPPED}

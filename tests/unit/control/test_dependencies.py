@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corral.control import jobs, views
+from corral.control import editing, jobs, views
 from corral.control.errors import Invalid, OverLimit, WrongState
 from corral.control.policies import Policies
 from corral.control.ports import AttemptPhase, Store
@@ -168,14 +168,14 @@ def test_started_again_after_a_failure_it_waits_for_what_is_still_open(desk: Des
 def test_what_a_waiting_job_comes_after_can_be_changed(desk: Desk) -> None:
     first, second = desk.submit(draft("first", gpus=4), draft("second", gpus=4))
     third = one(desk, "third", "first")
-    change = jobs.JobChange(given=frozenset({"after"}), after=("second",))
-    assert desk.do(jobs.edit, ANN, "third", change).after == (second.id,)
+    change = editing.JobChange(given=frozenset({"after"}), after=("second",))
+    assert desk.do(editing.edit, ANN, "third", change).after == (second.id,)
     with pytest.raises(Invalid, match=f"{first.id} can only come after older jobs, not after {third.id}"):
-        desk.do(jobs.edit, ANN, "first", jobs.JobChange(given=frozenset({"after"}), after=("third",)))
+        desk.do(editing.edit, ANN, "first", editing.JobChange(given=frozenset({"after"}), after=("third",)))
     with pytest.raises(Invalid, match="older"):
-        desk.do(jobs.edit, ANN, "third", jobs.JobChange(given=frozenset({"after"}), after=("third",)))
+        desk.do(editing.edit, ANN, "third", editing.JobChange(given=frozenset({"after"}), after=("third",)))
     desk.now += 50
-    free = desk.do(jobs.edit, ANN, "third", jobs.JobChange(given=frozenset({"after"})))
+    free = desk.do(editing.edit, ANN, "third", editing.JobChange(given=frozenset({"after"})))
     assert (free.after, free.queued_at) == ((), desk.now)
     assert desk.cycle() == [first.id, second.id]  # and the third behind them, as the two nodes are full
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from corral.control import groups, jobs, pools, queues
+from corral.control import editing, groups, jobs, pools, queues
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Refusal, Taken, WrongState
 from corral.control.groups import GroupChange
 from corral.control.people import create_user, delete_user
@@ -236,9 +236,9 @@ def test_the_user_can_take_a_waiting_job_along_to_the_new_pool(teams: Desk) -> N
     remove(teams, "team-a", "ann")
     add(teams, "team-b", "ann")
     with pytest.raises(Invalid) as refusal:
-        teams.do(jobs.edit, ANN, job.id, jobs.JobChange(given=frozenset({"queue"}), queue="small"))
+        teams.do(editing.edit, ANN, job.id, editing.JobChange(given=frozenset({"queue"}), queue="small"))
     assert refusal.value.numbers == {"known": ["big"]}
-    moved = teams.do(jobs.edit, ANN, job.id, jobs.JobChange(given=frozenset({"queue"}), queue="big"))
+    moved = teams.do(editing.edit, ANN, job.id, editing.JobChange(given=frozenset({"queue"}), queue="big"))
     assert (moved.queue, moved.queued_at) == ("big", job.queued_at)
     assert teams.cycle() == [job.id]
     assert teams.job(job.id).allocation.model == "A100"  # type: ignore[union-attr]

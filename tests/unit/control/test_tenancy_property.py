@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corral.control import groups, jobs, pools, queues
+from corral.control import editing, groups, pools, queues
 from corral.control.cycle import run_cycle
 from corral.control.errors import Refusal
 from corral.control.groups import GroupChange
@@ -47,12 +47,12 @@ def attempt(desk: Desk, act: Act) -> None:
 
 
 def edit_job(place: int, queue: str | None) -> Act:
-    change = jobs.JobChange(given=frozenset({"queue"}), queue=queue)
+    change = editing.JobChange(given=frozenset({"queue"}), queue=queue)
 
     def act(desk: Desk) -> None:
         waiting = [job for job in desk.state.snapshot.jobs.values() if job.state is JobState.QUEUED]
         if waiting:
-            desk.do(jobs.edit, ROOT, waiting[place % len(waiting)].id, change)
+            desk.do(editing.edit, ROOT, waiting[place % len(waiting)].id, change)
 
     return act
 

@@ -1,7 +1,7 @@
 /** Ctrl-K: every page, the common actions, and whatever the server finds by name. */
 import { useDebouncedValue } from "@mantine/hooks";
 import { Spotlight, type SpotlightActionData, type SpotlightActionGroupData } from "@mantine/spotlight";
-import { useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { useMantineColorScheme } from "@mantine/core";
 import { useRouter } from "@tanstack/react-router";
 import { Languages, Plus, Search, SunMoon } from "lucide-react";
 import { useState } from "react";
@@ -13,6 +13,7 @@ import { useIsOperator } from "@/app/session";
 import { FOUND } from "@/app/shell/found";
 import { words } from "@/app/shell/words";
 import { navigation } from "@/words/navigation";
+import { useIsDark } from "@/app/useIsDark";
 import { useWords } from "@/words/words";
 
 export function Palette() {
@@ -41,7 +42,7 @@ function useStandingActions(): SpotlightActionGroupData[] {
   const router = useRouter();
   const isOperator = useIsOperator();
   const { language, setLanguage } = usePreferences();
-  const scheme = useComputedColorScheme("light");
+  const dark = useIsDark();
   const { setColorScheme } = useMantineColorScheme();
   const other: Language = language === "en" ? "zh" : "en";
   const pages = PAGES.filter((page) => page.section !== undefined && (page.audience === "everyone" || isOperator));
@@ -50,7 +51,7 @@ function useStandingActions(): SpotlightActionGroupData[] {
       group: t("actions"),
       actions: [
         { id: "new-job", label: t("newJob"), leftSection: <Plus size={17} />, onClick: () => router.history.push("/jobs/new") },
-        { id: "theme", label: t(scheme === "dark" ? "toLight" : "toDark"), leftSection: <SunMoon size={17} />, onClick: () => setColorScheme(scheme === "dark" ? "light" : "dark") },
+        { id: "theme", label: t(dark ? "toLight" : "toDark"), leftSection: <SunMoon size={17} />, onClick: () => setColorScheme(dark ? "light" : "dark") },
         { id: "language", label: LANGUAGES[other], leftSection: <Languages size={17} />, onClick: () => setLanguage(other) },
       ],
     },

@@ -1,20 +1,21 @@
 /** The viewer's choices that are always at hand: language and colour scheme. */
-import { ActionIcon, Menu, Tooltip, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { ActionIcon, Menu, Tooltip, useMantineColorScheme } from "@mantine/core";
 import { Check, Languages, Moon, Sun } from "lucide-react";
 
 import { LANGUAGES, usePreferences, type Language } from "@/app/preferences";
 import { words } from "@/app/shell/words";
+import { useIsDark } from "@/app/useIsDark";
 import { useWords } from "@/words/words";
 
 export function ThemeSwitch() {
   const t = useWords(words);
-  const scheme = useComputedColorScheme("light");
+  const dark = useIsDark();
   const { setColorScheme } = useMantineColorScheme();
-  const label = t(scheme === "dark" ? "toLight" : "toDark");
+  const label = t(dark ? "toLight" : "toDark");
   return (
     <Tooltip label={label}>
-      <ActionIcon variant="subtle" color="gray" size="lg" aria-label={label} onClick={() => setColorScheme(scheme === "dark" ? "light" : "dark")}>
-        {scheme === "dark" ? <Sun size={17} /> : <Moon size={17} />}
+      <ActionIcon variant="subtle" color="gray" size="lg" aria-label={label} onClick={() => setColorScheme(dark ? "light" : "dark")}>
+        {dark ? <Sun size={17} /> : <Moon size={17} />}
       </ActionIcon>
     </Tooltip>
   );

@@ -1,8 +1,62 @@
+/** The installation at a glance: what is used, what is hot, who waits and why, and what is wrong. */
+import { Button } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { Plus } from "lucide-react";
+
+import { $api } from "@/api/client";
+import { useIsOperator } from "@/app/session";
+import { RangePicker } from "@/charts/RangePicker";
+import { useRange } from "@/charts/ranges";
+import { useMetrics } from "@/charts/useMetrics";
+import { Alerts } from "@/pages/overview/Alerts";
+import { MapPanel } from "@/pages/overview/map/MapPanel";
+import classes from "@/pages/overview/Overview.module.css";
+import { Quota } from "@/pages/overview/Quota";
+import { Resources } from "@/pages/overview/Resources";
+import { Tiles } from "@/pages/overview/Tiles";
+import { Trends } from "@/pages/overview/Trends";
+import { Users } from "@/pages/overview/Users";
+import { Waiting } from "@/pages/overview/Waiting";
+import { words } from "@/pages/overview/words";
 import { PageHeader } from "@/parts/PageHeader";
+import { ProblemNote } from "@/parts/ProblemNote";
 import { navigation } from "@/words/navigation";
 import { useWords } from "@/words/words";
 
 export default function OverviewPage() {
-  const t = useWords(navigation);
-  return <PageHeader title={t("overview")} />;
+  const page = useWords(navigation);
+  const t = useWords(words);
+  const isOperator = useIsOperator();
+  const [range] = useRange();
+  const overview = $api.useQuery("get", "/overview");
+  // A new answer is new throughout; comparing it with the one before would cost more than drawing it.
+  const map = $api.useQuery("get", "/gpus/map", {}, { structuralSharing: false });
+  const trends = useMetrics({ of: "everything" }, range);
+  const now = overview.data;
+  const unready = now === undefined ? 0 : now.nodes - (now.nodes_by_state.ready ?? 0);
+  return (
+    <>
+      <PageHeader title={page("overview")} detail={now !== undefined && [t("summary", { nodes: now.nodes, gpus: now.gpus }), ...(unready > 0 ? [t("notReady", { n: unready })] : [])].join(" · ")}>
+        <RangePicker />
+        <Button leftSection={<Plus size={15} aria-hidden />} renderRoot={(props) => <Link to="/jobs/new" {...props} />}>
+          {t("newJob")}
+        </Button>
+      </PageHeader>
+      {overview.error !== null && <ProblemNote error={overview.error} onRetry={() => void overview.refetch()} />}
+      <Tiles now={now} trends={trends.data} />
+      <div className={classes.columns}>
+        <div className={classes.column}>
+          {map.error === null ? <MapPanel data={map.data} /> : <ProblemNote error={map.error} onRetry={() => void map.refetch()} />}
+          <Trends result={trends} />
+        </div>
+        <div className={classes.column}>
+          {isOperator && <Alerts />}
+          <Waiting />
+          {!isOperator && <Quota />}
+          <Users data={map.data} />
+          <Resources />
+        </div>
+      </div>
+    </>
+  );
 }

@@ -84,6 +84,7 @@ from corral.client.views.waiting import (
     ReasonView,
     ScorePointView,
     ScoreView,
+    SuggestionView,
     WhyView,
 )
 
@@ -152,6 +153,7 @@ __all__ = [
     "SeriesView",
     "SshKeyView",
     "SshView",
+    "SuggestionView",
     "TaskView",
     "TokenView",
     "UsageBreakdownView",

@@ -20,6 +20,23 @@ class JobRefView(TypedDict):
     user: str
 
 
+class EffectView(TypedDict):
+    outcome: str
+    start_at: str
+
+
+class ChangeView(TypedDict):
+    operation: str
+    body: dict[str, Any]
+
+
+class SuggestionView(TypedDict):
+    title: str
+    detail: str
+    effect: EffectView
+    change: ChangeView
+
+
 class WhyView(TypedDict):
     job_id: str
     state: str
@@ -30,6 +47,7 @@ class WhyView(TypedDict):
     ahead_count: int
     planned_start: str | None
     planned_nodes: list[str]
+    suggestions: NotRequired[list[SuggestionView]]
 
 
 class PlanView(TypedDict):

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import ChainMap
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Response
 from pydantic import Field
 
-from corral.control import cloning, idling, jobs, scaling, views, workbenches
+from corral.control import cloning, editing, idling, jobs, scaling, views, workbenches
+from corral.control.catalog import Catalog, load_catalog
 from corral.control.errors import NotFound, in_list
 from corral.control.measuring import usage_totals
 from corral.control.permissions import may_see_job
 from corral.control.ports import Transaction
 from corral.control.records import Function, IdleWarning, JobFilter, JobRecord, UsageRecord
 from corral.control.state import State
+from corral.control.suggestions import Suggestion, suggestions
 from corral.control.work import Caller, Work
 from corral.core.idling import IdleRules
 from corral.core.model import Job, JobKind, JobState
 from corral.core.rules import TOLD
 from corral.server.auth.callers import AnyCaller, Context
-from corral.server.drafts import clone_of, draft_of, drafts_of
+from corral.server.drafts import change_of, clone_of, draft_of, drafts_of
 from corral.server.paging import Cursor, Limit
 from corral.server.presets import filled
 from corral.server.problems import invalid_field
@@ -41,7 +44,6 @@ from corral.server.schemas.jobs import (
     JobResize,
     JobView,
     attempt_view,
-    change_of,
     job_view,
 )
 from corral.server.schemas.measurements import usage_view
@@ -51,6 +53,9 @@ from corral.server.visibility import Veil
 router = resource_router("", "jobs")
 
 Sort = Literal["id", "-id", "name", "-name", "priority", "-priority", "created_at", "-created_at"]
+#: How long the controller may look for advice; everybody else waits meanwhile.
+ADVICE_SECONDS = 0.15
+
 Word = Annotated[str, Field(min_length=1, max_length=253)]
 Words = Annotated[str | None, Query(min_length=1, max_length=253)]
 
@@ -145,8 +150,9 @@ async def get_job(job: str, caller: AnyCaller, context: Context) -> JobView:
 
 @router.patch("/jobs/{job}", operation_id="edit_job", responses=problems(404, 409))
 async def edit_job(job: str, body: JobEdit, caller: AnyCaller, context: Context) -> JobView:
-    """Change the queue, the priority or the time of a job that does not run yet. It keeps its age."""
-    return job_view(await context.execute(_changed, jobs.edit, caller, job, change=change_of(body)), caller)
+    """Change where, how soon, how long and after what a job that does not run yet shall run, and, if it never started,
+    how large it is. It keeps its age."""
+    return job_view(await context.execute(_changed, editing.edit, caller, job, change=change_of(body)), caller)
 
 
 @router.delete("/jobs/{job}", status_code=204, operation_id="delete_job", responses=problems(404, 409))
@@ -215,16 +221,9 @@ async def resize_job(job: str, body: JobResize, caller: AnyCaller, context: Cont
 
 @router.get("/jobs/{job}/why", operation_id="why_job", responses=problems(404))
 async def why_job(job: str, caller: AnyCaller, context: Context) -> WhyView:
-    """Why it waits: every rule that holds it, with its numbers."""
-
-    def read(tables: Transaction) -> tuple[Job, dict[str, Job]]:
-        found = find_job(tables, caller, job).job
-        # What it waits for may not be started yet, and so in no picture.
-        others = [tables.jobs.get(other) for other in found.after[:TOLD]]
-        return found, {other.job.id: other.job for other in others if other is not None}
-
-    found, others = await context.read(read)
-    return await context.inspect(_why, context.clock.now(), found, others, caller)
+    """Why it waits: every rule that holds it, with its numbers; and what its owner could change about it."""
+    asked = await context.read(_asked, caller, job)
+    return await context.inspect(_why, context.clock.now(), asked, caller)
 
 
 @router.get("/jobs/{job}/attempts", operation_id="list_attempts", responses=problems(404))
@@ -265,11 +264,40 @@ def _try_out(work: Work, caller: Caller, draft: jobs.JobDraft) -> tuple[views.Tr
     return trial, work.now
 
 
-def _why(state: State, now: float, job: Job, others: dict[str, Job], caller: Caller) -> WhyView:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """The job that somebody asks about, and what only the store knows about it."""
+
+    record: JobRecord
+    #: what it waits for may not be started yet, and so in no picture
+    others: dict[str, Job]
+    #: None for those who could not change it
+    catalog: Catalog | None
+
+
+def _asked(tables: Transaction, caller: Caller, ref: str) -> _Asked:
+    record = find_job(tables, caller, ref)
+    others = [tables.jobs.get(other) for other in record.job.after[:TOLD]]
+    may_change = caller.is_operator or caller.name == record.job.user
+    return _Asked(
+        record=record,
+        others={other.job.id: other.job for other in others if other is not None},
+        catalog=load_catalog(tables) if may_change else None,
+    )
+
+
+def _why(state: State, now: float, asked: _Asked, caller: Caller) -> WhyView:
     """Shown on the controller's thread: what it refers to is gone a moment later."""
+    job = asked.record.job
     live = state.snapshot.jobs.get(job.id, job)
-    veil = Veil(caller=caller, jobs=ChainMap(state.snapshot.jobs, others))
-    return why_view(live, veil.over(views.why(state, now, job)), veil)
+    veil = Veil(caller=caller, jobs=ChainMap(state.snapshot.jobs, asked.others))
+    advice: list[Suggestion] = []
+    if asked.catalog is not None:
+        until = time.monotonic() + ADVICE_SECONDS
+        advice = suggestions(
+            state, now, job, asked.record.spec, asked.catalog, may_go_on=lambda: time.monotonic() < until
+        )
+    return why_view(live, veil.over(views.why(state, now, job)), veil, advice)
 
 
 def _extended(work: Work, caller: Caller, ref: str, rules: IdleRules) -> tuple[JobRecord, IdleWarning | None]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
+from pydantic import Field
+
+from corral.control.suggestions import Outcome, Suggestion
 from corral.control.views import TrialRun
+from corral.core.advice import Operation
 from corral.core.explain import NAMED, Explanation
 from corral.core.model import Job, JobState
 from corral.core.plan import PlannedStart
@@ -28,6 +33,25 @@ class JobRefView(View):
     user: str
 
 
+class EffectView(View):
+    outcome: Outcome = Field(description="start: now. earlier: at a promised time that comes sooner than without it.")
+    start_at: str
+
+
+class ChangeView(View):
+    operation: Operation = Field(description="edit: PATCH the job with the body. start: POST to its /start.")
+    body: dict[str, Any]
+
+
+class SuggestionView(View):
+    """A change that helps: the scheduler was asked what it would do then."""
+
+    title: str
+    detail: str
+    effect: EffectView
+    change: ChangeView
+
+
 class WhyView(View):
     job_id: str
     state: JobState
@@ -38,6 +62,7 @@ class WhyView(View):
     ahead_count: int
     planned_start: str | None
     planned_nodes: list[str]
+    suggestions: list[SuggestionView] = Field(description="For its owner and operators, the best first.")
 
 
 class PlanView(View):
@@ -49,7 +74,7 @@ class PlanView(View):
     ahead_count: int
 
 
-def why_view(job: Job, explanation: Explanation, veil: Veil) -> WhyView:
+def why_view(job: Job, explanation: Explanation, veil: Veil, advice: Iterable[Suggestion] = ()) -> WhyView:
     """`veil` has the jobs ahead; one that has just gone is left out."""
     ahead = [veil.jobs[job_id] for job_id in explanation.ahead[:NAMED] if job_id in veil.jobs]
     return WhyView(
@@ -62,6 +87,7 @@ def why_view(job: Job, explanation: Explanation, veil: Veil) -> WhyView:
         ahead_count=len(explanation.ahead),
         planned_start=_start(explanation.planned),
         planned_nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
+        suggestions=[_suggestion(item) for item in advice],
     )
 
 
@@ -87,6 +113,16 @@ def plan_view(trial: TrialRun, now: float) -> PlanView:
         nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
         reasons=[_reason(reason) for reason in explanation.reasons],
         ahead_count=len(explanation.ahead),
+    )
+
+
+def _suggestion(item: Suggestion) -> SuggestionView:
+    proposal = item.proposal
+    return SuggestionView(
+        title=proposal.title,
+        detail=proposal.detail,
+        effect=EffectView(outcome=item.outcome, start_at=rfc3339(item.start_at)),
+        change=ChangeView(operation=proposal.operation, body=dict(proposal.change)),
     )
 
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD
-from corral.control.jobs import JobChange
 from corral.control.records import AttemptRecord, IdleWarning, JobRecord, JobSpec
 from corral.control.work import Caller
 from corral.core.arrays import parse_array
@@ -159,7 +158,8 @@ class JobClone(JobCreate):
 
 
 class JobEdit(Body):
-    """What is to be different about a job that does not run yet; what is left out stays as it is."""
+    """What is to be different about a job that does not run yet; what is left out stays as it is. Its size can be
+    changed until it has started for the first time."""
 
     queue: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
         default=None, description="Null: the right one of those that its user may use."
@@ -169,6 +169,19 @@ class JobEdit(Body):
         default=None, description="Null: as long as the queue allows."
     )
     after: Others | None = Field(default=None, description="Null: it waits for no other job.")
+    gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")
+    min_gpus: GpuCount | None = Field(default=None, description="Makes it elastic, or changes how far it shrinks.")
+    max_gpus: GpuCount | None = Field(default=None, description="Makes it elastic, or changes how far it grows.")
+    nodes: Annotated[int, Field(ge=1, le=10_000)] = 1
+    cpus: Cpus = 0
+    memory: Size = 0
+    model: Models | None = Field(default=None, description="GPU models that will do; null: any.")
+    flavor: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
+        default=None, description="A kind of hardware out of the catalog; null: none in particular."
+    )
+    package: Annotated[Text, Field(min_length=1, max_length=63)] | None = Field(
+        default=None, description="A size out of the catalog, instead of gpus, cpus, memory and flavor."
+    )
 
 
 class JobResize(Body):
@@ -303,16 +316,6 @@ class AttemptView(View):
     exit_code: int | None
     message: str
     usage: UsageView | None = Field(default=None, description="What it has held and used.")
-
-
-def change_of(body: JobEdit) -> JobChange:
-    return JobChange(
-        given=frozenset(body.model_fields_set),
-        queue=body.queue,
-        priority=body.priority,
-        time_limit_seconds=body.time,
-        after=tuple(body.after or ()),
-    )
 
 
 def allocation_view(allocation: Allocation) -> AllocationView:

@@ -13,6 +13,7 @@ from corral.control.records import (
     EventRecord,
     JobFilter,
     JobRecord,
+    JobSpec,
     Page,
     ScorePoint,
     UsageCourse,
@@ -32,6 +33,9 @@ class JobTable(Protocol):
     def save(self, jobs: Sequence[Job]) -> None:
         """Write each job if its stored version is `version - 1` (the caller has counted up), in one statement
         for all of them. Raises StoreConflict otherwise, and then none was written."""
+
+    def save_spec(self, job_id: str, spec: JobSpec) -> None:
+        """Replace what it runs; an unknown id is left alone."""
 
     def get(self, job_id: str) -> JobRecord | None: ...
 

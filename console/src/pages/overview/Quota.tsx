@@ -1,0 +1,50 @@
+import { Group, Skeleton, Stack, Text } from "@mantine/core";
+
+import { $api, type Schema } from "@/api/client";
+import { words } from "@/pages/overview/words";
+import { Meter } from "@/parts/Meter";
+import { Panel } from "@/parts/Panel";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { kinds } from "@/words/common";
+import { useFormat } from "@/words/format";
+import { useWords } from "@/words/words";
+
+type Held = Schema<"HeldView">;
+
+/** What the viewer holds of what may be held; only where there is a limit. */
+export function Quota() {
+  const t = useWords(words);
+  const kindWord = useWords(kinds);
+  const format = useFormat();
+  const { data, error, refetch } = $api.useQuery("get", "/me/quota");
+  const limits = Object.entries(data?.kinds ?? {}).flatMap(([kind, quota]) =>
+    ([["gpus", quota.gpus, format.number], ["cpus", quota.cpus, format.number], ["memory", quota.memory_bytes, format.bytes]] as const).flatMap(([what, held, shown]) =>
+      held.limit === null ? [] : [{ key: `${kind}.${what}`, label: `${kind in kinds ? kindWord(kind as keyof typeof kinds) : kind} · ${t(what)}`, held, shown }],
+    ),
+  );
+  return (
+    <Panel title={t("myQuota")}>
+      {error !== null && <ProblemNote error={error} onRetry={() => void refetch()} />}
+      {data === undefined && error === null && <Skeleton h={60} />}
+      {data !== undefined && limits.length === 0 && <Text size="sm" c="dimmed">{t("noQuota")}</Text>}
+      <Stack gap={6}>
+        {limits.map(({ key, label, held, shown }) => (
+          <Limit key={key} label={label} held={held} shown={shown} />
+        ))}
+      </Stack>
+    </Panel>
+  );
+}
+
+function Limit({ label, held, shown }: { label: string; held: Held; shown: (value: number) => string }) {
+  const t = useWords(words);
+  const limit = held.limit ?? 0;
+  return (
+    <Group justify="space-between" wrap="nowrap" gap="xs">
+      <Text size="sm" truncate>
+        {label}
+      </Text>
+      <Meter value={limit > 0 ? held.held / limit : 1} label={label} text={t("heldOf", { held: shown(held.held), limit: shown(limit) })} warnAt={1} />
+    </Group>
+  );
+}

@@ -1,0 +1,105 @@
+"""Changing how large a job is that never ran: as if it had been submitted like that, but with its age."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from corral.control import catalog, editing, jobs
+from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, Refusal, WrongState
+from corral.control.people import create_user
+from corral.control.records import FlavorRecord, PackageRecord
+from corral.core.changes import PutQuota
+from corral.core.model import JobKind, Quota, Request
+from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, draft
+
+
+def sized(*given: str, **values: Any) -> editing.JobChange:
+    """A change of the words given; `models` and the like are values of the request."""
+    picks = {name: values.pop(name) for name in ("flavor", "package", "min_gpus", "max_gpus") if name in values}
+    size = jobs.JobDraft(spec=SPEC, request=Request(**values), **picks)
+    return editing.JobChange(given=frozenset(given), size=size)
+
+
+@pytest.fixture
+def full(desk: Desk) -> Desk:
+    """Two nodes with four GPUs each, all of them taken."""
+    for name in ("root", "ann", "bob"):
+        desk.do(create_user, ROOT, name, password_hash="hash")
+    desk.started(draft("one-node", gpus=4), draft("another", gpus=4), caller=BOB)
+    return desk
+
+
+def test_a_job_gets_another_size_and_keeps_its_age(full: Desk) -> None:
+    [job] = full.submit(draft("mine", gpus=4))
+    full.now += 50
+    smaller = full.do(editing.edit, ANN, "mine", sized("gpus", gpus=1))
+    assert (smaller.request.gpus, smaller.queued_at, smaller.version) == (1, job.queued_at, job.version + 1)
+    assert full.job(job.id) == smaller == full.state.snapshot.jobs[job.id]
+    [event] = [event for event in full.events() if event.action == "job.edited"]
+    assert event.detail == {"gpus": {"was": 4, "is": 1}}
+
+
+def test_more_nodes_make_a_gang_of_it_and_one_node_a_training_again(full: Desk) -> None:
+    [job] = full.submit(draft("mine", gpus=2))
+    gang = full.do(editing.edit, ANN, job.id, sized("nodes", nodes=2))
+    assert (gang.kind, gang.request.nodes, gang.request.gpus) == (JobKind.DISTRIBUTED, 2, 2)
+    assert full.do(editing.edit, ANN, job.id, sized("nodes", nodes=1)).kind is JobKind.TRAINING
+
+
+def test_packages_bring_their_whole_size_and_their_name(full: Desk) -> None:
+    full.do(catalog.create_flavor, ROOT, FlavorRecord(name="fast", models=("A10",)))
+    full.do(catalog.create_package, ROOT, PackageRecord(name="two", gpus=2, cpu_milli=4000, flavor="fast"))
+    [job] = full.submit(draft("mine", gpus=1))
+    picked = full.do(editing.edit, ANN, job.id, sized("package", package="two"))
+    assert (picked.request.gpus, picked.request.cpu_milli, picked.request.models) == (2, 4000, ("A10",))
+    assert full.record(job.id).spec.labels["corral/package"] == "two"
+    assert full.state.specs[job.id].labels["corral/package"] == "two"
+    own = full.do(editing.edit, ANN, job.id, sized("gpus", gpus=1))
+    assert own.request.gpus == 1
+    assert "corral/package" not in full.record(job.id).spec.labels
+
+
+def test_quota_is_checked_as_for_a_new_job_without_counting_this_one_twice(full: Desk) -> None:
+    full.state.apply([PutQuota(user="ann", kind=JobKind.TRAINING, quota=Quota(gpu_milli=4000))])
+    [job] = full.submit(draft("mine", gpus=3))
+    assert full.do(editing.edit, ANN, job.id, sized("gpus", gpus=4)).request.gpus == 4
+    full.submit(draft("free", gpus=0))
+    with pytest.raises(Refusal):
+        full.submit(draft("too-much", gpus=1))
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        (sized("gpus", gpus=5), Invalid),
+        (sized("nodes", nodes=3), Invalid),
+        (sized("model", models=("H200",)), Invalid),
+        (sized("package", package="nothing"), Refusal),
+        (sized("min_gpus", min_gpus=9), Refusal),
+    ],
+)
+def test_what_would_be_refused_at_the_door_is_refused_here_and_nothing_changes(
+    full: Desk, change: editing.JobChange, refusal: type[Refusal]
+) -> None:
+    [job] = full.submit(draft("mine", gpus=2))
+    with pytest.raises(refusal):
+        full.do(editing.edit, ANN, job.id, change)
+    assert full.job(job.id) == job
+
+
+def test_only_jobs_that_never_ran_change_their_size(full: Desk) -> None:
+    with pytest.raises(WrongState):
+        full.do(editing.edit, BOB, "one-node", sized("gpus", gpus=1))
+    full.do(jobs.requeue, BOB, "one-node")
+    with pytest.raises(NotFound):
+        full.do(editing.edit, ANN, "j-1", sized("gpus", gpus=1))
+
+
+def test_a_held_job_may_be_made_larger_than_its_quota_and_is_refused_when_it_starts(full: Desk) -> None:
+    full.state.apply([PutQuota(user="ann", kind=JobKind.TRAINING, quota=Quota(gpu_milli=2000))])
+    [job] = full.submit(draft("mine", gpus=1, hold=True))
+    full.do(editing.edit, ANN, job.id, sized("gpus", gpus=4))
+    with pytest.raises((InsufficientQuota, OverLimit)):
+        full.do(jobs.start, ANN, job.id)

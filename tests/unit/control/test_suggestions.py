@@ -1,0 +1,178 @@
+"""Advice that was tried: what is told to help does help, and nothing else is told."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from corral.control import catalog, editing, jobs, queues
+from corral.control.errors import Refusal
+from corral.control.policies import Policies, ScalingPolicy
+from corral.control.ports import Store
+from corral.control.records import FlavorRecord, PackageRecord
+from corral.control.suggestions import MOST_TRIED, Outcome, Suggestion, change_for, suggestions
+from corral.core.advice import Operation
+from corral.core.model import Blocking, JobState, Limits, Queue, Request
+from corral.core.scaling import ScalingRules
+from corral.stores import open_store
+from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
+from tests.unit.core.builders import node
+
+HOUR = 3600.0
+
+
+def advice(desk: Desk, job_id: str, trials: int = MOST_TRIED) -> list[Suggestion]:
+    left = [True] * trials
+    with desk.store.read() as tx:
+        record = tx.jobs.get(job_id)
+        known = catalog.load_catalog(tx)
+    assert record is not None
+    before = dict(desk.state.snapshot.jobs)
+    job, spec = record.job, record.spec
+    found = suggestions(desk.state, desk.now, job, spec, known, may_go_on=lambda: bool(left and left.pop()))
+    assert desk.state.snapshot.jobs == before, "looking changes nothing"
+    return found
+
+
+def changes(found: list[Suggestion]) -> list[tuple[str, dict[str, Any]]]:
+    return [(item.outcome.value, dict(item.proposal.change)) for item in found]
+
+
+def test_half_of_it_would_start_now(desk: Desk) -> None:
+    desk.started(draft("first", gpus=3), draft("other", gpus=2))
+    [job] = desk.submit(draft("large", gpus=4))
+    assert desk.cycle() == []
+    elastic, *smaller = changes(advice(desk, job.id))
+    assert elastic == ("start", {"min_gpus": 2, "max_gpus": 4})
+    assert smaller == [("start", {"gpus": 2}), ("start", {"gpus": 1})]
+
+
+def test_a_job_that_starts_by_itself_needs_no_advice(desk: Desk) -> None:
+    [job] = desk.submit(draft("soon", gpus=4))
+    assert advice(desk, job.id) == []
+
+
+def test_what_the_rules_refuse_is_not_told(desk: Desk) -> None:
+    """There is room for half of it, but the queue takes only whole nodes."""
+    desk.do(queues.create, ROOT, Queue(name="whole", min_job_gpus=4))
+    desk.started(draft("first", gpus=3, queue="default"), draft("other", gpus=2, queue="default"))
+    [job] = desk.submit(draft("large", gpus=4, queue="whole"))
+    assert advice(desk, job.id) == []
+
+
+def test_what_does_not_help_is_not_told(desk: Desk) -> None:
+    """Half of it would find room, but an earlier job of the line has a right to that."""
+    desk.do(queues.edit, ROOT, Queue(name="default", policy="fcfs", blocking=Blocking.STRICT))
+    desk.started(draft("first", gpus=4), draft("other", gpus=2))
+    desk.submit(draft("ahead", gpus=4))
+    [job] = desk.submit(draft("behind", gpus=4))
+    assert advice(desk, job.id) == []
+
+
+def test_a_limit_that_half_of_it_respects(store: Store) -> None:
+    desk = Desk(store, Policies(limits=Limits(max_gpus_per_user=4)))
+    desk.started(draft("first", gpus=2))
+    [job] = desk.submit(draft("large", gpus=4))
+    assert ("start", {"gpus": 2}) in changes(advice(desk, job.id))
+
+
+def test_another_package_of_the_same_size(store: Store) -> None:
+    desk = Desk(store, nodes=(node("n1", 2, model="A100"), node("n2", 2, model="A10")))
+    for model in ("A100", "A10"):
+        desk.do(catalog.create_flavor, ROOT, FlavorRecord(name=model, models=(model,)))
+        desk.do(catalog.create_package, ROOT, PackageRecord(name=f"two-{model}", gpus=2, flavor=model))
+    desk.started(draft("first", gpus=0, package="two-A100"))
+    [job] = desk.submit(draft("second", gpus=0, package="two-A100"))
+    found = advice(desk, job.id)
+    assert ("start", {"package": "two-A10"}) in changes(found)
+    [take] = [item for item in found if "package" in item.proposal.change]
+    desk.do(editing.edit, ANN, job.id, change_for(take.proposal))
+    assert desk.cycle() == [job.id]
+    assert desk.record(job.id).spec.labels["corral/package"] == "two-A10"
+
+
+def test_a_promised_start_can_come_earlier(store: Store) -> None:
+    desk = Desk(store, nodes=(node("n1", 4), node("n2", 4, model="A100")))
+    for gpus, model, hours in ((4, "A10", 10), (4, "A100", 1)):
+        request = Request(gpus=gpus, models=(model,))
+        desk.started(draft(f"on-{model}", request=request, time_limit_seconds=hours * HOUR))
+    [job] = desk.submit(draft("waits", request=Request(gpus=4, models=("A10",)), time_limit_seconds=HOUR))
+    desk.cycle()
+    # Nothing is free, so there is nothing to propose: what is not free now is not looked for.
+    assert advice(desk, job.id) == []
+    desk.do(queues.create, ROOT, Queue(name="second"))
+    assert all(item.outcome is Outcome.START for item in advice(desk, job.id))
+
+
+def test_held_jobs_are_told_to_start_if_they_would(desk: Desk) -> None:
+    [job] = desk.submit(draft("held", gpus=2, hold=True))
+    [only] = advice(desk, job.id)
+    assert (only.proposal.operation, only.outcome) == (Operation.START, Outcome.START)
+    desk.do(jobs.start, ANN, job.id)
+    assert desk.cycle() == [job.id]
+
+
+def test_elastic_jobs_begin_small_where_the_installation_has_them(store: Store) -> None:
+    desk = Desk(store, Policies(scaling=ScalingPolicy(rules=ScalingRules(enabled=True), min_gpus=1, max_gpus=8)))
+    desk.started(draft("first", gpus=3), draft("other", gpus=2))
+    [job] = desk.submit(draft("large", gpus=4))
+    assert changes(advice(desk, job.id))[0] == ("start", {"min_gpus": 2, "max_gpus": 4})
+
+
+def test_trials_end_when_time_is_up(desk: Desk) -> None:
+    desk.started(draft("first", gpus=3), draft("other", gpus=2))
+    [job] = desk.submit(draft("large", gpus=4))
+    assert advice(desk, job.id, trials=0) == []
+    assert len(advice(desk, job.id, trials=1)) == 1
+
+
+def test_whatever_is_told_to_start_a_job_does_start_it(empty_database: Path, tmp_path: Path) -> None:
+    """In worlds made by chance, with limits, queues and promises in the way, advice is followed at once."""
+    followed = 0
+    for seed in range(12):
+        file = tmp_path / f"world-{seed}.db"
+        shutil.copy(empty_database, file)
+        with closing(open_store(f"sqlite:///{file}")) as store:
+            followed += _follow_advice(_world(store, random.Random(seed)), random.Random(seed))
+    assert followed >= 6, "the worlds would prove nothing if there was never any advice"
+
+
+def _world(store: Store, chance: random.Random) -> Desk:
+    fleet = tuple(node(f"n{n}", chance.choice([2, 4, 8]), model=chance.choice(["A10", "A100"])) for n in range(4))
+    scaling = ScalingPolicy(rules=ScalingRules(enabled=chance.random() < 0.5), min_gpus=1, max_gpus=8)
+    limits = Limits(max_gpus_per_user=chance.choice([None, 6]))
+    desk = Desk(store, Policies(scaling=scaling, limits=limits), nodes=fleet)
+    desk.do(queues.create, ROOT, Queue(name="short", max_seconds=2 * HOUR, blocking=chance.choice([*Blocking])))
+    for number in range(14):
+        models = (chance.choice(["A10", "A100"]),) if chance.random() < 0.6 else ()
+        gpus = chance.choice([1, 2] if number < 6 else [2, 4, 8])
+        wanted = draft(
+            f"job-of-{number}",
+            request=Request(gpus=gpus, models=models, nodes=2 if chance.random() < 0.15 else 1),
+            queue=chance.choice(["default", "short"]),
+            time_limit_seconds=chance.choice([0.5, 1, 2]) * HOUR,
+        )
+        with suppress(Refusal):
+            desk.submit(wanted, caller=chance.choice([ANN, BOB]))
+        if number % 5 == 0:
+            desk.cycle()
+    desk.cycle()
+    return desk
+
+
+def _follow_advice(desk: Desk, chance: random.Random) -> int:
+    """How often there was any."""
+    followed = 0
+    for job_id in [job.id for job in desk.state.snapshot.jobs.values() if job.state is JobState.QUEUED]:
+        if desk.job(job_id).state is not JobState.QUEUED:
+            continue
+        found = [item for item in advice(desk, job_id) if item.outcome is Outcome.START]
+        if found:
+            chosen = chance.choice(found)
+            desk.do(editing.edit, ROOT, job_id, change_for(chosen.proposal))
+            assert job_id in desk.cycle(), chosen
+            followed += 1
+    return followed
