@@ -65,6 +65,7 @@ function options(props: Props, format: Format, dark: boolean, width: number): uP
 /** Hours within a day, else the day too. */
 function axisTime(at: number, splits: number[], format: Format): string {
   const span = (splits.at(-1) ?? at) - (splits[0] ?? at);
+  if (span < 300) return new Date(at * 1000).toLocaleTimeString(undefined, { hour12: false });
   if (span < 86_400) return format.time(at * 1000);
   return new Date(at * 1000).toLocaleDateString(undefined, { month: "short", day: "numeric" });
 }

@@ -58,7 +58,7 @@ export function EndedPanel({ job }: { job: Job }) {
                 {t("exitCode")}: <span className="num">{job.exit_code}</span>
               </Text>
             )}
-            {job.message !== "" && (
+            {job.message !== "" && job.message !== `exit code ${job.exit_code}` && (
               <Text size="sm" style={{ overflowWrap: "anywhere" }}>
                 {job.message}
               </Text>

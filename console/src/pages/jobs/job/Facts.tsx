@@ -20,6 +20,8 @@ export function Facts({ job }: { job: Job }) {
   const format = useFormat();
   const size = useSize();
   const { elastic, array } = job;
+  const parts = [job.cpus > 0 && t("cpus", { n: format.number(job.cpus) }), job.memory_bytes > 0 && format.bytes(job.memory_bytes)].filter((part) => part !== false);
+  const perNode = parts.length > 0 && t("perNode", { parts: parts.join(", ") });
   const facts: [string, ReactNode][] = [
     [t("id"), job.id],
     [t("owner"), job.user],
@@ -28,7 +30,7 @@ export function Facts({ job }: { job: Job }) {
     [t("priority"), job.priority],
     [t("size"), size(job)],
     ["", elastic && t("elastic", { min: elastic.min_gpus, max: elastic.max_gpus })],
-    [t("cpuMemory"), (job.cpus > 0 || job.memory_bytes > 0) && t("perNode", { cpus: format.number(job.cpus), memory: format.bytes(job.memory_bytes) })],
+    [t("cpuMemory"), perNode],
     [t("package"), job.package],
     [t("flavor"), job.flavor],
     [t("preset"), job.preset],

@@ -5,6 +5,7 @@ import { $api, type Schema } from "@/api/client";
 import type { Job } from "@/pages/jobs/actions/possible";
 import classes from "@/pages/jobs/job/Timeline.module.css";
 import { rowsOf, spanOf, type Attempt, type Bar, type Row } from "@/pages/jobs/job/timeline";
+import { energy } from "@/pages/jobs/job/UsagePanel";
 import { words } from "@/pages/jobs/job/words";
 import { useEndReason } from "@/pages/jobs/list/cells";
 import { useNow } from "@/parts/Moment";
@@ -116,10 +117,10 @@ function AttemptLine({ attempt }: { attempt: Attempt }) {
   const format = useFormat();
   const nodes = attempt.allocation.grants.map((grant) => (grant.gpus.length === 0 ? grant.node : `${grant.node} (${grant.gpus.map((gpu) => gpu.replace(`${grant.node}/`, "")).join(", ")})`));
   const usage = attempt.usage;
-  const used = usage && usage.gpu_hours > 0 ? t("usedText", { hours: format.number(usage.gpu_hours), use: format.percent(usage.utilization), energy: format.number(usage.energy_kwh) }) : undefined;
+  const used = usage && usage.gpu_hours >= 0.01 ? t("usedText", { hours: format.number(usage.gpu_hours), use: format.percent(usage.utilization), energy: energy(usage.energy_kwh, format) }) : undefined;
   return (
     <Text size="xs" c="dimmed" mt={3} style={{ overflowWrap: "anywhere" }}>
-      {[t("on", { nodes: nodes.join(", ") }), used, attempt.message || undefined].filter((part) => part !== undefined).join(" · ")}
+      {[t("on", { nodes: nodes.join(", ") }), used, attempt.message === `exit code ${attempt.exit_code}` ? undefined : attempt.message || undefined].filter((part) => part !== undefined).join(" · ")}
     </Text>
   );
 }

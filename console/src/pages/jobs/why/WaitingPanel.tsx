@@ -31,8 +31,8 @@ export function WaitingPanel({ job }: { job: Job }) {
           {job.state === "queued" && <Figures why={why} />}
           {why.reasons.length > 0 && (
             <Stack gap="sm" component="ul" p={0} m={0} aria-label={t("title")}>
-              {why.reasons.map((reason) => (
-                <ReasonItem key={reason.rule + reason.detail} reason={reason} />
+              {why.reasons.map((reason, index) => (
+                <ReasonItem key={reason.rule + reason.detail} reason={reason} isTold={index === 0} />
               ))}
             </Stack>
           )}
@@ -73,7 +73,7 @@ function Figures({ why }: { why: Why }) {
   const format = useFormat();
   return (
     <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
-      <Stat label={t("position")} value={why.position ?? "–"} detail={t("onlyAhead", { n: why.ahead_count })} />
+      <Stat label={t("position")} value={why.position ?? "–"} detail={t(why.ahead_count === 0 ? "nobodyAhead" : "onlyAhead", { n: why.ahead_count })} />
       <Stat
         label={t("expected")}
         value={why.planned_start === null ? t("unknownStart") : <Countdown to={why.planned_start} />}
@@ -84,7 +84,8 @@ function Figures({ why }: { why: Why }) {
   );
 }
 
-function ReasonItem({ reason }: { reason: Reason }) {
+/** `isTold`: its sentence stands above already. */
+function ReasonItem({ reason, isTold }: { reason: Reason; isTold: boolean }) {
   const t = useWords(words);
   const tn = useWords(numbers);
   const format = useFormat();
@@ -96,7 +97,7 @@ function ReasonItem({ reason }: { reason: Reason }) {
       <Text size="sm" fw={600}>
         {title(reason)}
       </Text>
-      <Text size="sm">{sentence(reason)}</Text>
+      {!isTold && <Text size="sm">{sentence(reason)}</Text>}
       {shown.length > 0 && (
         <Group gap={6} mt={4}>
           {shown.map(([name, value]) => (

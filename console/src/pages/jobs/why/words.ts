@@ -73,6 +73,7 @@ export const words = defineWords({
   starts: ["It starts in a moment.", "即将启动。"],
   startsNext: ["Nothing holds it: it starts with the next round of the scheduler.", "没有阻碍：将在下一轮调度时启动。"],
   onlyAhead: ["{n} {n|job is|jobs are} in front of it.", "前面还有 {n} 个作业。"],
+  nobodyAhead: ["Nobody is in front of it.", "前面没有其他作业。"],
   held: ["It is created but not started: start it to put it in the queue.", "作业已创建但未启动：启动后才会进入队列。"],
   position: ["Place in line", "排队位置"],
   expected: ["Expected start", "预计启动"],
