@@ -59,7 +59,8 @@ def free_tiles(page: Page, pool: str, model: str) -> Locator:
 def drag(page: Page, tile: Locator, target: Locator) -> None:
     """As a hand does: press, pull away, over the target, let go."""
     begin, end = tile.bounding_box(), target.bounding_box()
-    assert begin is not None and end is not None
+    assert begin is not None
+    assert end is not None
     page.mouse.move(begin["x"] + begin["width"] / 2, begin["y"] + begin["height"] / 2)
     page.mouse.down()
     page.mouse.move(begin["x"] + begin["width"] / 2 + 12, begin["y"] + begin["height"] / 2 + 12, steps=3)

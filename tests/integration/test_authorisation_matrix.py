@@ -191,6 +191,7 @@ GET    /reports/{id}/file            401      403   403   in       401      401 
 GET    /scores                       401      ok    ok    ok       401      401     ok
 GET    /scores/{user}                401      ok    ok    ok       401      401     ok
 GET    /search                       401      in    in    in       401      401     in
+GET    /settings                     401      403   403   ok       401      401     403
 GET    /silences                     401      403   403   ok       401      401     403
 POST   /silences                     401      403   403   in       401      401     403
 DELETE /silences/{silence}           401      403   403   in       401      401     403

@@ -74,10 +74,13 @@ def search(tx: Transaction, caller: Caller, text: str, nodes: Sequence[Node], li
 def _jobs(tx: Transaction, caller: Caller, text: str, limit: int) -> list[list[Match]]:
     """Jobs and workbenches, each newest first within what matches equally well."""
     user = None if caller.may(Function.SEE_OTHERS_JOBS) else caller.name
-    queries = [JobFilter(user=user, name_prefix=text), JobFilter(user=user, name_contains=text)]
+    queries = [JobFilter(user=user, name_prefix=text)]
     number = _ID.fullmatch(text)
     if number is not None:
         queries.insert(0, JobFilter(user=user, id_prefix=number[1]))
+    if not text.startswith("j-"):
+        # Every name has to be looked at for this; who types an id does not mean a part of a name.
+        queries.append(JobFilter(user=user, name_contains=text))
     records: dict[str, JobRecord] = {}
     for where in queries:
         page = tx.jobs.page(where, sort="-id", cursor=None, limit=limit)

@@ -45,6 +45,7 @@ from corral.server.routes import (
     quotas,
     reports,
     search,
+    settings,
     signin,
     system,
     tasks,
@@ -88,6 +89,7 @@ ROUTERS = (
     analysis.router,
     reports.router,
     search.router,
+    settings.router,
     system.router,
     pages.router,
     # last: its page answers at every address that is left

@@ -77,7 +77,7 @@ function useColumns(gpus: ReadonlyMap<string, readonly Gpu[]>): readonly Column<
       ),
     },
     { key: "free", title: t("free"), numeric: true, sort: (pool) => pool.gpus_free, render: (pool) => format.number(pool.gpus_free) },
-    { key: "group", title: c("group"), sort: (pool) => pool.group, render: (pool) => (pool.group === null ? <Text size="sm" c="dimmed">{t("noGroup")}</Text> : <Link to={`/groups?open=${pool.group}`}>{pool.group}</Link>) },
+    { key: "group", title: c("group"), sort: (pool) => pool.group, render: (pool) => (pool.group === null ? <Text size="sm" c="dimmed">{t("noGroup")}</Text> : <Link to="/groups" search={{ open: pool.group }}>{pool.group}</Link>) },
     { key: "queues", title: t("queues"), wide: true, render: (pool) => pool.queues.join(", ") },
     { key: "jobs", title: t("jobs"), wide: true, sort: (pool) => pool.running, render: (pool) => <span className="num">{t("jobsOf", { running: pool.running, queued: pool.queued })}</span> },
   ];

@@ -90,6 +90,7 @@ class OrderedJobView(TypedDict):
     pinned: bool
     score: float | None
     detail: str
+    queued_at: NotRequired[str | None]
     planned_start: str | None
 
 

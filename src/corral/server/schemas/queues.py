@@ -11,7 +11,7 @@ from corral.control import views
 from corral.control.permissions import may_see_job
 from corral.control.work import Caller
 from corral.core.model import WHOLE, Blocking, JobKind, Queue
-from corral.server.schemas.base import Body, Duration, Label, Number, View, number, rfc3339
+from corral.server.schemas.base import Body, Duration, Label, Number, View, number, rfc3339, rfc3339_or_none
 
 MAX_GPUS = 1_000_000
 
@@ -77,6 +77,7 @@ class OrderedJobView(View):
     pinned: bool
     score: float | None
     detail: str
+    queued_at: str | None
     planned_start: str | None
 
 
@@ -155,5 +156,6 @@ def _ordered_job(place: views.LinePlace, caller: Caller) -> OrderedJobView:
         pinned=job.pinned_at is not None,
         score=place.score,
         detail=place.detail,
+        queued_at=rfc3339_or_none(job.queued_at),
         planned_start=rfc3339(place.planned_start) if known and place.planned_start is not None else None,
     )

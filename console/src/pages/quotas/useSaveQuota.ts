@@ -1,0 +1,29 @@
+import { api, sent, type Schema } from "@/api/client";
+import { useAction } from "@/api/useAction";
+import type { KindName, Usage, What } from "@/pages/quotas/amounts";
+import { words } from "@/pages/quotas/words";
+import { useWords } from "@/words/words";
+
+export interface CellChange {
+  readonly user: string;
+  readonly kind: KindName;
+  readonly what: What;
+  readonly limit: number | null;
+}
+
+/** One limit of one user, and nothing beside it: two operators who edit the same row do not undo each other. */
+export function useSaveQuota() {
+  const t = useWords(words);
+  return useAction<CellChange, Schema<"ListView_QuotaUsageView_">>({
+    run: ({ user, kind, what, limit }) => sent(api.POST("/quotas:batch", { body: { users: [user], all: false, quota: { [kind]: { [what]: limit } } } })),
+    touches: ["/quotas", "/users", "/me"],
+    optimistic: (cache, change) => cache.changeItems<Usage>("/quotas", (usage) => usage.user === change.user, (usage) => withLimit(usage, change)),
+    done: (_, { user }) => t("saved", { user }),
+  });
+}
+
+function withLimit(usage: Usage, { kind, what, limit }: CellChange): Usage {
+  const before = usage.kinds[kind];
+  if (before === undefined) return usage;
+  return { ...usage, kinds: { ...usage.kinds, [kind]: { ...before, [what]: { ...before[what], limit } } } };
+}
