@@ -5,7 +5,7 @@ import type { ServerEvent } from "@/api/events";
 
 /** By the noun of an event: the beginnings of the paths whose answers it may change. */
 const TOUCHED: Readonly<Record<string, readonly string[]>> = {
-  readings: ["/overview", "/gpus", "/nodes"],
+  readings: ["/overview", "/gpus", "/nodes", "/jobs/{job}/metrics"],
   job: ["/jobs", "/workbenches", "/overview", "/queues", "/panel", "/packages", "/gpus", "/me/quota", "/quotas", "/tasks", "/users", "/scores"],
   task: ["/tasks", "/jobs", "/overview"],
   node: ["/nodes", "/gpus", "/overview", "/clusters", "/packages", "/pools"],
