@@ -186,6 +186,19 @@ def test_about_tells_how_the_server_is(visit: Visit, server: CorralServer) -> No
     expect(page.get_by_text(re.compile("a licence token begins with"))).to_be_visible()
 
 
+def test_the_configuration_marks_what_is_not_as_it_came(visit: Visit, server: CorralServer) -> None:
+    with server.http() as http:
+        settings = http.get("/settings").json()
+    changed = {one["key"] for section in settings["sections"] for one in section["settings"] if not one["is_default"]}
+    page = visit().open("/settings?tab=configuration", "Settings")
+    expect(row(page, "monitoring", "interval_seconds")).to_contain_text("default")
+    page.get_by_text("Only what differs from the defaults").click()
+    expect(page).to_have_url(re.compile("changed=1"))
+    for key in changed:
+        expect(page.get_by_role("table").get_by_text(key, exact=True).first).to_be_visible()
+    expect(page.get_by_role("table").get_by_text("interval_seconds", exact=True)).to_have_count(0)
+
+
 def test_language_and_theme_are_chosen_here_too(visit: Visit) -> None:
     page = visit("ann").open("/settings", "Settings")
     page.get_by_role("radiogroup").get_by_text("Dark").click()
