@@ -75,7 +75,7 @@ def test_waste_is_found_and_a_way_out_is_drawn(visit: Visit, scattered: str) -> 
     expect(page).to_have_url(re.compile("by=by_model"))
 
     plan = page.get_by_role("region", name="Defragmentation preview")
-    expect(plan).to_contain_text("one node would be free")
+    expect(plan).to_contain_text("1 node would be free")
     expect(plan).to_contain_text(f"1 waiting job would find a place: {scattered}")
     expect(plan.get_by_role("list", name="Moves, in this order").get_by_role("listitem")).to_have_count(1)
     expect(plan.get_by_role("img", name=re.compile("1 of 2 free"))).to_have_count(2)
