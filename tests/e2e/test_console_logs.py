@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 import time
@@ -18,6 +19,8 @@ from tests.servers.corral_server import CorralServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BUILT.exists(), reason=NOT_BUILT)]
 
+#: What was measured is told with `--log-cli-level=INFO`.
+LOG = logging.getLogger(__name__)
 MILLION = 1_000_000
 #: What the main thread did for longer than a moment, and how long the page went without a frame at most.
 WATCH = """() => {
@@ -174,6 +177,6 @@ def test_a_million_lines_do_not_freeze_the_page(visit: Visit, server: CorralServ
     expect(line(page, MILLION)).to_be_in_viewport()
     while_using = page.evaluate("() => window.watched")
     rows = page.get_by_role("log").locator("[data-line]").count()
-    print(f"\n1,000,000 lines: loaded in {loading:.1f} s {while_loading}; searched in {searching:.2f} s {while_using}")
+    LOG.info("loaded in %.1f s: %s; searched in %.2f s: %s", loading, while_loading, searching, while_using)
     assert rows < 200, "only the lines in sight are in the page"
     assert while_using["longest"] < 2_000
