@@ -5,6 +5,7 @@ import { useMemo } from "react";
 
 import { useFilters } from "@/app/useFilters";
 import { COLORINGS, isColoring } from "@/pages/overview/map/colors";
+import classes from "@/pages/overview/map/GpuMap.module.css";
 import { GpuMap } from "@/pages/overview/map/GpuMap";
 import { chosen, gpusOf, type Gpu, type MapData } from "@/pages/overview/map/gpus";
 import { legendOf } from "@/pages/overview/map/looks";
@@ -28,7 +29,7 @@ export function MapPanel({ data }: { data: MapData | undefined }) {
       title={t("title")}
       tools={
         <>
-          <SegmentedControl size="xs" aria-label={t("colorBy")} value={coloring} onChange={(color) => setFilters({ color })} data={COLORINGS.map((value) => ({ value, label: t(value) }))} />
+          <SegmentedControl size="xs" className={classes.wide} aria-label={t("colorBy")} value={coloring} onChange={(color) => setFilters({ color })} data={COLORINGS.map((value) => ({ value, label: t(value) }))} />
           <SegmentedControl size="xs" aria-label={t("view")} value={filters.view === "table" ? "table" : "map"} onChange={(view) => setFilters({ view })} data={[{ value: "map", label: t("asMap") }, { value: "table", label: t("asTable") }]} />
         </>
       }
