@@ -1,4 +1,4 @@
-"""The overview: real figures, the map of GPUs by mouse and keyboard, trends, and a failure that shows without reload."""
+"""The overview: real figures, the map of GPUs by mouse and keyboard, trends, and a failure that shows by itself."""
 
 from __future__ import annotations
 
