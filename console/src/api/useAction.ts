@@ -11,7 +11,7 @@ export interface Action<Input, Output> {
   /** The beginnings of the paths to read again afterwards, such as "/jobs". */
   readonly touches: readonly string[];
   /** What to tell when it worked; nothing is told without it. */
-  readonly done?: (output: Output, input: Input) => string;
+  readonly done?: (output: Output, input: Input) => string | undefined;
   /** How the cached answers look as if it had worked already. */
   readonly optimistic?: (cache: Cache, input: Input) => void;
   readonly onDone?: (output: Output, input: Input) => void;

@@ -17,8 +17,13 @@ const signIn = createRoute({
 });
 
 const pages = PAGES.map((page) =>
-  createRoute({ getParentRoute: () => root, path: page.path, component: lazyRouteComponent(page.load) }),
+  createRoute({ getParentRoute: () => root, path: routePath(page.path), component: lazyRouteComponent(page.load) }),
 );
+
+/** Without the slash, the page for everything below it (`/gpus/$`) would take a list's own address (`/gpus`) too. */
+function routePath(path: string): string {
+  return PAGES.some((other) => other.path === `${path}/$`) ? `${path}/` : path;
+}
 
 export const router = createRouter({
   routeTree: root.addChildren([signIn, ...pages]),

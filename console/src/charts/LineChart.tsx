@@ -25,6 +25,8 @@ export interface LineChartProps {
   /** The time axis, in seconds; the points' own range without it. */
   readonly range?: readonly [from: number, to: number];
   readonly legend?: boolean;
+  /** The values are bytes: the axis steps by powers of two. */
+  readonly binary?: boolean;
 }
 
 const Plot = lazy(() => import("@/charts/Plot"));

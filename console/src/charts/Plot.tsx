@@ -8,6 +8,9 @@ import { useWidth } from "@/charts/useWidth";
 import { useIsDark } from "@/app/useIsDark";
 import { useFormat, type Format } from "@/words/format";
 
+/** Steps that are round in KiB, MiB, GiB … */
+const BINARY = Array.from({ length: 54 }, (_, power) => 2 ** power);
+
 type Props = LineChartProps & { readonly lines: readonly Line[]; readonly height: number };
 
 export default function Plot(props: Props) {
@@ -55,11 +58,16 @@ function options(props: Props, format: Format, dark: boolean, width: number): uP
     scales: { y: { range: (_, low, high) => [props.min ?? Math.min(0, low), props.max ?? (high > 0 ? high * 1.08 : 1)] } },
     axes: [
       { ...axis, size: 26, space: 64, values: (_, splits) => splits.map((at) => axisTime(at, splits, format)) },
-      { ...axis, size: 58, space: 28, values: (_, splits) => splits.map((value) => props.format(value)) },
+      { ...axis, size: roomFor, space: 28, ...(props.binary === true ? { incrs: BINARY } : {}), values: (_, splits) => splits.map((value) => props.format(value)) },
     ],
     series: [{}, ...props.lines.map((line) => ({ label: line.label, stroke: line.color, width: 1.5, points: { show: false }, spanGaps: false }))],
     plugins: [tooltip(() => props, format)],
   };
+}
+
+/** As wide as the longest figure beside the axis. */
+function roomFor(_: uPlot, values: string[] | null): number {
+  return Math.max(40, ...(values ?? []).map((text) => 14 + 6.4 * text.length));
 }
 
 /** Hours within a day, else the day too. */

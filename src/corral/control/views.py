@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from corral.control.admission import admit, settled
 from corral.control.errors import Refusal
@@ -130,7 +131,7 @@ def queue_order(state: State, now: float, name: str, limit: int = 500) -> list[L
     lines = []
     for key in sorted(key for key in state.snapshot.lines if key.queue == name):
         places = []
-        for position, job in enumerate(line_order(state.snapshot, key, now)[:limit], start=1):
+        for position, job in enumerate(islice(line_order(state.snapshot, key, now), limit), start=1):
             score = state.snapshot.score(job.user, key.model, now)
             places.append(
                 LinePlace(

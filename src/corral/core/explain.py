@@ -5,6 +5,7 @@ The answer is made from the same picture, rules and plan as the decision itself,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from corral.core.claims import Claim
@@ -72,16 +73,15 @@ def _comes_later(snapshot: ClusterSnapshot, job: Job, now: float) -> Explanation
     return Explanation(job_id=job.id, summary=_summary(reasons, 0), reasons=tuple(reasons))
 
 
-def line_order(snapshot: ClusterSnapshot, key: LineKey, now: float) -> list[Job]:
-    """A line's jobs in the order in which they go."""
-    return list(snapshot.lines[key].cursor(lambda user: snapshot.score(user, key.model, now)))
+def line_order(snapshot: ClusterSnapshot, key: LineKey, now: float) -> Iterator[Job]:
+    """A line's jobs in the order in which they go. The picture must not change meanwhile."""
+    return snapshot.lines[key].in_order(lambda user: snapshot.score(user, key.model, now))
 
 
 def _ahead(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> list[str]:
     starting = {start.job_id for start in plan.starts}
     ahead: list[str] = []
-    key = line_of(job)
-    for other in snapshot.lines[key].cursor(lambda user: snapshot.score(user, key.model, now)):
+    for other in line_order(snapshot, line_of(job), now):
         if other.id == job.id:
             break
         if other.id not in starting:

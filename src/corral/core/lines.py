@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
 from corral.core.model import Job, JobKind, Request
@@ -97,6 +98,20 @@ class Line:
     def cursor(self, score_of: Callable[[str], float]) -> LineCursor:
         """A walk through the line in the policy's order. The line must not change meanwhile."""
         return LineCursor(self, self._pinned, self._users, score_of)
+
+    def in_order(self, score_of: Callable[[str], float]) -> Iterator[Job]:
+        """The order of a cursor for those who only look: nothing can be skipped, and so a step costs a fraction."""
+        jobs, merge_key = self.jobs, self.policy.merge_key
+        yield from (jobs[job_id] for _, job_id in self._pinned)
+
+        def keyed(user: str) -> Iterator[tuple[tuple[SortKey, str], Job]]:
+            score = score_of(user) if self.policy.uses_score else 0.0
+            for _, job_id in sorted(entry for group in self._users[user].values() for entry in group):
+                job = jobs[job_id]
+                yield (merge_key(job, score), user), job
+
+        for _, job in heapq.merge(*(keyed(user) for user in self._users), key=itemgetter(0)):
+            yield job
 
     def own_sequence(self, user: str) -> list[Job]:
         """One user's jobs in the user's own order."""

@@ -44,7 +44,9 @@ def line_with(policy: str, jobs: list[Job]) -> Line:
 
 
 def order_of(line: Line, score: dict[str, float]) -> list[Job]:
-    return list(line.cursor(score.__getitem__))
+    walked = list(line.cursor(score.__getitem__))
+    assert list(line.in_order(score.__getitem__)) == walked, "seen as it is walked"
+    return walked
 
 
 @pytest.mark.parametrize("policy", POLICIES)

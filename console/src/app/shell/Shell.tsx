@@ -60,6 +60,6 @@ function Frame() {
 function Content() {
   const isOperator = useIsOperator();
   const route: string | undefined = useMatches().at(-1)?.fullPath;
-  const page = PAGES.find((one) => one.path === route);
+  const page = PAGES.find((one) => one.path === route || `${one.path}/` === route);
   return page?.audience === "operator" && !isOperator ? <OperatorsOnly /> : <Outlet />;
 }

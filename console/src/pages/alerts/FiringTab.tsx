@@ -68,7 +68,7 @@ function columnsOf(t: Say<typeof words>, state: string): Column<AlertView>[] {
     { key: "rule", title: t("rule"), sort: (alert) => alert.rule, render: (alert) => alert.rule },
     { key: "subject", title: t("subject"), sort: (alert) => alert.subject, render: (alert) => <SubjectLink scope={alert.scope} name={alert.subject} /> },
     { key: "text", title: t("what"), wide: true, render: (alert) => <WhatAndNote alert={alert} /> },
-    { key: "since", title: t("since"), sort: (alert) => alert.pending_since, render: (alert) => <Moment at={alert.fired_at ?? alert.pending_since} /> },
+    { key: "since", title: t("since"), wide: true, sort: (alert) => alert.pending_since, render: (alert) => <Moment at={alert.fired_at ?? alert.pending_since} /> },
     { key: "state", title: state, wide: true, render: (alert) => <Standing alert={alert} /> },
   ];
 }

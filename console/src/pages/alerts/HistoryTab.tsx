@@ -90,7 +90,7 @@ function columnsOf(t: Say<typeof words>, format: Format, state: string): Column<
     { key: "rule", title: t("rule"), render: (alert) => alert.rule },
     { key: "subject", title: t("subject"), render: (alert) => <SubjectLink scope={alert.scope} name={alert.subject} /> },
     { key: "text", title: t("what"), wide: true, render: (alert) => <WhatAndNote alert={alert} /> },
-    { key: "since", title: t("since"), render: (alert) => <Moment at={alert.pending_since} /> },
+    { key: "since", title: t("since"), wide: true, render: (alert) => <Moment at={alert.pending_since} /> },
     { key: "lasted", title: t("lasted"), numeric: true, wide: true, render: (alert) => (alert.resolved_at === null ? "–" : format.duration((Date.parse(alert.resolved_at) - Date.parse(alert.pending_since)) / 1000)) },
     { key: "state", title: state, wide: true, render: (alert) => <Standing alert={alert} /> },
   ];

@@ -22,6 +22,8 @@ const GROUPINGS = ["by_user", "by_group", "by_queue", "by_model"] as const;
 type Grouping = (typeof GROUPINGS)[number];
 const SCOPE: Readonly<Record<Grouping, string>> = { by_user: "user", by_group: "group", by_queue: "queue", by_model: "model" };
 const MOST_BARS = 15;
+/** Readable on the grounds of both themes. */
+const FAINT = "#7f8aa0";
 
 export function UsageBars({ usage }: { usage: Usage | undefined }) {
   const t = useWords(words);
@@ -60,10 +62,10 @@ function Bars({ rows, by }: { rows: readonly Row[]; by: Grouping }) {
     });
     return {
       grid: { left: 8, right: 24, top: 28, bottom: 4, containLabel: true },
-      legend: { top: 0, left: 0, itemWidth: 12, itemHeight: 8, textStyle: { color: "#7f8aa0" } },
+      legend: { top: 0, left: 0, itemWidth: 12, itemHeight: 8, textStyle: { color: FAINT } },
       tooltip: { trigger: "axis" as const, axisPointer: { type: "shadow" as const }, valueFormatter: (value: unknown) => `${format.number(Number(value))} h` },
-      xAxis: { type: "value" as const, splitLine: { lineStyle: { opacity: 0.2 } }, axisLabel: { formatter: "{value} h" } },
-      yAxis: { type: "category" as const, data: most.map((row) => row.key || t("nobody")), axisTick: { show: false } },
+      xAxis: { type: "value" as const, splitLine: { lineStyle: { color: FAINT, opacity: 0.25 } }, axisLabel: { formatter: "{value} h", color: FAINT } },
+      yAxis: { type: "category" as const, data: most.map((row) => row.key || t("nobody")), axisTick: { show: false }, axisLabel: { color: FAINT } },
       series: [
         part(t("busy"), "#20b8a6", (row) => row.busy_gpu_hours),
         part(t("unused"), "#f2a33c", (row) => Math.max(0, row.measured_gpu_hours - row.busy_gpu_hours)),

@@ -1,8 +1,106 @@
+import { Alert, Button, Group, Stack } from "@mantine/core";
+import { Link, useParams } from "@tanstack/react-router";
+import { Compass, TriangleAlert } from "lucide-react";
+
+import { $api } from "@/api/client";
+import { problemOf } from "@/api/problem";
+import { useIsOperator } from "@/app/session";
+import { PageLoading } from "@/app/shell/fallbacks";
+import { RangePicker } from "@/charts/RangePicker";
+import { Evidence } from "@/pages/gpus/Evidence";
+import { GpuCharts } from "@/pages/gpus/GpuCharts";
+import { Holders } from "@/pages/gpus/Holders";
+import { Readings } from "@/pages/gpus/Readings";
+import type { Gpu } from "@/pages/gpus/rules";
+import { useGpuActions } from "@/pages/gpus/useGpuActions";
+import { words } from "@/pages/gpus/words";
+import classes from "@/pages/nodes/Node.module.css";
+import { ActionButtons } from "@/parts/BatchBar";
+import { EmptyState } from "@/parts/EmptyState";
+import { Moment } from "@/parts/Moment";
 import { PageHeader } from "@/parts/PageHeader";
-import { navigation } from "@/words/navigation";
+import { Panel } from "@/parts/Panel";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { StateBadge } from "@/parts/StateBadge";
+import { SubjectEvents } from "@/parts/SubjectEvents";
+import { useFormat } from "@/words/format";
 import { useWords } from "@/words/words";
 
 export default function GpuPage() {
-  const t = useWords(navigation);
-  return <PageHeader title={t("gpu")} />;
+  const { _splat: id = "" }: { _splat?: string } = useParams({ strict: false });
+  const t = useWords(words);
+  const { data: gpu, error, refetch } = $api.useQuery("get", "/gpus/{gpu}", { params: { path: { gpu: id } } });
+  if (error !== null && problemOf(error).status === 404) {
+    return (
+      <EmptyState icon={Compass} title={t("notFound")} hint={t("notFoundHint")}>
+        <Button renderRoot={(props) => <Link to="/" {...props} />}>{t("toOverview")}</Button>
+      </EmptyState>
+    );
+  }
+  if (gpu === undefined) return error === null ? <PageLoading /> : <ProblemNote error={error} onRetry={() => void refetch()} />;
+  return <GpuView gpu={gpu} />;
+}
+
+function GpuView({ gpu }: { gpu: Gpu }) {
+  const t = useWords(words);
+  const isOperator = useIsOperator();
+  const { actionsFor, parts } = useGpuActions();
+  return (
+    <>
+      <PageHeader title={gpu.id} detail={<Head gpu={gpu} />}>
+        {isOperator && <ActionButtons actions={actionsFor([gpu])} />}
+      </PageHeader>
+      {parts}
+      <Staleness gpu={gpu} />
+      <Readings gpu={gpu} />
+      <Stack gap="sm" mt="sm">
+        <Panel title={t("charts")} tools={<RangePicker />}>
+          <GpuCharts gpu={gpu} />
+        </Panel>
+        <div className={classes.halves}>
+          <Panel title={t("jobs")}>
+            <Holders holders={gpu.jobs} empty={t("noJobs")} />
+          </Panel>
+          <Panel title={t("evidence")}>
+            <Evidence gpu={gpu} />
+          </Panel>
+          <Panel title={t("events")}>
+            <SubjectEvents subject={gpu.id} />
+          </Panel>
+        </div>
+      </Stack>
+    </>
+  );
+}
+
+function Head({ gpu }: { gpu: Gpu }) {
+  const t = useWords(words);
+  const isOperator = useIsOperator();
+  return (
+    <Group gap="xs">
+      <StateBadge state={gpu.health} />
+      {gpu.health_since !== null && (
+        <span>
+          {t("since")} <Moment at={gpu.health_since} />
+        </span>
+      )}
+      <span>
+        {gpu.model} · {t("node")} {isOperator ? <Link to={`/nodes/${encodeURIComponent(gpu.node)}`} style={{ color: "inherit" }}>{gpu.node}</Link> : gpu.node} · {t("pool")}{" "}
+        {isOperator ? <Link to="/pools" search={{ open: gpu.pool }} style={{ color: "inherit" }}>{gpu.pool}</Link> : gpu.pool}
+      </span>
+    </Group>
+  );
+}
+
+/** Old figures must not pass for the present ones. */
+function Staleness({ gpu }: { gpu: Gpu }) {
+  const t = useWords(words);
+  const format = useFormat();
+  const { reading } = gpu;
+  if (reading !== null && !reading.stale && !reading.lost) return null;
+  return (
+    <Alert color="orange" icon={<TriangleAlert size={18} />} mb="sm">
+      {reading === null ? t("neverRead") : reading.lost ? t("lost") : t("stale", { at: format.dateTime(reading.at) })}
+    </Alert>
+  );
 }

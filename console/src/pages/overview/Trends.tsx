@@ -3,10 +3,10 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import { useMemo } from "react";
 
 import type { Problem } from "@/api/problem";
+import { ChartGrid } from "@/charts/ChartGrid";
 import { seriesColor } from "@/charts/colors";
 import { LineChart, type Line } from "@/charts/LineChart";
 import { pointsOf, seriesOf, type Metrics } from "@/charts/series";
-import classes from "@/pages/overview/Overview.module.css";
 import { words } from "@/pages/overview/words";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
@@ -25,14 +25,14 @@ export function Trends({ result }: { result: UseQueryResult<Metrics, Problem> })
   if (result.error !== null && data === undefined) return <ProblemNote error={result.error} onRetry={() => void result.refetch()} />;
   return (
     <Panel title={t("trends")}>
-      <div className={classes.charts}>
+      <ChartGrid>
         <Trend title={t("use")} lines={lines?.use} format={(value) => format.percent(value)} />
         <Trend title={t("jobCount")} lines={lines?.jobs} format={format.number} />
         <Trend title={t("power")} lines={lines?.power} format={format.watts} />
         <Trend title={t("temperature")} lines={lines?.temperature} format={format.celsius} />
         <Trend title={t("queueLength")} lines={lines?.length} format={format.number} />
         <Trend title={t("waitTime")} lines={lines?.wait} format={format.duration} />
-      </div>
+      </ChartGrid>
     </Panel>
   );
 }

@@ -7,6 +7,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEve
 
 import { useIsDark } from "@/app/useIsDark";
 import { useWidth } from "@/charts/useWidth";
+import { gpuHref } from "@/pages/gpus/gpuHref";
 import type { Coloring } from "@/pages/overview/map/colors";
 import { spoken } from "@/pages/overview/map/facts";
 import classes from "@/pages/overview/map/GpuMap.module.css";
@@ -47,7 +48,7 @@ export function GpuMap({ gpus, coloring, legend }: { gpus: readonly Gpu[]; color
     return at;
   }
   function open(id: string | undefined) {
-    if (id !== undefined) router.history.push(hrefOf(id));
+    if (id !== undefined) router.history.push(gpuHref(id));
   }
   function click(event: MouseEvent) {
     // The link over the GPU opens it by itself; a finger has none under it yet.
@@ -91,7 +92,7 @@ export function GpuMap({ gpus, coloring, legend }: { gpus: readonly Gpu[]; color
         <canvas ref={canvas} className={classes.canvas} style={{ width: layout.width, height: layout.height }} aria-hidden="true" />
         {active !== undefined && cell !== undefined && (
           <>
-            <Link to={hrefOf(active.id)} tabIndex={-1} className={classes.ring} aria-label={speech.t("open", { gpu: active.id })} style={{ transform: `translate(${cell.x - 2}px, ${cell.y - 2}px)`, width: cell.width + 4, height: cell.height + 4 }} />
+            <Link to={gpuHref(active.id)} tabIndex={-1} className={classes.ring} aria-label={speech.t("open", { gpu: active.id })} style={{ transform: `translate(${cell.x - 2}px, ${cell.y - 2}px)`, width: cell.width + 4, height: cell.height + 4 }} />
             <MapTooltip gpu={active} cell={cell} width={layout.width} />
           </>
         )}
@@ -101,11 +102,6 @@ export function GpuMap({ gpus, coloring, legend }: { gpus: readonly Gpu[]; color
       </div>
     </div>
   );
-}
-
-/** Ids may have slashes, and anything else; the address keeps the slashes. */
-export function hrefOf(gpu: string): string {
-  return `/gpus/${gpu.split("/").map(encodeURIComponent).join("/")}`;
 }
 
 /** The same object while nodes and their GPUs are the same: only then is drawing what changed enough. */

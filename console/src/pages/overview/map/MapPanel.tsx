@@ -1,5 +1,5 @@
 /** The map with its choices, all of them in the address: `?color=temperature&model=A10&find=dgx-07&view=table`. */
-import { Button, Group, SegmentedControl, Select, Skeleton, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Group, SegmentedControl, Skeleton, Stack, Text, TextInput } from "@mantine/core";
 import { CircuitBoard, Search, SearchX } from "lucide-react";
 import { useMemo } from "react";
 
@@ -12,6 +12,7 @@ import { MapLegend } from "@/pages/overview/map/MapLegend";
 import { MapTable } from "@/pages/overview/map/MapTable";
 import { words } from "@/pages/overview/map/words";
 import { EmptyState } from "@/parts/EmptyState";
+import { FilterSelect } from "@/parts/FilterSelect";
 import { Panel } from "@/parts/Panel";
 import { useIsDark } from "@/app/useIsDark";
 import { useWords } from "@/words/words";
@@ -62,8 +63,8 @@ function Chosen({ data, coloring, filters, setFilters }: ChosenProps) {
               {t("shown", { n: shown.length, all: all.length })}
             </Text>
           )}
-          {data.models.length > 1 && <Choice label={t("model")} everything={t("allModels")} names={data.models} value={model} onChange={(value) => setFilters({ model: value })} />}
-          {data.pools.length > 1 && <Choice label={t("pool")} everything={t("allPools")} names={data.pools} value={pool} onChange={(value) => setFilters({ pool: value })} />}
+          {data.models.length > 1 && <FilterSelect label={t("model")} everything={t("allModels")} options={data.models} value={model} onChange={(value) => setFilters({ model: value })} />}
+          {data.pools.length > 1 && <FilterSelect label={t("pool")} everything={t("allPools")} options={data.pools} value={pool} onChange={(value) => setFilters({ pool: value })} />}
           <TextInput size="xs" w={210} aria-label={t("find")} placeholder={t("find")} leftSection={<Search size={14} aria-hidden />} value={find} onChange={(event) => setFilters({ find: event.currentTarget.value })} />
         </Group>
       </Group>
@@ -82,8 +83,4 @@ function Chosen({ data, coloring, filters, setFilters }: ChosenProps) {
 
 function Picture({ asTable, ...map }: { asTable: boolean; gpus: readonly Gpu[]; coloring: ChosenProps["coloring"]; legend: ReturnType<typeof legendOf> }) {
   return asTable ? <MapTable gpus={map.gpus} /> : <GpuMap {...map} />;
-}
-
-function Choice({ label, everything, names, value, onChange }: { label: string; everything: string; names: readonly string[]; value: string; onChange: (value: string) => void }) {
-  return <Select size="xs" w={130} aria-label={label} placeholder={everything} data={[...names]} value={value === "" ? null : value} onChange={(name) => onChange(name ?? "")} clearable />;
 }

@@ -1,8 +1,8 @@
 /** The map's facts as a table, for those who read better than they see patterns. */
 import { useMemo } from "react";
 
+import { gpuHref } from "@/pages/gpus/gpuHref";
 import { heldText } from "@/pages/overview/map/facts";
-import { hrefOf } from "@/pages/overview/map/GpuMap";
 import type { Gpu } from "@/pages/overview/map/gpus";
 import { useSpeech } from "@/pages/overview/map/useSpeech";
 import { DataTable, type Column } from "@/parts/DataTable";
@@ -25,5 +25,5 @@ export function MapTable({ gpus }: { gpus: readonly Gpu[] }) {
       { key: "power", title: t("power"), numeric: true, wide: true, render: (gpu) => format.watts(gpu.power), sort: (gpu) => gpu.power },
     ];
   }, [speech]);
-  return <DataTable label={t("title")} rows={gpus} columns={columns} rowKey={(gpu) => gpu.id} href={(gpu) => hrefOf(gpu.id)} />;
+  return <DataTable label={t("title")} rows={gpus} columns={columns} rowKey={(gpu) => gpu.id} href={(gpu) => gpuHref(gpu.id)} />;
 }

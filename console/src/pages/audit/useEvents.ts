@@ -1,0 +1,84 @@
+/**
+ * The events as of a moment. News do not push the list down under the reader's eyes: they are counted, and shown when asked
+ * for. So this list is not read anew by the stream as others are.
+ */
+import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useState } from "react";
+
+import { api, sent, type Schema } from "@/api/client";
+import type { ServerEvent } from "@/api/events";
+import { useLiveEvents } from "@/api/LiveProvider";
+
+export type EventView = Schema<"EventView">;
+
+export interface Where {
+  readonly actor?: string;
+  readonly action?: string;
+  readonly subject?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly q?: string;
+}
+
+export function useEvents(where: Where) {
+  const queries = useQueryClient();
+  const key = ["audit", where];
+  const result = useInfiniteQuery({
+    queryKey: key,
+    queryFn: ({ pageParam }) => sent(api.GET("/events", { params: { query: { ...where, limit: 100, cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.next_cursor ?? undefined,
+    staleTime: Infinity,
+    // Read anew whenever the page is opened: nothing else makes it old.
+    refetchOnMount: "always",
+    gcTime: 0,
+  });
+  const { fresh, forget } = useNews(where);
+  return {
+    items: result.data?.pages.flatMap((page) => page.items),
+    error: result.error,
+    hasMore: result.hasNextPage,
+    isLoadingMore: result.isFetchingNextPage,
+    loadMore: () => void result.fetchNextPage(),
+    retry: () => void result.refetch(),
+    fresh,
+    showFresh: () => {
+      forget();
+      void queries.resetQueries({ queryKey: key });
+    },
+  };
+}
+
+/** How many events that match came since the list was read. */
+function useNews(where: Where): { fresh: number; forget: () => void } {
+  const [news, setNews] = useState<{ where: Where; count: number }>({ where, count: 0 });
+  useLiveEvents(
+    useCallback(
+      (event: ServerEvent) => {
+        const told = eventOf(event);
+        if (told === undefined || !matches(told, event.data, where)) return;
+        setNews((before) => ({ where, count: before.where === where ? before.count + 1 : 1 }));
+      },
+      [where],
+    ),
+  );
+  return { fresh: news.where === where ? news.count : 0, forget: () => setNews({ where, count: 0 }) };
+}
+
+type Told = Pick<EventView, "actor" | "action" | "subject">;
+
+function eventOf(event: ServerEvent): Told | undefined {
+  // Greetings and ticks have no id: they are no events of the log.
+  if (event.id === "") return undefined;
+  const data: unknown = JSON.parse(event.data);
+  if (typeof data !== "object" || data === null) return undefined;
+  const { actor, action, subject } = data as Record<string, unknown>;
+  return { actor: String(actor), action: String(action), subject: String(subject) };
+}
+
+function matches(event: Told, text: string, where: Where): boolean {
+  if (where.until !== undefined && Date.parse(where.until) < Date.now()) return false;
+  if (where.since !== undefined && Date.parse(where.since) > Date.now()) return false;
+  if (where.q !== undefined && !text.toLowerCase().includes(where.q.toLowerCase())) return false;
+  return (where.actor ?? event.actor) === event.actor && (where.action ?? event.action) === event.action && (where.subject ?? event.subject) === event.subject;
+}

@@ -1,0 +1,77 @@
+/** Cordon, uncordon, drain and remove, for one node or many: explained, confirmed, shown at once, and told. */
+import { Ban, CircleCheck, LogOut, Trash2, type LucideIcon } from "lucide-react";
+
+import { api, sent } from "@/api/client";
+import { runEach } from "@/api/each";
+import { Problem } from "@/api/problem";
+import { useAction, type Cache } from "@/api/useAction";
+import { fitting, refusalOf, VERBS, type Node, type Verb } from "@/pages/nodes/rules";
+import { words } from "@/pages/nodes/words";
+import { useConfirm } from "@/parts/confirm";
+import type { RowAction } from "@/parts/RowMenu";
+import { toastProblem } from "@/parts/toasts";
+import { useWords } from "@/words/words";
+
+const ICONS: Readonly<Record<Verb, LucideIcon>> = { cordon: Ban, uncordon: CircleCheck, drain: LogOut, remove: Trash2 };
+const WITHHELD: Readonly<Record<Exclude<Verb, "remove">, Node["state"]>> = { cordon: "cordoned", uncordon: "ready", drain: "draining" };
+
+interface Order {
+  readonly verb: Verb;
+  readonly names: readonly string[];
+}
+
+/** `actionsFor(nodes)` are the four actions for these nodes, each with the reason if it cannot be done. */
+export function useNodeActions(): (nodes: readonly Node[]) => RowAction[] {
+  const t = useWords(words);
+  const confirm = useConfirm();
+  const action = useAction({
+    run: ({ verb, names }: Order) => runEach(names, (node) => order(verb, node)),
+    touches: ["/nodes", "/gpus", "/overview", "/events"],
+    optimistic: (cache, given) => showAtOnce(cache, given),
+    done: ({ done }, { verb }) => (done.length === 0 ? undefined : t(`${verb}Done`, { n: done.length })),
+    onDone: ({ refused }) => {
+      if (refused.length > 0) toastProblem(new Problem(409, t("refused", { n: refused.length }), refused.map((one) => one.problem.detail).join(" ")));
+    },
+  });
+  function ask(verb: Verb, nodes: readonly Node[]) {
+    const fit = fitting(verb, nodes);
+    const names = fit.map((node) => node.id);
+    const begin = () => action.mutate({ verb, names });
+    if (verb === "uncordon") {
+      begin();
+      return;
+    }
+    const left = nodes.filter((node) => !fit.includes(node));
+    const text = t(`${verb}Text`, { names: listed(names), jobs: fit.reduce((sum, node) => sum + node.jobs.length, 0) });
+    const rest = left.length === 0 ? "" : ` ${t("left", { names: left.map((node) => `${node.id} (${t(refusalOf(verb, node) ?? "refused")})`).join(", ") })}`;
+    confirm({ title: t(`${verb}Title`, { n: names.length }), text: text + rest, action: t(verb), onConfirm: begin, danger: verb === "remove" });
+  }
+  return (nodes) =>
+    VERBS.map((verb) => {
+      const reason = nodes.map((node) => refusalOf(verb, node)).find((one) => one !== undefined);
+      const refusal = fitting(verb, nodes).length > 0 || reason === undefined ? undefined : t(reason);
+      return { label: t(verb), icon: ICONS[verb], refusal, danger: verb === "remove", onClick: () => ask(verb, nodes) };
+    });
+}
+
+function order(verb: Verb, node: string): Promise<unknown> {
+  const params = { path: { node } };
+  if (verb === "cordon") return sent(api.POST("/nodes/{node}/cordon", { params }));
+  if (verb === "uncordon") return sent(api.POST("/nodes/{node}/uncordon", { params }));
+  if (verb === "drain") return sent(api.POST("/nodes/{node}/drain", { params }));
+  return sent(api.DELETE("/nodes/{node}", { params }));
+}
+
+function showAtOnce(cache: Cache, { verb, names }: Order): void {
+  // Whether a removal is allowed only the server knows: it is not shown before.
+  if (verb === "remove") return;
+  const withheld = WITHHELD[verb];
+  const update = (node: Node): Node => (names.includes(node.id) ? { ...node, withheld, state: node.state === "down" ? "down" : withheld } : node);
+  cache.changeItems<Node>("/nodes", () => true, update);
+  cache.change<Node>("/nodes/{node}", update);
+}
+
+/** A few names, and how many more. */
+function listed(names: readonly string[]): string {
+  return names.length <= 5 ? names.join(", ") : `${names.slice(0, 4).join(", ")} + ${names.length - 4}`;
+}

@@ -1,0 +1,70 @@
+import { Group, Radio, Stack, Text, TextInput } from "@mantine/core";
+import { useForm } from "@mantine/form";
+
+import { api, sent } from "@/api/client";
+import { useAction } from "@/api/useAction";
+import type { ReportView } from "@/pages/reports/MadeTab";
+import { words } from "@/pages/reports/words";
+import { fieldErrors } from "@/parts/fieldErrors";
+import { FormDrawer } from "@/parts/FormDrawer";
+import { common } from "@/words/common";
+import { momentText } from "@/words/localTime";
+import { useWords } from "@/words/words";
+
+const SPANS = [
+  ["24h", "last24"],
+  ["7d", "last7"],
+  ["30d", "last30"],
+  ["custom", "custom"],
+] as const;
+
+interface Asked {
+  readonly span: string;
+  readonly since: string;
+  readonly until: string;
+}
+
+function bodyOf({ span, since, until }: Asked) {
+  if (span !== "custom") return { period: span };
+  return until === "" ? { since: momentText(since) } : { since: momentText(since), until: momentText(until) };
+}
+
+export function ReportForm({ onClose, onMade }: { onClose: () => void; onMade: (report: ReportView) => void }) {
+  const t = useWords(words);
+  const c = useWords(common);
+  const form = useForm<Asked>({
+    initialValues: { span: "7d", since: "", until: "" },
+    validateInputOnChange: true,
+    validate: {
+      since: (since, asked) => (asked.span === "custom" && since === "" ? c("required") : null),
+      until: (until, asked) => (asked.span === "custom" && until !== "" && until <= asked.since ? t("endBeforeBegin") : null),
+    },
+  });
+  const make = useAction({
+    run: (asked: Asked) => sent(api.POST("/reports", { body: bodyOf(asked) })),
+    touches: ["/reports"],
+    done: () => t("requested"),
+    onDone: onMade,
+    onProblem: (problem) => form.setErrors(fieldErrors(problem, ["since", "until"]).beside),
+  });
+  return (
+    <FormDrawer opened title={t("newReport")} submitLabel={t("make")} onClose={onClose} onSubmit={form.onSubmit((asked) => make.mutate(asked))} busy={make.isPending} problem={make.error}>
+      <Radio.Group label={t("span")} {...form.getInputProps("span")}>
+        <Stack gap="xs" mt="xs">
+          {SPANS.map(([value, word]) => (
+            <Radio key={value} value={value} label={t(word)} />
+          ))}
+        </Stack>
+      </Radio.Group>
+      {form.values.span === "custom" && (
+        <Group grow align="flex-start">
+          <TextInput type="datetime-local" label={t("from")} required {...form.getInputProps("since")} />
+          <TextInput type="datetime-local" label={t("until")} description={t("untilHint")} inputWrapperOrder={["label", "input", "description", "error"]} {...form.getInputProps("until")} />
+        </Group>
+      )}
+      <Text size="sm" c="dimmed">
+        {t("formatsHint")}
+      </Text>
+    </FormDrawer>
+  );
+}

@@ -1,0 +1,14 @@
+/** Points in time in fields that people fill in by their own clock, and in addresses that they send to others. */
+
+/** As a `datetime-local` field shows it; empty for no time or nonsense. */
+export function localText(at: string): string {
+  const time = new Date(at);
+  if (at === "" || Number.isNaN(time.getTime())) return "";
+  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+/** The same moment for every reader: "2026-01-03T10:00:00.000Z"; empty for no time or nonsense. */
+export function momentText(local: string): string {
+  const time = new Date(local);
+  return local === "" || Number.isNaN(time.getTime()) ? "" : time.toISOString();
+}
