@@ -5,8 +5,8 @@ import type { ServerEvent } from "@/api/events";
 
 /** By the noun of an event: the beginnings of the paths whose answers it may change. */
 const TOUCHED: Readonly<Record<string, readonly string[]>> = {
-  readings: ["/overview", "/gpus", "/nodes"],
-  job: ["/jobs", "/workbenches", "/overview", "/queues", "/panel", "/packages", "/gpus", "/me/quota", "/quotas", "/tasks", "/users"],
+  readings: ["/overview", "/gpus", "/nodes", "/jobs/{job}/metrics"],
+  job: ["/jobs", "/workbenches", "/overview", "/queues", "/panel", "/packages", "/gpus", "/me/quota", "/quotas", "/tasks", "/users", "/scores"],
   task: ["/tasks", "/jobs", "/overview"],
   node: ["/nodes", "/gpus", "/overview", "/clusters", "/packages", "/pools"],
   gpu: ["/gpus", "/nodes", "/overview", "/pools", "/packages"],
@@ -18,7 +18,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   "permission-group": ["/permission-groups", "/users", "/me"],
   quota: ["/quotas", "/users", "/me", "/packages"],
   flavor: ["/flavors", "/packages"],
-  package: ["/packages"],
+  package: ["/packages", "/flavors"],
   alert: ["/alerts", "/overview", "/silences", "/deliveries"],
   rule: ["/alert-rules", "/alerts"],
   "alert-rule": ["/alert-rules", "/alerts"],

@@ -73,6 +73,7 @@ function roomFor(_: uPlot, values: string[] | null): number {
 /** Hours within a day, else the day too. */
 function axisTime(at: number, splits: number[], format: Format): string {
   const span = (splits.at(-1) ?? at) - (splits[0] ?? at);
+  if (span < 300) return new Date(at * 1000).toLocaleTimeString(undefined, { hour12: false });
   if (span < 86_400) return format.time(at * 1000);
   return new Date(at * 1000).toLocaleDateString(undefined, { month: "short", day: "numeric" });
 }

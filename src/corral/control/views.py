@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from corral.control.admission import admit, settled
 from corral.control.errors import Refusal
@@ -14,7 +14,7 @@ from corral.core.changes import DropJob, PutJob
 from corral.core.explain import Explanation, explain, line_order
 from corral.core.health.model import Condition
 from corral.core.lifecycle import StartRequested, advance
-from corral.core.lines import LineKey
+from corral.core.lines import Line, LineKey
 from corral.core.model import Gpu, Job, JobState, Node, Queue
 from corral.core.plan import Start
 from corral.core.scheduler import schedule
@@ -41,7 +41,10 @@ class LinePlace:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineView:
     key: LineKey
+    #: the first ones, and beyond them those of whoever asks
     places: tuple[LinePlace, ...]
+    #: how many jobs stand in it, shown or not
+    length: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,13 +128,17 @@ def queue_views(state: State) -> list[QueueView]:
     ]
 
 
-def queue_order(state: State, now: float, name: str, limit: int = 500) -> list[LineView]:
-    """The lines of a queue in their real order, with the reason for each place."""
+def queue_order(state: State, now: float, name: str, limit: int = 500, whose: str = "") -> list[LineView]:
+    """The lines of a queue in their real order, with the reason for each place.
+
+    A line of thousands is told by its first jobs; beyond them only those of `whose` are, as many again at most.
+    """
     planned = {item.job_id: item.at for item in state.plan.planned}
     lines = []
     for key in sorted(key for key in state.snapshot.lines if key.queue == name):
         places = []
-        for position, job in enumerate(islice(line_order(state.snapshot, key, now), limit), start=1):
+        line = state.snapshot.lines[key]
+        for position, job in _told(line, line_order(state.snapshot, key, now), limit, whose):
             score = state.snapshot.score(job.user, key.model, now)
             places.append(
                 LinePlace(
@@ -142,8 +149,21 @@ def queue_order(state: State, now: float, name: str, limit: int = 500) -> list[L
                     planned_start=planned.get(job.id),
                 )
             )
-        lines.append(LineView(key=key, places=tuple(places)))
+        lines.append(LineView(key=key, places=tuple(places), length=len(line.jobs)))
     return lines
+
+
+def _told(line: Line, order: Iterable[Job], limit: int, whose: str) -> Iterator[tuple[int, Job]]:
+    """Walks no further than there is something to tell: a long line is looked at all the time."""
+    left = sum(job.user == whose for job in line.jobs.values())
+    told = 0
+    for position, job in enumerate(order, start=1):
+        left -= job.user == whose
+        if position <= limit or job.user == whose:
+            told += 1
+            yield position, job
+        if position >= limit and (not left or told >= 2 * limit):
+            return
 
 
 def waiting_for_others(state: State, name: str) -> int:

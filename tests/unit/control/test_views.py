@@ -35,6 +35,20 @@ def test_the_order_shows_places_reasons_and_the_promise(desk: Desk) -> None:
     assert "score" in line.places[0].detail
 
 
+def test_of_a_long_line_the_first_are_told_and_ones_own(desk: Desk) -> None:
+    desk.submit(draft("fills-1", gpus=4), draft("fills-2", gpus=4))
+    desk.cycle()
+    desk.submit(*(draft(f"of-ann-{n}", gpus=4) for n in range(3)), caller=ANN)
+    desk.submit(draft("of-bob-0", gpus=4), caller=BOB)
+    desk.cycle()
+    (whole,) = views.queue_order(desk.state, desk.now, "default")
+    (line,) = views.queue_order(desk.state, desk.now, "default", limit=1, whose="bob")
+    assert [place.position for place in whole.places] == [1, 2, 3, 4]
+    own = [place.position for place in whole.places if place.job.user == "bob"]
+    assert [place.position for place in line.places] == sorted({1, *own})
+    assert line.length == 4
+
+
 def test_a_dry_run_tells_the_outcome_and_changes_nothing(desk: Desk) -> None:
     before = desk.state.snapshot.revision, len(desk.state.snapshot.jobs)
     fits = views.try_out(desk.state, desk.now, trial_job())

@@ -1,8 +1,74 @@
+/** One job: what it is, what it does or waits for, and everything that can be done with it. */
+import { Anchor, Group, Skeleton, Stack } from "@mantine/core";
+import { Link, useParams } from "@tanstack/react-router";
+import { ChevronLeft, CircuitBoard, FileCode2, FolderOpen, LayoutDashboard, ListTree, Save, ScrollText } from "lucide-react";
+
+import { $api } from "@/api/client";
+import { CheckpointsTab } from "@/pages/jobs/job/CheckpointsTab";
+import { EventsTab } from "@/pages/jobs/job/EventsTab";
+import { FilesTab } from "@/pages/jobs/job/FilesTab";
+import { GpusTab } from "@/pages/jobs/job/GpusTab";
+import { JobHead } from "@/pages/jobs/job/JobHead";
+import { SummaryTab } from "@/pages/jobs/job/SummaryTab";
+import { words } from "@/pages/jobs/job/words";
+import { LogsTab } from "@/pages/jobs/logs/LogsTab";
+import { SpecTab } from "@/pages/jobs/spec/SpecTab";
 import { PageHeader } from "@/parts/PageHeader";
-import { navigation } from "@/words/navigation";
+import { PageTabs } from "@/parts/PageTabs";
+import { ProblemNote } from "@/parts/ProblemNote";
 import { useWords } from "@/words/words";
 
 export default function JobPage() {
-  const t = useWords(navigation);
-  return <PageHeader title={t("job")} />;
+  const t = useWords(words);
+  const { job: id = "" } = useParams({ strict: false });
+  const { data: job, error, refetch } = $api.useQuery("get", "/jobs/{job}", { params: { path: { job: id } } });
+  if (job === undefined) {
+    return (
+      <>
+        <BackToList />
+        <PageHeader title={id} />
+        {error === null ? <Loading /> : <ProblemNote error={error} onRetry={() => void refetch()} />}
+      </>
+    );
+  }
+  return (
+    <>
+      <BackToList />
+      <JobHead job={job} />
+      <PageTabs
+        label={t("sections")}
+        tabs={[
+          { key: "summary", title: t("summary"), icon: LayoutDashboard, content: () => <SummaryTab job={job} /> },
+          { key: "logs", title: t("logs"), icon: ScrollText, content: () => <LogsTab job={job} /> },
+          { key: "gpus", title: t("gpus"), icon: CircuitBoard, content: () => <GpusTab job={job} /> },
+          { key: "files", title: t("files"), icon: FolderOpen, content: () => <FilesTab job={job} /> },
+          { key: "checkpoints", title: t("checkpoints"), icon: Save, content: () => <CheckpointsTab job={job} /> },
+          { key: "events", title: t("events"), icon: ListTree, content: () => <EventsTab job={job} /> },
+          { key: "spec", title: t("spec"), icon: FileCode2, content: () => <SpecTab job={job} /> },
+        ]}
+      />
+    </>
+  );
+}
+
+function BackToList() {
+  const t = useWords(words);
+  return (
+    <Anchor size="xs" c="dimmed" renderRoot={(props) => <Link to="/jobs" {...props} />}>
+      <Group gap={2} component="span">
+        <ChevronLeft size={13} aria-hidden />
+        {t("allJobs")}
+      </Group>
+    </Anchor>
+  );
+}
+
+function Loading() {
+  return (
+    <Stack>
+      <Skeleton h={36} />
+      <Skeleton h={220} />
+      <Skeleton h={140} />
+    </Stack>
+  );
 }

@@ -1,8 +1,91 @@
+import { Button, SegmentedControl, SimpleGrid, Skeleton, Stack, Text, Tooltip } from "@mantine/core";
+import { NotebookPen, Plus } from "lucide-react";
+import type { ReactNode } from "react";
+
+import { useIsOperator, useMay, useMe } from "@/app/session";
+import { useFilters } from "@/app/useFilters";
+import { BenchCard } from "@/pages/workbenches/BenchCard";
+import { CreateDrawer } from "@/pages/workbenches/CreateDrawer";
+import { useWorkbenches } from "@/pages/workbenches/useWorkbenches";
+import { words } from "@/pages/workbenches/words";
+import { CopyText } from "@/parts/CopyText";
+import { EmptyState } from "@/parts/EmptyState";
 import { PageHeader } from "@/parts/PageHeader";
+import { ProblemNote } from "@/parts/ProblemNote";
 import { navigation } from "@/words/navigation";
 import { useWords } from "@/words/words";
 
+const FILTERS = { whose: "", open: "" };
+
 export default function WorkbenchesPage() {
-  const t = useWords(navigation);
-  return <PageHeader title={t("workbenches")} />;
+  const t = useWords(words);
+  const n = useWords(navigation);
+  const me = useMe();
+  const isOperator = useIsOperator();
+  const [filters, setFilters] = useFilters(FILTERS);
+  const benches = useWorkbenches();
+  const own = benches.data?.filter((bench) => bench.user === me.name);
+  // Operators see everybody's; they too mostly look for their own.
+  const whose = !isOperator ? "mine" : filters.whose || "all";
+  const shown = whose === "mine" ? own : benches.data;
+  return (
+    <>
+      <PageHeader title={n("workbenches")} detail={t("about")}>
+        {isOperator && (
+          <SegmentedControl
+            size="xs"
+            aria-label={t("whose")}
+            value={whose}
+            onChange={(next) => setFilters({ whose: next === "all" ? "" : next })}
+            data={[
+              { value: "all", label: t("everybody") },
+              { value: "mine", label: t("mine") },
+            ]}
+          />
+        )}
+        <CreateButton onClick={() => setFilters({ open: "new" })} />
+      </PageHeader>
+      {benches.error !== null && <ProblemNote error={benches.error} onRetry={() => void benches.refetch()} />}
+      {shown === undefined && benches.error === null && <Cards>{[0, 1, 2].map((key) => <Skeleton key={key} h={220} radius="md" />)}</Cards>}
+      {shown?.length === 0 && <Newcomer isOthers={whose === "all"} onCreate={() => setFilters({ open: "new" })} />}
+      {shown !== undefined && shown.length > 0 && <Cards>{shown.map((bench) => <BenchCard key={bench.id} bench={bench} />)}</Cards>}
+      <CreateDrawer opened={filters.open === "new"} onClose={() => setFilters({ open: "" })} />
+    </>
+  );
+}
+
+function Cards({ children }: { children: ReactNode }) {
+  return (
+    <SimpleGrid cols={{ base: 1, sm: 2, xl: 3 }} spacing="md">
+      {children}
+    </SimpleGrid>
+  );
+}
+
+function CreateButton({ onClick }: { onClick: () => void }) {
+  const t = useWords(words);
+  const me = useMe();
+  const may = useMay("workbench");
+  return (
+    <Tooltip label={t("notAllowed", { group: me.permission_group })} disabled={may}>
+      <Button leftSection={<Plus size={15} />} aria-disabled={!may} data-disabled={may ? undefined : true} onClick={() => may && onClick()}>
+        {t("create")}
+      </Button>
+    </Tooltip>
+  );
+}
+
+function Newcomer({ isOthers, onCreate }: { isOthers: boolean; onCreate: () => void }) {
+  const t = useWords(words);
+  return (
+    <EmptyState icon={NotebookPen} title={isOthers ? t("emptyOthers") : t("emptyTitle")} hint={t("emptyHint")}>
+      <Stack align="center" gap="sm">
+        <CreateButton onClick={onCreate} />
+        <Text size="xs" c="dimmed">
+          {t("emptyCli")}
+        </Text>
+        <CopyText text="corral workbench create bench --gpus 1" />
+      </Stack>
+    </EmptyState>
+  );
 }

@@ -90,6 +90,8 @@ class OrderedJobView(TypedDict):
     pinned: bool
     score: float | None
     detail: str
+    #: its owner has given it a place among the own jobs
+    moved: bool
     queued_at: NotRequired[str | None]
     planned_start: str | None
 
@@ -97,6 +99,8 @@ class OrderedJobView(TypedDict):
 class LineView(TypedDict):
     model: str
     line: str
+    #: jobs in the line, of which a long one does not tell all
+    length: int
     jobs: list[OrderedJobView]
 
 

@@ -72,8 +72,8 @@ async def delete_queues(body: NamesDelete, caller: Operator, context: Context) -
 
 @router.get("/{name}/order", operation_id="get_queue_order", responses=problems(404))
 async def get_queue_order(name: str, caller: AnyCaller, context: Context) -> OrderView:
-    """The waiting jobs in the order in which they go, line by line."""
-    lines, others = await context.inspect(_order, context.clock.now(), name)
+    """The waiting jobs in the order in which they go, line by line: the first 500 of each, and the caller's own."""
+    lines, others = await context.inspect(_order, context.clock.now(), name, caller.name)
     return OrderView(lines=[line_view(line, caller) for line in lines], waiting_for_others=others)
 
 
@@ -89,7 +89,7 @@ def _edit(work: Work, caller: Caller, name: str, changes: dict[str, Any]) -> Que
     return queues.edit(work, caller, replace(queues.existing(work, name), **changes))
 
 
-def _order(state: State, now: float, name: str) -> tuple[list[views.LineView], int]:
+def _order(state: State, now: float, name: str, whose: str) -> tuple[list[views.LineView], int]:
     if name not in state.snapshot.queues:
         raise NotFound(f"there is no queue {name!r}", field="queue")
-    return views.queue_order(state, now, name), views.waiting_for_others(state, name)
+    return views.queue_order(state, now, name, whose=whose), views.waiting_for_others(state, name)

@@ -77,6 +77,7 @@ class OrderedJobView(View):
     pinned: bool
     score: float | None
     detail: str
+    moved: bool = Field(description="Its owner has given it a place among the own jobs.")
     queued_at: str | None
     planned_start: str | None
 
@@ -86,6 +87,7 @@ class LineView(View):
 
     model: str
     line: Literal["single", "gang"]
+    length: int = Field(description="Jobs in the line; of a long one not all are shown.")
     jobs: list[OrderedJobView]
 
 
@@ -137,6 +139,7 @@ def line_view(view: views.LineView, caller: Caller) -> LineView:
     return LineView(
         model=view.key.model,
         line="gang" if view.key.is_gang else "single",
+        length=view.length,
         jobs=[_ordered_job(place, caller) for place in view.places],
     )
 
@@ -156,6 +159,7 @@ def _ordered_job(place: views.LinePlace, caller: Caller) -> OrderedJobView:
         pinned=job.pinned_at is not None,
         score=place.score,
         detail=place.detail,
+        moved=job.user_order != 0,
         queued_at=rfc3339_or_none(job.queued_at),
         planned_start=rfc3339(place.planned_start) if known and place.planned_start is not None else None,
     )

@@ -1,0 +1,82 @@
+import { Anchor, Box, Text } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+
+import type { Job } from "@/pages/jobs/actions/possible";
+import classes from "@/pages/jobs/job/Facts.module.css";
+import { useSize } from "@/pages/jobs/job/useSize";
+import { words } from "@/pages/jobs/job/words";
+import { JobLinks } from "@/pages/jobs/why/JobRef";
+import { Moment } from "@/parts/Moment";
+import { Panel } from "@/parts/Panel";
+import { kinds } from "@/words/common";
+import { useFormat } from "@/words/format";
+import { useWords } from "@/words/words";
+
+/** What the job is, as it was asked for. What does not concern it is left out. */
+export function Facts({ job }: { job: Job }) {
+  const t = useWords(words);
+  const tk = useWords(kinds);
+  const format = useFormat();
+  const size = useSize();
+  const { elastic, array } = job;
+  const parts = [job.cpus > 0 && t("cpus", { n: format.number(job.cpus) }), job.memory_bytes > 0 && format.bytes(job.memory_bytes)].filter((part) => part !== false);
+  const perNode = parts.length > 0 && t("perNode", { parts: parts.join(", ") });
+  const facts: [string, ReactNode][] = [
+    [t("id"), job.id],
+    [t("owner"), job.user],
+    [t("kind"), tk(job.kind)],
+    [t("queue"), job.queue],
+    [t("priority"), job.priority],
+    [t("size"), size(job)],
+    ["", elastic && t("elastic", { min: elastic.min_gpus, max: elastic.max_gpus })],
+    [t("cpuMemory"), perNode],
+    [t("package"), job.package],
+    [t("flavor"), job.flavor],
+    [t("preset"), job.preset],
+    [t("image"), job.image],
+    [t("venv"), job.venv],
+    [t("labels"), Object.entries(job.labels).map(([name, value]) => `${name}=${value}`).join(", ")],
+    [t("array"), array && <ArrayLink name={array.name} text={t("arrayOf", { name: array.name, index: array.index, size: array.size })} />],
+    [t("after"), job.after.length > 0 && <JobLinks jobs={job.after} />],
+    [t("timeLimit"), job.time_limit_seconds === null ? t("noLimit") : format.duration(job.time_limit_seconds)],
+    [t("retries"), t("retriesOf", { n: job.retries, max: job.max_retries })],
+    [t("created"), <Moment key="created" at={job.created_at} />],
+    [t("queued"), job.queued_at && <Moment at={job.queued_at} />],
+    [t("started"), job.started_at && <Moment at={job.started_at} />],
+    [t("ended"), job.ended_at && <Moment at={job.ended_at} />],
+    [t("savedAt"), job.checkpointed_at && <Moment at={job.checkpointed_at} />],
+  ];
+  return (
+    <Panel title={t("facts")}>
+      <Box component="dl" className={classes.facts}>
+        {facts
+          .filter(([, value]) => value !== null && value !== undefined && value !== false && value !== "")
+          .map(([name, value]) => (
+            <Fact key={name} name={name} value={value} />
+          ))}
+      </Box>
+    </Panel>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: ReactNode }) {
+  return (
+    <>
+      <Text component="dt" size="sm" c="dimmed">
+        {name}
+      </Text>
+      <Text component="dd" size="sm" m={0} style={{ overflowWrap: "anywhere" }}>
+        {value}
+      </Text>
+    </>
+  );
+}
+
+function ArrayLink({ name, text }: { name: string; text: string }) {
+  return (
+    <Anchor size="sm" renderRoot={(props) => <Link to="/jobs" search={{ array: name }} {...props} />}>
+      {text}
+    </Anchor>
+  );
+}

@@ -1,0 +1,92 @@
+/** The head of a job's page: its name, state and size in a line, and what can be done with it. */
+import { Button, Group, Text } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { Copy, Ellipsis } from "lucide-react";
+import { useState } from "react";
+
+import { EditDrawer } from "@/pages/jobs/actions/EditDrawer";
+import { ExplainedButton } from "@/pages/jobs/actions/ExplainedButton";
+import { ICONS, JobMenu } from "@/pages/jobs/actions/JobMenu";
+import { isActive, type ActionName, type Job } from "@/pages/jobs/actions/possible";
+import { ResizeDrawer } from "@/pages/jobs/actions/ResizeDrawer";
+import { useJobActions, type QuickAction } from "@/pages/jobs/actions/useJobActions";
+import { useObstacle } from "@/pages/jobs/actions/useObstacle";
+import { actions, words as actionWords } from "@/pages/jobs/actions/words";
+import { useSize } from "@/pages/jobs/job/useSize";
+import { PageHeader } from "@/parts/PageHeader";
+import { StateBadge } from "@/parts/StateBadge";
+import { kinds } from "@/words/common";
+import { useWords } from "@/words/words";
+
+export function JobHead({ job }: { job: Job }) {
+  const ta = useWords(actions);
+  const tw = useWords(actionWords);
+  const [open, setOpen] = useState<"edit" | "resize">();
+  const main: QuickAction[] = [isActive(job) || job.state === "created" ? "stop" : "start", ...(job.state === "created" ? (["start"] as const) : [])];
+  const shown: ActionName[] = [...main, "clone"];
+  return (
+    <>
+      <PageHeader title={job.name} detail={<Line job={job} />}>
+        {main.map((name) => (
+          <QuickButton key={name} name={name} job={job} />
+        ))}
+        <CloneButton job={job} />
+        <JobMenu
+          job={job}
+          without={shown}
+          onEdit={() => setOpen("edit")}
+          onResize={() => setOpen("resize")}
+          target={
+            <Button variant="default" px={8} aria-label={tw("more")} title={tw("more")}>
+              <Ellipsis size={16} aria-hidden />
+            </Button>
+          }
+        />
+      </PageHeader>
+      {open === "edit" && <EditDrawer job={job} title={ta("edit")} onClose={() => setOpen(undefined)} />}
+      {open === "resize" && <ResizeDrawer job={job} onClose={() => setOpen(undefined)} />}
+    </>
+  );
+}
+
+function Line({ job }: { job: Job }) {
+  const tk = useWords(kinds);
+  const size = useSize();
+  return (
+    <Group gap={8}>
+      <StateBadge state={job.state} />
+      <Text size="sm" c="dimmed" component="span">
+        {[job.id, job.user, tk(job.kind), size(job), job.queue].join(" · ")}
+      </Text>
+    </Group>
+  );
+}
+
+function QuickButton({ name, job }: { name: QuickAction; job: Job }) {
+  const t = useWords(actions);
+  const act = useJobActions();
+  const why = useObstacle()(name, job);
+  const Icon = ICONS[name];
+  return (
+    <ExplainedButton variant={name === "stop" ? "light" : "filled"} color={name === "stop" ? "red" : "blue"} leftSection={<Icon size={14} />} why={why} onClick={() => act(name, job)}>
+      {t(name)}
+    </ExplainedButton>
+  );
+}
+
+function CloneButton({ job }: { job: Job }) {
+  const t = useWords(actions);
+  const why = useObstacle()("clone", job);
+  if (why !== undefined) {
+    return (
+      <ExplainedButton variant="default" leftSection={<Copy size={14} />} why={why} onClick={() => undefined}>
+        {t("clone")}
+      </ExplainedButton>
+    );
+  }
+  return (
+    <Button variant="default" leftSection={<Copy size={14} />} renderRoot={(props) => <Link to="/jobs/new" search={{ clone: job.id }} {...props} />}>
+      {t("clone")}
+    </Button>
+  );
+}

@@ -1,0 +1,22 @@
+import { useCallback } from "react";
+
+import type { Job } from "@/pages/jobs/actions/possible";
+import { words } from "@/pages/jobs/job/words";
+import { useFormat } from "@/words/format";
+import { useWords } from "@/words/words";
+
+/** How large a job is, in words: "2 nodes with 8 GPUs each, A100". */
+export function useSize(): (job: Job) => string {
+  const t = useWords(words);
+  const format = useFormat();
+  return useCallback(
+    (job) => {
+      if (job.gpus === 0) return t("noGpus");
+      const gpus = format.number(job.gpus);
+      const size = job.nodes > 1 ? t("sizeNodes", { nodes: job.nodes, gpus }) : t("sizeText", { gpus });
+      const model = job.allocation?.model || job.models.join(" / ");
+      return model === "" ? size : `${size} ${model}`;
+    },
+    [t, format],
+  );
+}

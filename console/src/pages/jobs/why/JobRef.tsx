@@ -1,0 +1,30 @@
+import { Anchor, Group, Text } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+
+import { words } from "@/pages/jobs/why/words";
+import { useWords } from "@/words/words";
+
+/** Other jobs as links, a few of them. */
+export function JobLinks({ jobs, most = 8 }: { jobs: readonly string[]; most?: number }) {
+  const t = useWords(words);
+  return (
+    <Group gap={8}>
+      {jobs.slice(0, most).map((job) => (
+        <JobLink key={job} id={job} />
+      ))}
+      {jobs.length > most && (
+        <Text size="xs" c="dimmed">
+          {t("more", { n: jobs.length - most })}
+        </Text>
+      )}
+    </Group>
+  );
+}
+
+export function JobLink({ id, children }: { id: string; children?: string }) {
+  return (
+    <Anchor size="sm" className="num" renderRoot={(props) => <Link to="/jobs/$job" params={{ job: id }} {...props} />}>
+      {children ?? id}
+    </Anchor>
+  );
+}

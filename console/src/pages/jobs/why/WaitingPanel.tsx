@@ -1,0 +1,153 @@
+/** For a job that waits: what holds it, with the numbers; who is in front; when it is expected to start. */
+import { Badge, Box, Group, SimpleGrid, Skeleton, Stack, Text, ThemeIcon } from "@mantine/core";
+import { Hourglass } from "lucide-react";
+
+import { $api, type Schema } from "@/api/client";
+import type { Job } from "@/pages/jobs/actions/possible";
+import { Countdown } from "@/pages/jobs/why/Countdown";
+import { JobLink, JobLinks } from "@/pages/jobs/why/JobRef";
+import { shownNumber, useReasons, type Reason } from "@/pages/jobs/why/reasons";
+import { Suggestions } from "@/pages/jobs/why/Suggestions";
+import { numbers, words } from "@/pages/jobs/why/words";
+import { Panel } from "@/parts/Panel";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { Stat } from "@/parts/Stat";
+import { useFormat } from "@/words/format";
+import { useWords } from "@/words/words";
+
+type Why = Schema<"WhyView">;
+
+export function WaitingPanel({ job }: { job: Job }) {
+  const t = useWords(words);
+  const { data: why, error, refetch } = $api.useQuery("get", "/jobs/{job}/why", { params: { path: { job: job.id } } });
+  if (error !== null) return <ProblemNote error={error} onRetry={() => void refetch()} />;
+  return (
+    <Panel title={t("title")}>
+      {why === undefined ? (
+        <Skeleton h={140} />
+      ) : (
+        <Stack gap="md">
+          <Headline why={why} />
+          {job.state === "queued" && <Figures why={why} />}
+          {why.reasons.length > 0 && (
+            <Stack gap="sm" component="ul" p={0} m={0} aria-label={t("title")}>
+              {why.reasons.map((reason, index) => (
+                <ReasonItem key={reason.rule + reason.detail} reason={reason} isTold={index === 0} />
+              ))}
+            </Stack>
+          )}
+          <Suggestions job={job} why={why} />
+          <Ahead why={why} />
+        </Stack>
+      )}
+    </Panel>
+  );
+}
+
+function Headline({ why }: { why: Why }) {
+  const t = useWords(words);
+  const reasons = useReasons();
+  const first = why.reasons[0];
+  const text =
+    why.state === "created"
+      ? t("held")
+      : first !== undefined
+        ? reasons.sentence(first)
+        : why.ahead_count > 0
+          ? t("onlyAhead", { n: why.ahead_count })
+          : t(why.state === "queued" ? "startsNext" : "starts");
+  return (
+    <Group gap="sm" wrap="nowrap" align="flex-start">
+      <ThemeIcon variant="light" color="yellow" radius="xl" size={32}>
+        <Hourglass size={17} aria-hidden />
+      </ThemeIcon>
+      <Text fw={550} pt={4}>
+        {text}
+      </Text>
+    </Group>
+  );
+}
+
+function Figures({ why }: { why: Why }) {
+  const t = useWords(words);
+  const format = useFormat();
+  return (
+    <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
+      <Stat label={t("position")} value={why.position ?? "–"} detail={t(why.ahead_count === 0 ? "nobodyAhead" : "onlyAhead", { n: why.ahead_count })} />
+      <Stat
+        label={t("expected")}
+        value={why.planned_start === null ? t("unknownStart") : <Countdown to={why.planned_start} />}
+        detail={why.planned_start === null ? t("unknownHint") : format.dateTime(why.planned_start)}
+      />
+      <Stat label={t("onNodes")} value={why.planned_nodes.length || "–"} detail={why.planned_nodes.join(", ") || undefined} />
+    </SimpleGrid>
+  );
+}
+
+/** `isTold`: its sentence stands above already. */
+function ReasonItem({ reason, isTold }: { reason: Reason; isTold: boolean }) {
+  const t = useWords(words);
+  const tn = useWords(numbers);
+  const format = useFormat();
+  const { title, sentence } = useReasons();
+  const isMemory = reason.numbers.resource === "memory_bytes";
+  const shown = Object.entries(reason.numbers).filter(([name]) => name in numbers);
+  return (
+    <Box component="li" style={{ listStyle: "none", borderLeft: "3px solid var(--mantine-color-yellow-6)", paddingLeft: 12 }}>
+      <Text size="sm" fw={600}>
+        {title(reason)}
+      </Text>
+      {!isTold && <Text size="sm">{sentence(reason)}</Text>}
+      {shown.length > 0 && (
+        <Group gap={6} mt={4}>
+          {shown.map(([name, value]) => (
+            <Badge key={name} variant="default" tt="none" fw={400} className="num">
+              {tn(name as keyof typeof numbers)} <b>{shownNumber(isMemory ? "memory_bytes" : name, value, format)}</b>
+            </Badge>
+          ))}
+        </Group>
+      )}
+      {reason.jobs.length > 0 && (
+        <Group gap={8} mt={4}>
+          <Text size="xs" c="dimmed">
+            {t("jobsInWay")}
+          </Text>
+          <JobLinks jobs={reason.jobs} />
+        </Group>
+      )}
+    </Box>
+  );
+}
+
+function Ahead({ why }: { why: Why }) {
+  const t = useWords(words);
+  if (why.ahead.length === 0) return null;
+  return (
+    <Box>
+      <Text size="sm" fw={600} mb={4}>
+        {t("ahead")}
+      </Text>
+      <Group gap="4px 14px" component="ol" p={0} m={0} aria-label={t("ahead")}>
+        {why.ahead.map((other, index) => (
+          <Group key={other.id ?? index} gap={5} wrap="nowrap" component="li" style={{ listStyle: "none" }}>
+            <Text size="xs" c="dimmed" className="num">
+              {index + 1}.
+            </Text>
+            {other.id === null ? <Text size="sm">{t("someoneElse", { user: other.user })}</Text> : <JobLink id={other.id}>{other.name ?? other.id}</JobLink>}
+            {other.id !== null && (
+              <Text size="xs" c="dimmed">
+                {other.user}
+              </Text>
+            )}
+          </Group>
+        ))}
+        {why.ahead_count > why.ahead.length && (
+          <Text size="sm" c="dimmed">
+            {t("more", { n: why.ahead_count - why.ahead.length })}
+          </Text>
+        )}
+      </Group>
+    </Box>
+  );
+}
+

@@ -1,0 +1,56 @@
+/** Why a job waits, told in the viewer's language. */
+import { usePreferences } from "@/app/preferences";
+import type { Schema } from "@/api/client";
+import { resources, sentences, titles } from "@/pages/jobs/why/words";
+import { useFormat, type Format } from "@/words/format";
+import { fill, say, useWords, type Values } from "@/words/words";
+import type { Language } from "@/app/preferences";
+
+export type Reason = Schema<"ReasonView">;
+
+/** Numbers as people read them: durations and sizes by their names. */
+export function shownNumber(name: string, value: unknown, format: Format): string {
+  if (typeof value !== "number") return String(value);
+  if (name.includes("seconds")) return format.duration(value);
+  if (name.includes("memory_bytes")) return format.bytes(value);
+  return format.number(value);
+}
+
+/** The sentence for a rule, or the server's own English words where there is none. */
+export function sentenceOf(reason: Reason, language: Language, format: Format): string {
+  const rule = reason.rule === "dependency" && "seconds_left" in reason.numbers ? "dependencyUntil" : reason.rule;
+  // The server's English names jobs, pools and models: nothing that is made from the numbers could say more.
+  if (language === "en" || !isKnown(rule)) return capital(reason.detail);
+  const isMemory = reason.numbers.resource === "memory_bytes";
+  const values: Record<string, string | number> = {};
+  for (const [name, value] of Object.entries(reason.numbers)) {
+    const unit = isMemory && name !== "resource" ? "memory_bytes" : name;
+    values[name] = name === "resource" ? say(resources, language)(String(value) as keyof typeof resources) : shownNumber(unit, value, format);
+  }
+  const told = filled(rule, language, values);
+  return told ?? capital(reason.detail);
+}
+
+/** Undefined where a number is missing that the sentence needs. */
+function filled(rule: keyof typeof sentences, language: Language, values: Values): string | undefined {
+  const text = fill(sentences[rule][language === "zh" ? 1 : 0], values);
+  return /\{\w+/.test(text) ? undefined : text;
+}
+
+export function isKnown(rule: string): rule is keyof typeof sentences {
+  return rule in sentences;
+}
+
+export function useReasons(): { readonly title: (reason: Reason) => string; readonly sentence: (reason: Reason) => string } {
+  const { language } = usePreferences();
+  const format = useFormat();
+  const t = useWords(titles);
+  return {
+    title: (reason) => (reason.rule in titles ? t(reason.rule as keyof typeof titles) : reason.rule),
+    sentence: (reason) => sentenceOf(reason, language, format),
+  };
+}
+
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

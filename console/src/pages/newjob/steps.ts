@@ -1,0 +1,38 @@
+/**
+ * The steps of the wizard: a file with a component, and one line here. A line says which fields belong to it, by the API's names;
+ * storage goes between image and size when there are volumes to mount.
+ */
+import { Box, ClipboardCheck, Container, Cpu, SquareTerminal, type LucideIcon } from "lucide-react";
+import type { ComponentType } from "react";
+
+import { ImageStep } from "@/pages/newjob/steps/ImageStep";
+import { KindStep } from "@/pages/newjob/steps/KindStep";
+import { ReviewStep } from "@/pages/newjob/steps/ReviewStep";
+import { SizeStep } from "@/pages/newjob/steps/SizeStep";
+import { ToolsStep } from "@/pages/newjob/steps/ToolsStep";
+import type { words } from "@/pages/newjob/words";
+
+export interface Step {
+  readonly key: string;
+  readonly title: keyof typeof words;
+  readonly question: keyof typeof words;
+  readonly icon: LucideIcon;
+  readonly fields: readonly string[];
+  readonly Content: ComponentType;
+}
+
+const PROGRAM = ["command", "preset", "parameters", "env", "workdir", "venv", "time", "grace", "priority", "queue", "max_retries", "checkpoint_interval", "after", "array", "hold", "jupyter", "ssh", "idle_stop"];
+
+export const STEPS: readonly Step[] = [
+  { key: "kind", title: "kindStep", question: "kindQuestion", icon: Box, fields: ["kind", "name"], Content: KindStep },
+  { key: "image", title: "imageStep", question: "imageQuestion", icon: Container, fields: ["image"], Content: ImageStep },
+  { key: "size", title: "sizeStep", question: "sizeQuestion", icon: Cpu, fields: ["package", "nodes", "gpus", "min_gpus", "max_gpus", "cpus", "memory", "model", "flavor", "labels"], Content: SizeStep },
+  { key: "tools", title: "toolsStep", question: "toolsQuestion", icon: SquareTerminal, fields: PROGRAM, Content: ToolsStep },
+  { key: "review", title: "reviewStep", question: "reviewQuestion", icon: ClipboardCheck, fields: [], Content: ReviewStep },
+];
+
+/** The step where a field of the API is given: `env.0` and `env` belong to the same. */
+export function stepOf(field: string): Step | undefined {
+  const top = field.split(/[.[]/)[0] ?? "";
+  return STEPS.find((step) => step.fields.includes(top));
+}

@@ -1,0 +1,28 @@
+import { SegmentedControl, Stack, TextInput } from "@mantine/core";
+
+import { useField, useForm } from "@/pages/newjob/form";
+import { CustomSize } from "@/pages/newjob/steps/CustomSize";
+import { Packages } from "@/pages/newjob/steps/Packages";
+import { words } from "@/pages/newjob/words";
+import { useWords } from "@/words/words";
+
+export function SizeStep() {
+  const t = useWords(words);
+  const { draft, set } = useForm();
+  const field = useField();
+  return (
+    <Stack gap="md">
+      {draft.kind === "distributed" && <TextInput label={t("nodesLabel")} description={t("nodesHint")} inputMode="numeric" maw={220} {...field("nodes")} />}
+      <SegmentedControl
+        aria-label={t("sizeQuestion")}
+        value={draft.sizing === "package" ? "package" : "custom"}
+        onChange={(sizing) => set({ sizing: sizing === "package" ? "package" : "custom" })}
+        data={[
+          { value: "package", label: t("packages") },
+          { value: "custom", label: t("customSize") },
+        ]}
+      />
+      {draft.sizing === "package" ? <Packages /> : <CustomSize />}
+    </Stack>
+  );
+}

@@ -1,0 +1,73 @@
+/** A queue as it is typed, and as the API takes it. */
+import type { Schema } from "@/api/client";
+import { durationText, parseDuration } from "@/words/durations";
+
+export type Queue = Schema<"QueueView">;
+export type Kind = Queue["kinds"][number];
+
+export const POLICIES = ["fair-share", "priority", "fcfs"] as const;
+export const PLACEMENTS = ["pack", "spread", "round-robin", "least-loaded"] as const;
+export const KINDS: readonly Kind[] = ["workbench", "training", "distributed", "preset"];
+export const COUNTS = ["max_gpus", "max_length", "min_job_gpus", "max_job_gpus"] as const;
+export const FIELDS = ["name", "pool", "policy", "blocking", "placement", ...COUNTS, "max_seconds", "kinds", "groups"] as const;
+export const NAME = /^[A-Za-z0-9_-]{1,63}$/;
+
+export interface Draft {
+  name: string;
+  pool: string;
+  policy: string;
+  blocking: Queue["blocking"];
+  placement: string;
+  max_gpus: string;
+  max_length: string;
+  min_job_gpus: string;
+  max_job_gpus: string;
+  max_seconds: string;
+  kinds: Kind[];
+  groups: string[];
+}
+
+export function draftOf(queue: Queue | undefined): Draft {
+  const count = (value: number | null | undefined) => (value === null || value === undefined ? "" : String(value));
+  return {
+    name: queue?.name ?? "",
+    pool: queue?.pool ?? "default",
+    policy: queue?.policy ?? "fair-share",
+    blocking: queue?.blocking ?? "backfill",
+    placement: queue?.placement ?? "pack",
+    max_gpus: count(queue?.max_gpus),
+    max_length: count(queue?.max_length),
+    min_job_gpus: count(queue?.min_job_gpus),
+    max_job_gpus: count(queue?.max_job_gpus),
+    max_seconds: queue?.max_seconds === null || queue === undefined ? "" : durationText(queue.max_seconds),
+    kinds: queue?.kinds ?? [],
+    groups: queue?.groups ?? [],
+  };
+}
+
+/** Undefined where the text is no whole number; null where nothing is given. */
+export function countOf(text: string): number | null | undefined {
+  if (text.trim() === "") return null;
+  return /^\d+$/.test(text.trim()) ? Number(text) : undefined;
+}
+
+/** Everything but the name and the pool. What is not offered here (weight, guaranteed GPUs) stays as it is. */
+export function settingsOf(draft: Draft): Schema<"QueueEdit"> {
+  return {
+    policy: draft.policy,
+    blocking: draft.blocking,
+    placement: draft.placement,
+    max_gpus: countOf(draft.max_gpus) ?? null,
+    max_length: countOf(draft.max_length) ?? null,
+    min_job_gpus: countOf(draft.min_job_gpus) ?? null,
+    max_job_gpus: countOf(draft.max_job_gpus) ?? null,
+    max_seconds: draft.max_seconds.trim() === "" ? null : (parseDuration(draft.max_seconds) ?? null),
+    kinds: draft.kinds,
+    groups: draft.groups,
+  };
+}
+
+/** A pool's own queue has its name, and goes only with it. */
+export function isDefaultOfPool(queue: Queue): boolean {
+  return queue.name === queue.pool;
+}

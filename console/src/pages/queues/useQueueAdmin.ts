@@ -1,0 +1,54 @@
+/** What operators do with queues. */
+import { api, sent } from "@/api/client";
+import type { Problem } from "@/api/problem";
+import { useAction } from "@/api/useAction";
+import { settingsOf, isDefaultOfPool, type Draft, type Queue } from "@/pages/queues/draft";
+import { words } from "@/pages/queues/words";
+import { useConfirm } from "@/parts/confirm";
+import { useWords } from "@/words/words";
+
+const TOUCHES = ["/queues", "/pools", "/packages"];
+
+export function useSaveQueue(queue: Queue | undefined, onDone: () => void, onProblem: (problem: Problem) => void) {
+  const t = useWords(words);
+  return useAction<Draft, Queue>({
+    run: (draft) =>
+      queue === undefined
+        ? sent(api.POST("/queues", { body: { name: draft.name, pool: draft.pool, ...settingsOf(draft) } }))
+        : sent(api.PATCH("/queues/{name}", { params: { path: { name: queue.name } }, body: settingsOf(draft) })),
+    touches: TOUCHES,
+    done: (saved) => t(queue === undefined ? "created" : "saved", { name: saved.name }),
+    onDone,
+    onProblem,
+  });
+}
+
+/** All of them or none; asked before. */
+export function useDeleteQueues(onDone: () => void) {
+  const t = useWords(words);
+  const confirm = useConfirm();
+  const remove = useAction<readonly string[], { readonly deleted: readonly string[] }>({
+    run: (names) => sent(api.POST("/queues:delete", { body: { names: [...names] } })),
+    touches: TOUCHES,
+    optimistic: (cache, names) => cache.dropItems<Queue>("/queues", (queue) => names.includes(queue.name)),
+    done: ({ deleted }) => t("deleted", { n: deleted.length }),
+    onDone,
+  });
+  return (names: readonly string[]) =>
+    confirm({
+      title: names.length === 1 ? t("deleteTitle", { name: names[0] ?? "" }) : t("deleteTitleMany", { n: names.length }),
+      text: t("deleteText", { n: names.length }),
+      action: t("deleteAction", { n: names.length }),
+      onConfirm: () => remove.mutate(names),
+    });
+}
+
+/** Why a queue cannot be deleted now. */
+export function useRefusal(): (queue: Queue) => string | undefined {
+  const t = useWords(words);
+  return (queue) => {
+    if (isDefaultOfPool(queue)) return t("cannotDefault");
+    const jobs = queue.running + queue.queued;
+    return jobs > 0 ? t("cannotUsed", { n: jobs }) : undefined;
+  };
+}

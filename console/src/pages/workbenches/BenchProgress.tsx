@@ -1,0 +1,67 @@
+/** What a workbench waits for on its way, and why it ended if it did not go well. */
+import { Alert, Anchor, Progress, Text } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import { CircleX, Info } from "lucide-react";
+import type { ReactNode } from "react";
+
+import { $api } from "@/api/client";
+import { FAR, stageOf, type Stage } from "@/pages/workbenches/progress";
+import type { Bench } from "@/pages/workbenches/useWorkbenches";
+import { words } from "@/pages/workbenches/words";
+import { useFormat } from "@/words/format";
+import { useWords } from "@/words/words";
+
+export function BenchProgress({ bench }: { bench: Bench }) {
+  const t = useWords(words);
+  const stage = stageOf(bench);
+  const far = FAR[stage];
+  if (far !== undefined) {
+    return (
+      <div role="status" aria-live="polite">
+        <Progress value={far} size={6} radius="xl" animated aria-label={t("progress", { name: bench.name })} mb={6} />
+        <Text size="sm">
+          <StageText bench={bench} stage={stage} />
+        </Text>
+      </div>
+    );
+  }
+  const why = bench.message !== "" ? bench.message : (bench.job.end_reason ?? "");
+  if (stage === "failed") return <Ended icon={<CircleX size={18} />} color="red" text={t("failed", { why })} bench={bench} />;
+  // Stopped by somebody else than its owner, who will want to know.
+  const isExplained = bench.state === "stopped" && bench.job.end_reason !== "stopped_by_user" && why !== "";
+  return isExplained ? <Ended icon={<Info size={18} />} color="gray" text={t("ended", { why })} bench={bench} /> : null;
+}
+
+function Ended({ icon, color, text, bench }: { icon: ReactNode; color: string; text: string; bench: Bench }) {
+  const t = useWords(words);
+  return (
+    <Alert color={color} icon={icon} p="xs">
+      {text}{" "}
+      <Anchor size="sm" c="inherit" underline="always" renderRoot={(props) => <Link to={`/jobs/${bench.id}`} search={{ tab: "logs" }} {...props} />}>
+        {t("logs")}
+      </Anchor>
+    </Alert>
+  );
+}
+
+function StageText({ bench, stage }: { bench: Bench; stage: Stage }) {
+  const t = useWords(words);
+  const node = bench.job.allocation?.grants[0]?.node ?? "";
+  if (stage === "queued") return <Waiting bench={bench} />;
+  if (stage === "starting") return <>{t(bench.image === null ? "starting" : "startingImage", { node })}</>;
+  return <>{t(stage === "ssh" ? "waitsSsh" : "waitsJupyter")}</>;
+}
+
+function Waiting({ bench }: { bench: Bench }) {
+  const t = useWords(words);
+  const format = useFormat();
+  const { data: why } = $api.useQuery("get", "/jobs/{job}/why", { params: { path: { job: bench.id } } });
+  const when = why?.planned_start ? `, ${t("queuedUntil", { ago: format.ago(why.planned_start) })}` : "";
+  return (
+    <>
+      {t("queued")}
+      {when}
+      {why !== undefined && why.summary !== "" ? `: ${why.summary}` : ""}
+    </>
+  );
+}
