@@ -33,7 +33,11 @@ command: [echo, "hello {whom}"]
 def server() -> Iterator[CorralServer]:
     with api_server("--virtual-gpus", "4xA100-80G", users=("ann", "bob", "dora")) as running:
         with running.http() as http:
-            body: dict[str, Any] = {"name": "pytorch", "address": "docker.io/pytorch/pytorch:2.4.0", "visibility": "public"}
+            body: dict[str, Any] = {
+                "name": "pytorch",
+                "address": "docker.io/pytorch/pytorch:2.4.0",
+                "visibility": "public",
+            }
             http.post("/images", json=body).raise_for_status()
             http.post("/permission-groups", json={"name": "readers", "functions": []}).raise_for_status()
             http.patch("/users/dora", json={"permission_group": "readers"}).raise_for_status()
@@ -98,6 +102,8 @@ def test_an_image_is_added_changed_shared_and_removed(visit: Visit, server: Corr
     expect(page.get_by_role("dialog")).to_contain_text("Only the name goes")
     page.get_by_role("dialog").get_by_role("button", name="Remove train").click()
     expect(row(page, ADDRESS)).to_have_count(0)
+    theirs.reload(wait_until="domcontentloaded")
+    expect(row(theirs, "pytorch")).to_be_visible()
     expect(row(theirs, "train")).to_have_count(0)
 
 

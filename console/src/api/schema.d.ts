@@ -2018,7 +2018,7 @@ export interface paths {
         };
         /**
          * Get Queue Order
-         * @description The waiting jobs in the order in which they go, line by line.
+         * @description The waiting jobs in the order in which they go, line by line: the first 500 of each, and the caller's own.
          */
         get: operations["get_queue_order"];
         put?: never;
@@ -2307,6 +2307,26 @@ export interface paths {
          * @description Whatever the caller may see, what matches best first, and some of everything.
          */
         get: operations["search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Settings
+         * @description Every setting with its value and where that came from; secrets are masked.
+         */
+        get: operations["get_settings"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4364,6 +4384,11 @@ export interface components {
             /** Jobs */
             jobs: components["schemas"]["OrderedJobView"][];
             /**
+             * Length
+             * @description Jobs in the line; of a long one not all are shown.
+             */
+            length: number;
+            /**
              * Line
              * @enum {string}
              */
@@ -4856,6 +4881,11 @@ export interface components {
             gpus: number;
             /** Id */
             id: string | null;
+            /**
+             * Moved
+             * @description Its owner has given it a place among the own jobs.
+             */
+            moved: boolean;
             /** Name */
             name: string | null;
             /** Nodes */
@@ -4868,6 +4898,8 @@ export interface components {
             position: number;
             /** Priority */
             priority: number;
+            /** Queued At */
+            queued_at: string | null;
             /** Score */
             score: number | null;
             /** User */
@@ -6297,6 +6329,43 @@ export interface components {
             subject: string;
             /** Unit */
             unit: string;
+        };
+        /** SettingView */
+        SettingView: {
+            /** Is Default */
+            is_default: boolean;
+            /**
+             * Key
+             * @description Within its section, such as interval_seconds.
+             */
+            key: string;
+            /**
+             * Source
+             * @description Where it came from: default, a line of the file, a variable, the command line.
+             */
+            source: string;
+            /**
+             * Value
+             * @description Null where there is none. Secrets are masked.
+             */
+            value: unknown;
+        };
+        /** SettingsSectionView */
+        SettingsSectionView: {
+            /** Name */
+            name: string;
+            /** Settings */
+            settings: components["schemas"]["SettingView"][];
+        };
+        /** SettingsView */
+        SettingsView: {
+            /** Config File */
+            config_file: string | null;
+            /**
+             * Sections
+             * @description Those of corral.yaml, in its order.
+             */
+            sections: components["schemas"]["SettingsSectionView"][];
         };
         /**
          * Severity
@@ -18487,6 +18556,62 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SearchView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsView"];
                 };
             };
             /** @description Not signed in */

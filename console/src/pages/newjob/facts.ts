@@ -1,6 +1,7 @@
 /** What a draft is checked against: the viewer's quota and limits, packages, presets, queues, images, and names in use. */
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
 
 import { $api, api, sent, type Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
@@ -20,7 +21,7 @@ export function useOffers(draft: Draft): readonly Schema<"PackageView">[] | unde
   const { data, refetch } = useAll("/packages", { kind: draft.kind, nodes });
   // Others' jobs are no news to everybody, but what they take is.
   useEvery(OFFERS_MS, () => void refetch());
-  return data;
+  return useMemo(() => data?.toSorted((left, right) => left.gpus - right.gpus || left.name.localeCompare(right.name)), [data]);
 }
 
 export function useFacts(draft: Draft): Facts {

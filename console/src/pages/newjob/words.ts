@@ -66,7 +66,6 @@ export const words = defineWords({
   queuedThere: ["{n} {n|waits|wait} for the same", "{n} 个作业在等同类资源"],
   cpuOnly: ["no GPU", "无 GPU"],
   anyGpu: ["any GPU", "任意 GPU"],
-  shareOf: ["{share} of a {model}", "{share} 个 {model}"],
   noPackages: ["No package is offered for this kind. Give a custom size.", "此类型没有可用套餐。请自定义规格。"],
   packageMissing: ["Choose a package, or give a custom size", "请选择套餐，或自定义规格"],
   packageGone: ["This package is not available to you now", "此套餐当前不可用"],

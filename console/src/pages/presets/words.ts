@@ -5,7 +5,7 @@ export const words = defineWords({
   shipped: ["comes with corral", "corral 自带"],
   addedBy: ["by {user}", "由 {user} 添加"],
   use: ["Use", "使用"],
-  useName: ["Use {name} in a new job", "用 {name} 新建作业"],
+  useName: ["Use {name} in a new job", "使用 {name} 新建作业"],
   run: ["Quick run", "快速运行"],
   runName: ["Quick run of {name}", "快速运行 {name}"],
   runTitle: ["Run {title}", "运行 {title}"],

@@ -47,7 +47,7 @@ export function useContents(): (item: Pick<Package, "gpus" | "cpus" | "memory_by
   const format = useFormat();
   return ({ gpus, cpus, memory_bytes, models, rdma }) => {
     const model = models.length === 0 ? t("anyGpu") : models.join(" / ");
-    const device = gpus === 0 ? t("cpuOnly") : gpus < 1 ? t("shareOf", { share: gpus, model }) : `${gpus} × ${model}`;
+    const device = gpus === 0 ? t("cpuOnly") : `${format.number(gpus)} × ${model}`;
     const rest = [cpus > 0 ? `${format.number(cpus)} CPU` : "", memory_bytes > 0 ? format.bytes(memory_bytes) : "", rdma ? "RDMA" : ""];
     return [device, ...rest].filter((text) => text !== "").join(" · ");
   };
