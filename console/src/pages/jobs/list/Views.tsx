@@ -42,13 +42,15 @@ export function Views({ filters }: { filters: JobFilters }) {
   );
 }
 
+/** A view is the present one only with all of its filters. */
+const EXACTLY = { exact: true, includeSearch: true };
+
 function ViewLink({ view, isActive }: { view: SavedView; isActive: boolean }) {
   return (
     <Button
       variant={isActive ? "light" : "subtle"}
       color={isActive ? "blue" : "gray"}
-      aria-current={isActive ? "true" : undefined}
-      renderRoot={(props) => <Link to="/jobs" search={searchOf(view.filters)} {...props} />}
+      renderRoot={(props) => <Link to="/jobs" search={searchOf(view.filters)} activeOptions={EXACTLY} {...props} />}
     >
       {view.name}
     </Button>
