@@ -30,6 +30,11 @@ export function useNow(): number {
   return useSyncExternalStore(watch, () => now);
 }
 
+/** The clock of the page moves in steps: what happened since its last step was just now, not in the future. */
+function asOf(at: string, present: number): number {
+  return Math.max(present, Math.min(Date.parse(at), Date.now()), Date.now() - TICK_MS);
+}
+
 export function Moment({ at }: { at: string | null | undefined }) {
   const format = useFormat();
   const present = useNow();
@@ -37,7 +42,7 @@ export function Moment({ at }: { at: string | null | undefined }) {
   return (
     <Tooltip label={format.dateTime(at)}>
       <time dateTime={at} className="num">
-        {format.ago(at, Math.max(present, Date.now() - TICK_MS))}
+        {format.ago(at, asOf(at, present))}
       </time>
     </Tooltip>
   );

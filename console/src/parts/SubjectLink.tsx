@@ -13,14 +13,14 @@ const PAGE_OF: Readonly<Record<string, (name: string) => string>> = {
   group: (name) => `/groups?open=${encodeURIComponent(name)}`,
 };
 
-export function SubjectLink({ scope, name }: { scope: string; name: string }) {
+export function SubjectLink({ scope, name, label = name }: { scope: string; name: string; label?: string }) {
   const page = PAGE_OF[scope]?.(name);
-  if (page === undefined || name === "") return <span>{name}</span>;
+  if (page === undefined || name === "") return <span>{label}</span>;
   const [to = page, search] = page.split("?");
   const open = search === undefined ? {} : { search: { open: name } };
   return (
     <Anchor size="sm" style={{ whiteSpace: "nowrap" }} renderRoot={(props) => <Link to={to} {...open} {...props} />}>
-      {name}
+      {label}
     </Anchor>
   );
 }

@@ -16,7 +16,7 @@ export function Header() {
   const t = useWords(words);
   const isOperator = useIsOperator();
   return (
-    <Group flex={1} justify="space-between" wrap="nowrap" gap="xs">
+    <Group flex={1} miw={0} justify="space-between" wrap="nowrap" gap="xs">
       <UnstyledButton className={classes.search} onClick={() => spotlight.open()} aria-keyshortcuts="Control+K">
         <Search size={15} aria-hidden />
         <Text size="sm" truncate flex={1}>

@@ -9,6 +9,7 @@ import { useFilters } from "@/app/useFilters";
 import { AcknowledgeForm } from "@/pages/alerts/AcknowledgeForm";
 import { Standing, WhatAndNote, type AlertView } from "@/pages/alerts/alert";
 import { AlertDrawer } from "@/pages/alerts/AlertDrawer";
+import { isCovered } from "@/pages/alerts/covered";
 import { SilenceForm } from "@/pages/alerts/SilenceForm";
 import { words } from "@/pages/alerts/words";
 import { DataTable, type Column } from "@/parts/DataTable";
@@ -35,13 +36,16 @@ export function FiringTab() {
   const [acknowledging, setAcknowledging] = useState<AlertView>();
   const [silencing, setSilencing] = useState<AlertView>();
   const { data, error, refetch } = useFiring();
+  const { data: silences } = useAll("/silences");
+  // The server says what was kept quiet when it fired; a later silence covers it too, until it is told again.
+  const rows = useMemo(() => data?.map((alert) => ({ ...alert, silenced: alert.silenced || isCovered(alert, silences ?? []) })), [data, silences]);
   const columns = useMemo(() => columnsOf(t, c("state")), [t, c]);
   if (error !== null && data === undefined) return <ProblemNote error={error} onRetry={() => void refetch()} />;
   return (
     <Panel p={0}>
       <DataTable
         label={t("firing")}
-        rows={data}
+        rows={rows}
         columns={columns}
         rowKey={(alert) => String(alert.id)}
         onOpen={(alert) => setFilters({ open: String(alert.id) })}

@@ -53,7 +53,7 @@ export const words = defineWords({
   owner: ["Owner", "所属用户"],
   foldedInto: ["Explained by", "归并到"],
   foldedHint: ["Explained by {alert}: nobody was told of this one.", "由 {alert} 解释，未单独通知。"],
-  silencedHint: ["A silence covers it: nobody was told.", "处于静默中，未通知任何人。"],
+  silencedHint: ["A silence covers it: nobody is told.", "处于静默中，不会通知任何人。"],
   pendingHint: ["Seen, but not for long enough to be told yet.", "已发现，但持续时间尚未达到通知条件。"],
   anyTime: ["Any time", "不限时间"],
   lastHours: ["Last {n} h", "最近 {n} 小时"],

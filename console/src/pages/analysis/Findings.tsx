@@ -71,7 +71,7 @@ function OneFinding({ finding }: { finding: FindingView }) {
         <Text fw={600} size="sm">
           {finding.title}
         </Text>
-        <SubjectLink scope={SCOPE[finding.kind]} name={finding.subject} />
+        <SubjectLink scope={SCOPE[finding.kind]} name={aboutOf(finding)} label={finding.subject} />
       </Group>
       <Text size="sm" mt={4}>
         {finding.text}
@@ -85,6 +85,11 @@ function OneFinding({ finding }: { finding: FindingView }) {
       <Evidence evidence={finding.evidence} />
     </Box>
   );
+}
+
+/** Fragmentation is that of one model in a pool: "default/A10". */
+function aboutOf(finding: FindingView): string {
+  return SCOPE[finding.kind] === "pool" ? (finding.subject.split("/")[0] ?? "") : finding.subject;
 }
 
 function Evidence({ evidence }: { evidence: FindingView["evidence"] }) {

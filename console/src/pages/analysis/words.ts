@@ -51,7 +51,7 @@ export const words = defineWords({
   defragmentationHint: ["Moves of running jobs that would free whole nodes. Only a preview: nothing carries them out.", "通过移动运行中的作业腾出整个节点的方案。仅为预览，不会自动执行。"],
   compact: ["No move would free a node", "没有可腾出节点的移动"],
   compactHint: ["Free GPUs are where they are most useful, or the jobs in their way cannot be moved.", "空闲 GPU 已处于最有用的位置，或相关作业无法移动。"],
-  wouldFree: ["{n|one node|{n} nodes} would be free", "可腾出 {n} 个节点"],
+  wouldFree: ["{n} {n|node|nodes} would be free", "可腾出 {n} 个节点"],
   wouldHelp: ["{n} waiting {n|job|jobs} would find a place: {jobs}", "{n} 个等待中的作业可获得资源：{jobs}"],
   wouldLose: ["at most {hours} GPU-hours of work done again", "最多重做 {hours} GPU 时的工作"],
   move: ["{step}. {name}", "{step}. {name}"],

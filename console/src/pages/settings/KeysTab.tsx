@@ -94,26 +94,26 @@ function KeyForm({ onClose }: { onClose: () => void }) {
     initialValues: { name: "", public_key: "" },
     validateInputOnChange: ["public_key"],
     validate: {
-      name: (name) => (name.trim() === "" ? c("required") : null),
+      name: (name, { public_key }) => ((name.trim() || usualName(public_key)) === "" ? c("required") : null),
       public_key: (text) => (text.includes("PRIVATE KEY") ? t("isPrivate") : /^(ssh-|ecdsa-|sk-)\S+\s+\S/.test(text.trim()) ? null : t("notKey")),
     },
   });
   const add = useAction({
-    run: (body: { name: string; public_key: string }) => sent(api.POST("/me/ssh-keys", { body: { name: body.name.trim(), public_key: body.public_key.trim() } })),
+    run: (body: { name: string; public_key: string }) => sent(api.POST("/me/ssh-keys", { body: { name: body.name.trim() || usualName(body.public_key), public_key: body.public_key.trim() } })),
     touches: ["/me/ssh-keys"],
     done: (key) => t("keyAdded", { name: key.name }),
     onDone: onClose,
     onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
-  /** A key ends with whose it is: a good name for it. */
-  function suggestName() {
-    const comment = form.values.public_key.trim().split(/\s+/)[2];
-    if (form.values.name === "" && comment !== undefined) form.setFieldValue("name", comment.slice(0, 63));
-  }
   return (
     <FormDrawer opened title={t("addKey")} submitLabel={t("addKey")} onClose={onClose} onSubmit={form.onSubmit((values) => add.mutate(values))} busy={add.isPending} problem={add.error}>
-      <Textarea label={t("publicKey")} description={t("publicKeyHint")} required autosize minRows={4} spellCheck={false} data-autofocus {...form.getInputProps("public_key")} onBlur={suggestName} />
-      <TextInput label={t("keyName")} description={t("keyNameHint")} required maxLength={63} {...form.getInputProps("name")} />
+      <Textarea label={t("publicKey")} description={t("publicKeyHint")} required autosize minRows={4} spellCheck={false} data-autofocus {...form.getInputProps("public_key")} />
+      <TextInput label={t("keyName")} description={t("keyNameHint")} required={usualName(form.values.public_key) === ""} placeholder={usualName(form.values.public_key)} maxLength={63} {...form.getInputProps("name")} />
     </FormDrawer>
   );
+}
+
+/** A key ends with whose it is: a good name for it where none was given. */
+function usualName(publicKey: string): string {
+  return publicKey.trim().split(/\s+/)[2]?.slice(0, 63) ?? "";
 }

@@ -1,8 +1,9 @@
-import { Bell, Gauge, Info, KeyRound, LogIn, Ticket, UserRound } from "lucide-react";
+import { Bell, Gauge, Info, KeyRound, LogIn, SlidersHorizontal, Ticket, UserRound } from "lucide-react";
 
 import { useIsOperator } from "@/app/session";
 import { ChannelsTab } from "@/pages/alerts/channels/ChannelsTab";
 import { AboutTab } from "@/pages/settings/about/AboutTab";
+import { ConfigurationTab } from "@/pages/settings/configuration/ConfigurationTab";
 import { KeysTab } from "@/pages/settings/KeysTab";
 import { ProfileTab } from "@/pages/settings/ProfileTab";
 import { ProvidersTab } from "@/pages/settings/providers/ProvidersTab";
@@ -27,6 +28,7 @@ export default function SettingsPage() {
   const ofOperators: PageTab[] = [
     { key: "sign-in", title: t("signIn"), icon: LogIn, content: () => <ProvidersTab /> },
     { key: "notifications", title: t("notifications"), icon: Bell, content: () => <ChannelsTab /> },
+    { key: "configuration", title: t("configuration"), icon: SlidersHorizontal, content: () => <ConfigurationTab /> },
     { key: "about", title: t("about"), icon: Info, content: () => <AboutTab /> },
   ];
   return (

@@ -148,7 +148,7 @@ function ReadBack({ draft }: { draft: Draft }) {
   const told = toldOf(draft, unit);
   if (told === undefined) return null;
   return (
-    <Alert variant="light" color="blue" icon={<Quote size={16} />} title={t("readsAs")}>
+    <Alert variant="light" color="blue" role="note" icon={<Quote size={16} />} title={t("readsAs")}>
       {sentence(told)}
     </Alert>
   );
