@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import console, footprint, history, joblist, jobs, scheduling
+from benchmarks import console, footprint, history, joblist, jobs, overview, scheduling
 
 ALL = {
     "scheduling": scheduling.main,
     "jobs": jobs.main,
     "joblist": joblist.main,
     "console": console.main,
+    "overview": overview.main,
     "footprint": footprint.main,
     "history": history.main,
 }

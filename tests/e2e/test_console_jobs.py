@@ -72,7 +72,7 @@ def test_a_job_is_watched_from_the_queue_to_its_end_by_the_button(visit: Visit, 
 def test_the_list_is_live(visit: Visit, server: CorralServer) -> None:
     console = visit("ann")
     page = console.open("/jobs", "Jobs")
-    expect(page.get_by_role("main").get_by_role("link", name="New job")).to_be_visible()
+    expect(page.get_by_role("main").get_by_role("link", name="New job").first).to_be_visible()
     job = submit(server, name="newcomer", command=["sleep", "30"])
     row = table(page).get_by_role("row").filter(has_text="newcomer")
     expect(row.locator("[data-state=running]")).to_be_visible()

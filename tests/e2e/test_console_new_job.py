@@ -242,8 +242,7 @@ def bob(server: CorralServer, tmp_path: Path) -> Person:
 
 def shown(page: Page, tab: str, label: str) -> str:
     page.get_by_role("tab", name=tab).click()
-    text = page.locator(f"pre[aria-label='{label}'], code[aria-label='{label}']").inner_text()
-    return text
+    return page.locator(f"pre[aria-label='{label}'], code[aria-label='{label}']").inner_text()
 
 
 def in_a_shell(person: Person, line: str) -> Any:

@@ -1,4 +1,4 @@
-"""Workbenches in the console: from the drawer to a cell that has run in Jupyter, SSH to copy, stop, start and remove."""
+"""Workbenches in the console: from the drawer to a cell that has run in Jupyter, SSH to copy, stop, start, remove."""
 
 from __future__ import annotations
 

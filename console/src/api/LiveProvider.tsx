@@ -13,12 +13,10 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   const connection = useMemo(() => new LiveConnection(), []);
   useEffect(() => {
     const refresher = new Refresher(queries);
-    let server = "";
     const forget = connection.onEvent((event) => {
       if (event.name === "hello") {
-        // After a break everything may be old: the server says what happened since, but not what was measured.
-        if (server !== "") void queries.invalidateQueries();
-        server = event.data;
+        // What was read before the stream began, or during a break, may be old already.
+        void queries.invalidateQueries();
         return;
       }
       refresher.touch(touchedBy(event));

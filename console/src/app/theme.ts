@@ -30,6 +30,8 @@ export const theme = createTheme({
     TextInput: { defaultProps: { size: "sm" } },
     Tooltip: { defaultProps: { withArrow: true, openDelay: 250, multiline: true, maw: 360 } },
     Drawer: { defaultProps: { position: "right", size: "md", padding: "lg" } },
+    // Its placeholder for the focus is something that a menu may not contain.
+    Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
     Modal: { defaultProps: { centered: true } },
   },
 });

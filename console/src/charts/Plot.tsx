@@ -78,12 +78,12 @@ function axisTime(at: number, splits: number[], format: Format): string {
   return new Date(at * 1000).toLocaleDateString(undefined, { month: "short", day: "numeric" });
 }
 
-/** One row of times for all lines; a line without a value there has a gap. */
+/** One row of times for all lines. A gap is a null that was given; where only another line has a point, a line goes on. */
 function aligned(lines: readonly Line[]): AlignedData {
   const times = [...new Set(lines.flatMap((line) => line.points.map(([at]) => at)))].sort((left, right) => left - right);
   const columns = lines.map((line) => {
     const values = new Map(line.points);
-    return times.map((at) => values.get(at) ?? null);
+    return times.map((at) => values.get(at));
   });
   return [times, ...columns];
 }

@@ -5,7 +5,7 @@
 import { Box, Checkbox, Group, Skeleton, Table, Text, UnstyledButton } from "@mantine/core";
 import { Link, useRouter } from "@tanstack/react-router";
 import { ChevronDown, ChevronUp, SearchX } from "lucide-react";
-import { useMemo, useState, type MouseEvent, type ReactNode } from "react";
+import { memo, useCallback, useLayoutEffect, useMemo, useRef, useState, type MouseEvent, type ReactNode } from "react";
 
 import { EmptyState } from "@/parts/EmptyState";
 import classes from "@/parts/DataTable.module.css";
@@ -65,6 +65,16 @@ export function DataTable<T>(props: DataTableProps<T>) {
     () => (rows === undefined ? undefined : props.onSort === undefined ? inOrder(rows, columns, sorting) : rows),
     [rows, columns, sorting, props.onSort],
   );
+  // The same function always, so that choosing one row does not draw the others again.
+  const choice = useRef({ selected: props.selected, onSelect: props.onSelect });
+  useLayoutEffect(() => {
+    choice.current = { selected: props.selected, onSelect: props.onSelect };
+  });
+  const choose = useCallback((key: string) => {
+    const next = new Set(choice.current.selected);
+    if (!next.delete(key)) next.add(key);
+    choice.current.onSelect?.(next);
+  }, []);
   const shown = useRowWindow(sorted?.length ?? 0);
   if (sorted !== undefined && sorted.length === 0) return props.empty ?? <NothingFound />;
   const width = columns.length + (props.selected === undefined ? 0 : 1) + (props.actions === undefined ? 0 : 1);
@@ -75,7 +85,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
         <Table.Tbody>
           {sorted === undefined && <SkeletonRows columns={width} />}
           {shown.before > 0 && <Spacer height={shown.before} columns={width} />}
-          {sorted?.slice(shown.first, shown.last).map((row) => <Row key={rowKey(row)} row={row} {...props} />)}
+          {sorted?.slice(shown.first, shown.last).map((row) => <Row key={rowKey(row)} row={row} columns={columns} rowKey={rowKey} href={props.href} onOpen={props.onOpen} actions={props.actions} isChosen={props.selected?.has(rowKey(row))} onChoose={choose} />)}
           {shown.after > 0 && <Spacer height={shown.after} columns={width} />}
         </Table.Tbody>
       </Table>
@@ -125,7 +135,17 @@ function Head<T>({ rows, columns, rowKey, selected, onSelect, actions, sorting, 
   );
 }
 
-function Row<T>({ row, columns, rowKey, href, onOpen, selected, onSelect, actions }: DataTableProps<T> & { row: T }) {
+interface RowProps<T> extends Pick<DataTableProps<T>, "columns" | "rowKey" | "href" | "onOpen" | "actions"> {
+  readonly row: T;
+  /** Undefined where rows cannot be chosen. */
+  readonly isChosen: boolean | undefined;
+  readonly onChoose: (key: string) => void;
+}
+
+/** Drawn again only when it changes itself: a list that is live gets the same rows again and again. */
+const Row = memo(PlainRow) as typeof PlainRow;
+
+function PlainRow<T>({ row, columns, rowKey, href, onOpen, isChosen, onChoose, actions }: RowProps<T>) {
   const t = useWords(common);
   const router = useRouter();
   const key = rowKey(row);
@@ -137,16 +157,11 @@ function Row<T>({ row, columns, rowKey, href, onOpen, selected, onSelect, action
     if (onOpen !== undefined) onOpen(row);
     else if (href !== undefined) router.history.push(href(row));
   }
-  function choose() {
-    const next = new Set(selected);
-    if (!next.delete(key)) next.add(key);
-    onSelect?.(next);
-  }
   return (
     <Table.Tr className={classes.row} data-key={key} onClick={opens ? open : undefined} style={opens ? { cursor: "pointer" } : undefined}>
-      {selected !== undefined && (
+      {isChosen !== undefined && (
         <Table.Td>
-          <Checkbox size="xs" aria-label={t("selectRow", { name: key })} checked={selected.has(key)} onChange={choose} />
+          <Checkbox size="xs" aria-label={t("selectRow", { name: key })} checked={isChosen} onChange={() => onChoose(key)} />
         </Table.Td>
       )}
       {columns.map((column, index) => (

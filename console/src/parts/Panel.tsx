@@ -11,7 +11,7 @@ export function Panel({ title, tools, children, ...box }: { title?: ReactNode; t
           <Title order={2} id={id}>
             {title}
           </Title>
-          {tools !== undefined && <Group gap="xs">{tools}</Group>}
+          {tools !== undefined && <Group gap="xs" maw="100%">{tools}</Group>}
         </Group>
       )}
       {children}

@@ -12,7 +12,8 @@ export function Stat({ label, value, unit, detail, chart }: { label: string; val
         <Text fz={24} fw={650} lh={1.3} className="num">
           {value}
           {unit !== undefined && (
-            <Text span size="sm" c="dimmed" fw={400} ml={4}>
+            <Text span size="sm" c="dimmed" fw={400}>
+              {" "}
               {unit}
             </Text>
           )}

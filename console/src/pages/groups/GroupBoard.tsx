@@ -53,12 +53,14 @@ function useColumns(groups: readonly GroupView[], users: readonly User[], q: str
     const column = (id: string, title: string, pool: string | null): BoardColumn => {
       const own = users.filter((user) => (user.group ?? NONE) === id);
       const shown = own.filter((user) => [user.name, user.display_name].some((one) => one.toLowerCase().includes(text)));
-      const label = (user: User) => t("userLabel", { name: user.name, role: u(user.role), n: user.active_jobs });
+      const jobs = (user: User) => (user.active_jobs > 0 ? t("jobs", { n: user.active_jobs }) : "");
+      // Begins with what is to be seen, so that it can be said to be clicked.
+      const label = (user: User) => t("userLabel", { text: [user.name, user.display_name, jobs(user)].filter((part) => part !== "").join(" "), role: u(user.role) });
       return {
         id,
         title,
         detail: pool === null ? t("columnNoPool", { n: own.length }) : t("columnDetail", { n: own.length, pool }),
-        rows: shown.map((user) => ({ key: user.name, tiles: [tileOf(user, label(user), t("jobs", { n: user.active_jobs }))] })),
+        rows: shown.map((user) => ({ key: user.name, tiles: [tileOf(user, label(user), jobs(user))] })),
         empty: own.length === 0 ? t("emptyColumn") : t("emptyFiltered"),
       };
     };
@@ -83,7 +85,7 @@ function tileOf(user: User, label: string, jobs: string): Tile {
             </Text>
           )}
         </div>
-        {user.active_jobs > 0 && (
+        {jobs !== "" && (
           <Badge variant="default" tt="none" fw={500} style={{ flexShrink: 0 }}>
             {jobs}
           </Badge>

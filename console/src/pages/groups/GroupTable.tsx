@@ -85,6 +85,7 @@ function useColumns(quotas: readonly Usage[]): readonly Column<GroupView>[] {
         wide: true,
         sort: (group) => gpus(group).held,
         render: (group) => {
+          if (group.users_count === 0) return "–";
           const { held, limit } = gpus(group);
           return limit === null ? t("quotaOpen", { held: format.number(held) }) : t("quotaOf", { held: format.number(held), limit: format.number(limit) });
         },

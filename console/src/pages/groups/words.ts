@@ -41,7 +41,7 @@ export const words = defineWords({
   emptyFiltered: ["Nobody matches the search.", "没有匹配的用户。"],
   searchUsers: ["Search users", "搜索用户"],
   userCount: ["{n} {n|user|users}", " {n} 个用户"],
-  userLabel: ["{name}, {role}, {n} active {n|job|jobs}", "{name}，{role}，{n} 个活动作业"],
+  userLabel: ["{text}, {role}", "{text}，{role}"],
   jobs: ["{n} {n|job|jobs}", "{n} 个作业"],
   sameHere: ["They are in {group} already.", "他们已在 {group} 中。"],
   moveTitle: ["Move {n} {n|user|users} to {group}?", "将 {n} 个用户移动到 {group}？"],

@@ -39,6 +39,12 @@ export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy
   const wrongIn = (key: string) => Object.keys(form.findings).filter((field) => stepOf(field)?.key === key);
   const wrongHere = step === undefined ? [] : wrongIn(step.key);
 
+  /** Without being asked for what is missing there. */
+  function walkTo(index: number) {
+    onAttempt(false);
+    goTo(STEPS[index]?.key ?? "");
+  }
+
   function goOn(event: FormEvent) {
     event.preventDefault();
     const blocked = at < last ? (wrongHere.length > 0 ? step : undefined) : STEPS.find((one) => wrongIn(one.key).length > 0);
@@ -48,17 +54,15 @@ export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy
       focusWrong(box.current);
       return;
     }
-    if (at < last) {
-      onAttempt(false);
-      goTo(STEPS[at + 1]?.key ?? "");
-    } else onSubmit();
+    if (at < last) walkTo(at + 1);
+    else onSubmit();
   }
 
   if (step === undefined) return null;
   const told = isAttempted && wrongHere.length > 0 ? t("mend", { n: wrongHere.length, what: wrongHere.map((field) => form.findings[field]?.text ?? "").join("; ") }) : "";
   return (
     <form ref={box} onSubmit={goOn} noValidate aria-label={t("steps")}>
-      <Stepper active={at} onStepClick={(index) => goTo(STEPS[index]?.key ?? "")} size="xs" iconSize={30} mb="lg" wrap={false} styles={{ steps: { overflowX: "auto" }, stepLabel: { whiteSpace: "nowrap" } }}>
+      <Stepper active={at} onStepClick={walkTo} size="xs" iconSize={30} mb="lg" wrap={false} styles={{ steps: { overflowX: "auto" }, stepLabel: { whiteSpace: "nowrap" } }}>
         {STEPS.map(({ key, title, icon: Icon }, index) => {
           const isWrong = (index < at || isAttempted) && wrongIn(key).length > 0;
           return (
@@ -89,7 +93,7 @@ export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy
           {told}
         </Text>
         <Group justify="space-between">
-          <Button variant="default" size="sm" leftSection={<ArrowLeft size={16} />} disabled={at === 0} onClick={() => goTo(STEPS[at - 1]?.key ?? "")}>
+          <Button variant="default" size="sm" leftSection={<ArrowLeft size={16} />} disabled={at === 0} onClick={() => walkTo(at - 1)}>
             {t("back")}
           </Button>
           {at < last ? (

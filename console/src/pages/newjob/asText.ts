@@ -15,7 +15,7 @@ const PRESET_FLAGS = new Set(["name", "preset", "parameters", "gpus", "cpus", "m
 
 export function yamlOf(body: JobBody): string {
   return entriesOf(body)
-    .map(([name, value]) => `${FILE_WORDS[name] ?? name}: ${yamlValue(name === "command" ? shellLine(value) : value)}\n`)
+    .map(([name, value]) => `${FILE_WORDS[name] ?? name}:${yamlValue(name === "command" ? shellLine(value) : value)}\n`)
     .join("");
 }
 
@@ -24,10 +24,11 @@ function shellLine(command: Value): Value {
   return Array.isArray(command) && command[0] === "/bin/sh" && command[1] === "-c" && command.length === 3 ? String(command[2]) : command;
 }
 
+/** With what stands between it and its key. */
 function yamlValue(value: Value): string {
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
-  if (typeof value === "string") return yamlText(value);
-  if (Array.isArray(value)) return `[${value.map((one) => yamlText(String(one))).join(", ")}]`;
+  if (typeof value === "number" || typeof value === "boolean") return ` ${String(value)}`;
+  if (typeof value === "string") return ` ${yamlText(value)}`;
+  if (Array.isArray(value)) return ` [${value.map((one) => yamlText(String(one))).join(", ")}]`;
   return Object.entries(value).map(([name, one]) => `\n  ${yamlText(name)}: ${yamlText(String(one))}`).join("");
 }
 
@@ -37,8 +38,7 @@ const NOT_A_TEXT = /^(?:y|n|yes|no|on|off|true|false|null)$/i;
 /** Plain where YAML takes it as a text, otherwise in double quotes. */
 function yamlText(text: string): string {
   if (PLAIN.test(text) && !NOT_A_TEXT.test(text)) return text;
-  const escaped = JSON.stringify(text).replace(/[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
-  return escaped;
+  return JSON.stringify(text).replace(/[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 // ------------------------------------------------------------------------------------------------ command lines

@@ -1,6 +1,7 @@
 import { Group, Skeleton, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { ShieldCheck } from "lucide-react";
+import { memo } from "react";
 
 import { $api, type Schema } from "@/api/client";
 import classes from "@/pages/overview/Overview.module.css";
@@ -17,7 +18,7 @@ const READ = 100;
 const WEIGHT = { critical: 0, warning: 1, info: 2 } as const;
 
 /** What fires now, the worst first; it appears here the moment it begins. */
-export function Alerts() {
+export const Alerts = memo(function Alerts() {
   const t = useWords(words);
   const { data, error, refetch } = $api.useQuery("get", "/alerts", { params: { query: { state: ["firing"], limit: READ } } });
   const worst = data?.items.toSorted((left, right) => WEIGHT[left.severity] - WEIGHT[right.severity]).slice(0, MOST);
@@ -33,7 +34,7 @@ export function Alerts() {
       </ul>
     </Panel>
   );
-}
+});
 
 function Firing({ alert }: { alert: Schema<"AlertView"> }) {
   return (

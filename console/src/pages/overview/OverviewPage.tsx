@@ -47,7 +47,7 @@ export default function OverviewPage() {
       <div className={classes.columns}>
         <div className={classes.column}>
           {map.error === null ? <MapPanel data={map.data} /> : <ProblemNote error={map.error} onRetry={() => void map.refetch()} />}
-          <Trends result={trends} />
+          <Trends data={trends.data} error={trends.error} onRetry={trends.refetch} />
         </div>
         <div className={classes.column}>
           {isOperator && <Alerts />}

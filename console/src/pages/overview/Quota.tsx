@@ -1,4 +1,5 @@
 import { Group, Skeleton, Stack, Text } from "@mantine/core";
+import { memo } from "react";
 
 import { $api, type Schema } from "@/api/client";
 import { words } from "@/pages/overview/words";
@@ -12,7 +13,7 @@ import { useWords } from "@/words/words";
 type Held = Schema<"HeldView">;
 
 /** What the viewer holds of what may be held; only where there is a limit. */
-export function Quota() {
+export const Quota = memo(function Quota() {
   const t = useWords(words);
   const kindWord = useWords(kinds);
   const format = useFormat();
@@ -34,7 +35,7 @@ export function Quota() {
       </Stack>
     </Panel>
   );
-}
+});
 
 function Limit({ label, held, shown }: { label: string; held: Held; shown: (value: number) => string }) {
   const t = useWords(words);

@@ -1,4 +1,5 @@
 import { Skeleton, Table } from "@mantine/core";
+import { memo } from "react";
 
 import { $api } from "@/api/client";
 import { words } from "@/pages/overview/words";
@@ -9,7 +10,7 @@ import { useFormat } from "@/words/format";
 import { useWords } from "@/words/words";
 
 /** The resource panel of the whole installation: per kind of job what runs, waits, is held, free and missing. */
-export function Resources() {
+export const Resources = memo(function Resources() {
   const t = useWords(words);
   const kindWord = useWords(kinds);
   const format = useFormat();
@@ -49,4 +50,4 @@ export function Resources() {
       )}
     </Panel>
   );
-}
+});

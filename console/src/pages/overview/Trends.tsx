@@ -1,6 +1,5 @@
 import { Title } from "@mantine/core";
-import type { UseQueryResult } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { memo, useMemo } from "react";
 
 import type { Problem } from "@/api/problem";
 import { ChartGrid } from "@/charts/ChartGrid";
@@ -17,12 +16,12 @@ import { useWords, type Say } from "@/words/words";
 const MOST_QUEUES = 6;
 const HEIGHT = 132;
 
-export function Trends({ result }: { result: UseQueryResult<Metrics, Problem> }) {
+/** Kept as it is while other parts of the page change: drawing six charts is not free. */
+export const Trends = memo(function Trends({ data, error, onRetry }: { data: Metrics | undefined; error: Problem | null; onRetry: () => unknown }) {
   const t = useWords(words);
   const format = useFormat();
-  const { data } = result;
   const lines = useMemo(() => (data === undefined ? undefined : linesOf(data, t)), [data, t]);
-  if (result.error !== null && data === undefined) return <ProblemNote error={result.error} onRetry={() => void result.refetch()} />;
+  if (error !== null && data === undefined) return <ProblemNote error={error} onRetry={() => void onRetry()} />;
   return (
     <Panel title={t("trends")}>
       <ChartGrid>
@@ -35,7 +34,7 @@ export function Trends({ result }: { result: UseQueryResult<Metrics, Problem> })
       </ChartGrid>
     </Panel>
   );
-}
+});
 
 function Trend({ title, lines, format }: { title: string; lines: readonly Line[] | undefined; format: (value: number) => string }) {
   return (

@@ -1,6 +1,6 @@
 import { Progress, Skeleton, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { memo, useMemo } from "react";
 
 import { useMay } from "@/app/session";
 import { ownerColors } from "@/pages/overview/map/colors";
@@ -14,7 +14,7 @@ import { useWords } from "@/words/words";
 const MOST = 8;
 
 /** Who holds how many GPUs, in the colours of the map. */
-export function Users({ data }: { data: MapData | undefined }) {
+export const Users = memo(function Users({ data }: { data: MapData | undefined }) {
   const t = useWords(words);
   const held = useMemo(() => (data === undefined ? undefined : heldByOwner(gpusOf(data))), [data]);
   const colors = useMemo(() => ownerColors(held?.map(([owner]) => owner) ?? []), [held]);
@@ -31,7 +31,7 @@ export function Users({ data }: { data: MapData | undefined }) {
       {held !== undefined && held.length > MOST && <Text size="xs" c="dimmed">{t("more", { n: held.length - MOST })}</Text>}
     </Panel>
   );
-}
+});
 
 function Owner({ owner, gpus, part, color }: { owner: string; gpus: number; part: number; color: string | undefined }) {
   const format = useFormat();

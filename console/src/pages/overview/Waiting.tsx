@@ -3,6 +3,7 @@ import { Group, Skeleton, Text } from "@mantine/core";
 import { useQueries } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { PartyPopper } from "lucide-react";
+import { memo } from "react";
 
 import { $api, type Schema } from "@/api/client";
 import { useAll } from "@/api/useAll";
@@ -20,7 +21,7 @@ type Waiter = Schema<"OrderView">["lines"][number]["jobs"][number];
 const QUEUES = 5;
 const JOBS = 6;
 
-export function Waiting() {
+export const Waiting = memo(function Waiting() {
   const t = useWords(words);
   const queues = useAll("/queues");
   const busy = queues.data?.filter((queue) => queue.queued > 0).sort((left, right) => right.queued - left.queued) ?? [];
@@ -41,7 +42,7 @@ export function Waiting() {
       )}
     </Panel>
   );
-}
+});
 
 /** Those with a planned start first, in its order; then by place in their own line. */
 export function firstOf(jobs: readonly Waiter[]): readonly Waiter[] {

@@ -1,5 +1,5 @@
 import { Badge, Button, Text, Tooltip } from "@mantine/core";
-import { Package as PackageIcon, Pencil, Trash2 } from "lucide-react";
+import { Package as PackageIcon, Pencil, Trash2, TriangleAlert } from "lucide-react";
 import { useMemo, useState } from "react";
 
 import type { Schema } from "@/api/client";
@@ -118,7 +118,7 @@ function Fits({ one, flavor, nodes }: { one: Package; flavor: Flavor | undefined
   if (fit.able.length > 0) return <>{t("fitsOf", { n: fit.able.length, all: fit.all })}</>;
   return (
     <Tooltip label={t("couldNever")}>
-      <Badge color="orange" variant="light" tt="none">
+      <Badge variant="default" tt="none" leftSection={<TriangleAlert size={12} aria-hidden />}>
         {t("fitsNone")}
       </Badge>
     </Tooltip>

@@ -107,7 +107,7 @@ function useQueueColumns(): readonly Column<Queue>[] {
         ),
       },
       { key: "policy", title: t("policy"), sort: (queue) => queue.policy, render: (queue) => policyWords(queue.policy) },
-      { key: "blocking", title: t("blocking"), wide: true, sort: (queue) => queue.blocking, render: (queue) => <Badge variant="light" color={queue.blocking === "strict" ? "orange" : "gray"} tt="none">{t(queue.blocking)}</Badge> },
+      { key: "blocking", title: t("blocking"), wide: true, sort: (queue) => queue.blocking, render: (queue) => <Badge variant="default" tt="none" fw={500}>{t(queue.blocking)}</Badge> },
       { key: "placement", title: t("placement"), wide: true, render: (queue) => queue.placement },
       { key: "limits", title: t("limits"), wide: true, render: (queue) => limitWords(queue) },
       {

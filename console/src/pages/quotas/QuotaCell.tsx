@@ -29,7 +29,6 @@ export function QuotaCell({ user, kind, what, held, onSave }: QuotaCellProps) {
   const told = useTold(what);
   const [isEditing, setEditing] = useState(false);
   const name = { what: c(what === "memory_bytes" ? "memory" : what), user, kind: k(kind) };
-  const limit = held.limit === null ? c("unlimited") : told(held.limit);
   if (isEditing) {
     return (
       <LimitField
@@ -43,9 +42,9 @@ export function QuotaCell({ user, kind, what, held, onSave }: QuotaCellProps) {
       />
     );
   }
-  const text = t("held", { held: told(held.held), limit: held.limit === null ? "∞" : limit });
+  const text = t("held", { held: told(held.held), limit: held.limit === null ? "∞" : told(held.limit) });
   return (
-    <UnstyledButton aria-label={t("editCell", { ...name, held: told(held.held), limit })} onClick={() => setEditing(true)} w="100%" className={classes.cell}>
+    <UnstyledButton aria-label={t("editCell", { ...name, text })} onClick={() => setEditing(true)} w="100%" className={classes.cell}>
       {held.limit === null ? (
         <Text size="sm" c="dimmed" className="num" component="span">
           {text}

@@ -16,7 +16,7 @@ export const words = defineWords({
   searchUsers: ["Search users", "搜索用户"],
   onlyFull: ["Only those at a limit", "仅显示已达上限"],
   held: ["{held} / {limit}", "{held} / {limit}"],
-  editCell: ["{what} of {user} for {kind}: {held} held, limit {limit}. Edit", "{user} 的{kind}{what}：已用 {held}，上限 {limit}。编辑"],
+  editCell: ["{what} of {user} for {kind}: {text}. Edit", "{user} 的{kind}{what}：{text}。编辑"],
   inputLabel: ["{what} of {user} for {kind}", "{user} 的{kind}{what}"],
   placeholder: ["no limit", "不限"],
   notANumber: ["A number from 0, or nothing for no limit", "请输入不小于 0 的数字，留空表示不限"],

@@ -1,10 +1,10 @@
-import { Anchor, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Anchor, Progress, Skeleton, Stack, Table } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 
 import { $api, type Schema } from "@/api/client";
+import { isFull, part } from "@/pages/quotas/amounts";
 import { words } from "@/pages/users/words";
 import { Faint } from "@/parts/DataTable";
-import { Meter } from "@/parts/Meter";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { common, kinds } from "@/words/common";
 import { useFormat } from "@/words/format";
@@ -39,17 +39,27 @@ export function UserQuota({ name }: { name: string }) {
   return (
     <Stack gap={6}>
       {shown.length === 0 && <Faint>{t("noQuota")}</Faint>}
-      {shown.map(({ key, label, held, isBytes }) => (
-        <Group key={key} justify="space-between" wrap="nowrap">
-          <Text size="sm">{label}</Text>
-          <Meter
-            value={held.limit === null ? null : held.limit === 0 ? (held.held > 0 ? 1 : 0) : held.held / held.limit}
-            warnAt={1}
-            label={label}
-            text={`${told(held.held, isBytes)} / ${held.limit === null ? c("unlimited") : told(held.limit, isBytes)}`}
-          />
-        </Group>
-      ))}
+      {shown.length > 0 && (
+        <Table aria-label={t("quotaUse")} verticalSpacing={3}>
+          <Table.Tbody>
+            {shown.map(({ key, label, held, isBytes }) => (
+              <Table.Tr key={key}>
+                <Table.Td>{label}</Table.Td>
+                <Table.Td className="num" ta="right">
+                  {told(held.held, isBytes)} / {held.limit === null ? c("unlimited") : told(held.limit, isBytes)}
+                </Table.Td>
+                <Table.Td w={100}>
+                  {held.limit !== null && (
+                    <Progress.Root size={6} radius="xl">
+                      <Progress.Section value={Math.min(100, 100 * (part(held) ?? 0))} color={isFull(held) ? "red" : "blue"} aria-label={label} />
+                    </Progress.Root>
+                  )}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      )}
       <Anchor size="sm" renderRoot={(props) => <Link to="/quotas" search={{ q: name }} {...props} />}>
         {t("editQuota")}
       </Anchor>

@@ -56,7 +56,7 @@ function useColumns(): readonly Column<User>[] {
           </>
         ),
       },
-      { key: "role", title: t("role"), sort: (user) => user.role, render: (user) => <RoleBadge role={user.role} /> },
+      { key: "role", title: t("role"), wide: true, sort: (user) => user.role, render: (user) => <RoleBadge role={user.role} /> },
       {
         key: "group",
         title: c("group"),

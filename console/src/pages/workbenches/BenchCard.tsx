@@ -2,6 +2,7 @@
 import { ActionIcon, Anchor, Button, Group, Stack, Text, Title, Tooltip } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { Play, Square, Trash2 } from "lucide-react";
+import type { ReactNode } from "react";
 
 import { useMe } from "@/app/session";
 import { Access } from "@/pages/workbenches/Access";
@@ -10,6 +11,7 @@ import { isOver } from "@/pages/workbenches/progress";
 import { useBenchActions } from "@/pages/workbenches/useBenchActions";
 import type { Bench } from "@/pages/workbenches/useWorkbenches";
 import { words } from "@/pages/workbenches/words";
+import { Moment } from "@/parts/Moment";
 import { StateBadge } from "@/parts/StateBadge";
 import { common } from "@/words/common";
 import { useFormat } from "@/words/format";
@@ -51,13 +53,13 @@ function Facts({ bench }: { bench: Bench }) {
   const model = job.allocation?.model ?? job.models.join(" / ");
   const gpus = job.gpus === 0 ? "0 GPU" : `${format.number(job.gpus)} × ${model || "GPU"}`;
   const rest = [job.cpus > 0 ? `${format.number(job.cpus)} CPU` : "", job.memory_bytes > 0 ? format.bytes(job.memory_bytes) : "", job.package ?? ""];
-  const facts: (readonly [string, string])[] = [
+  const facts: (readonly [string, ReactNode])[] = [
     [t("size"), [gpus, ...rest].filter((text) => text !== "").join(" · ")],
     [t("image"), bench.image ?? bench.venv ?? t("nodesOwn")],
     [t("node"), bench.state === "running" ? (job.allocation?.grants.map((grant) => grant.node).join(", ") ?? "") : ""],
     [t("idle"), idleText(bench, format.duration, t)],
     [t("until"), job.time_limit_seconds === null ? "" : format.duration(job.time_limit_seconds)],
-    [c("created"), format.ago(job.created_at)],
+    [c("created"), <Moment key="created" at={job.created_at} />],
   ];
   return (
     <dl style={{ margin: 0, display: "grid", gridTemplateColumns: "auto 1fr", columnGap: 14, rowGap: 3 }}>
@@ -68,7 +70,7 @@ function Facts({ bench }: { bench: Bench }) {
   );
 }
 
-function Fact({ label, value }: { label: string; value: string }) {
+function Fact({ label, value }: { label: string; value: ReactNode }) {
   return (
     <>
       <Text component="dt" size="sm" c="dimmed">

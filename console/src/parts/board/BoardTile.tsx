@@ -37,7 +37,8 @@ export const BoardTile = memo(function BoardTile({ tile, column, chosen, lifted,
       data-lifted={lifted}
       aria-pressed={chosen}
       aria-disabled={isFixed}
-      aria-label={isFixed ? `${tile.label}. ${tile.fixed}` : tile.label}
+      // A wide tile says by itself what it is.
+      aria-label={wide ? undefined : isFixed ? `${tile.label}. ${tile.fixed}` : tile.label}
       title={isFixed ? `${tile.label}\n${tile.fixed}` : tile.label}
       tabIndex={reachable ? 0 : -1}
       onClick={clicked}

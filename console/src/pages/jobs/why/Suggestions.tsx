@@ -100,7 +100,7 @@ function useTold(suggestion: Suggestion): { readonly title: string; readonly det
   const body: Readonly<Record<string, unknown>> = suggestion.change.body;
   const kind = suggestion.change.operation === "start" ? "start" : "min_gpus" in body ? "elastic" : Object.keys(body).find((field) => field in changes);
   if (kind === undefined || !(kind in changes)) return suggestion;
-  const values = Object.fromEntries(Object.entries(body).map(([name, value]) => [name, name === "time" ? format.duration(Number(value)) : String(value)]));
+  const values = Object.fromEntries(Object.entries(body).map(([name, value]) => [name, name === "time" ? format.duration(Number(value)) : Array.isArray(value) ? value.join(" / ") : String(value)]));
   const say: Say<typeof changes> = t;
   return { title: say(kind as keyof typeof changes, values), detail: say(`${kind}Detail` as keyof typeof changes) };
 }

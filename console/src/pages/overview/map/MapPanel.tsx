@@ -1,10 +1,11 @@
 /** The map with its choices, all of them in the address: `?color=temperature&model=A10&find=dgx-07&view=table`. */
 import { Button, Group, SegmentedControl, Skeleton, Stack, Text, TextInput } from "@mantine/core";
 import { CircuitBoard, Search, SearchX } from "lucide-react";
-import { useMemo } from "react";
+import { memo, useMemo } from "react";
 
 import { useFilters } from "@/app/useFilters";
 import { COLORINGS, isColoring } from "@/pages/overview/map/colors";
+import classes from "@/pages/overview/map/GpuMap.module.css";
 import { GpuMap } from "@/pages/overview/map/GpuMap";
 import { chosen, gpusOf, type Gpu, type MapData } from "@/pages/overview/map/gpus";
 import { legendOf } from "@/pages/overview/map/looks";
@@ -19,7 +20,7 @@ import { useWords } from "@/words/words";
 
 const USUAL = { color: "utilization", model: "", pool: "", find: "", view: "map" };
 
-export function MapPanel({ data }: { data: MapData | undefined }) {
+export const MapPanel = memo(function MapPanel({ data }: { data: MapData | undefined }) {
   const t = useWords(words);
   const [filters, setFilters] = useFilters(USUAL);
   const coloring = isColoring(filters.color) ? filters.color : "utilization";
@@ -28,7 +29,7 @@ export function MapPanel({ data }: { data: MapData | undefined }) {
       title={t("title")}
       tools={
         <>
-          <SegmentedControl size="xs" aria-label={t("colorBy")} value={coloring} onChange={(color) => setFilters({ color })} data={COLORINGS.map((value) => ({ value, label: t(value) }))} />
+          <SegmentedControl size="xs" className={classes.wide} aria-label={t("colorBy")} value={coloring} onChange={(color) => setFilters({ color })} data={COLORINGS.map((value) => ({ value, label: t(value) }))} />
           <SegmentedControl size="xs" aria-label={t("view")} value={filters.view === "table" ? "table" : "map"} onChange={(view) => setFilters({ view })} data={[{ value: "map", label: t("asMap") }, { value: "table", label: t("asTable") }]} />
         </>
       }
@@ -36,7 +37,7 @@ export function MapPanel({ data }: { data: MapData | undefined }) {
       {data === undefined ? <Skeleton h={260} /> : <Chosen data={data} coloring={coloring} filters={filters} setFilters={setFilters} />}
     </Panel>
   );
-}
+});
 
 interface ChosenProps {
   readonly data: MapData;
