@@ -66,9 +66,10 @@ check: setup $(PACKAGES) ## lint, format, types, layers
 bench: setup ## measure, and print tables with ratios
 	@$(BIN)/python -m benchmarks
 
-format: setup ## put the code in shape
+format: setup $(PACKAGES) ## put the code in shape
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+	@$(NODE) npm run --silent format
 
 openapi: setup $(PACKAGES) ## write the OpenAPI file, the console's types and the CLI reference anew
 	@$(BIN)/python -m corral.server.openapi > docs/reference/openapi.json

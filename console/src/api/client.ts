@@ -8,7 +8,9 @@ import type { components, paths } from "@/api/schema";
 export const PREFIX = "/api/v1";
 
 /** What is left out of a change stays as it is, whatever the default of a new one. */
-type Change<O> = O extends { requestBody: { content: { "application/json": infer B } } } ? Omit<O, "requestBody"> & { requestBody: { content: { "application/json": Partial<B> } } } : O;
+type Change<O> = O extends { requestBody: { content: { "application/json": infer B } } }
+  ? Omit<O, "requestBody"> & { requestBody: { content: { "application/json": Partial<B> } } }
+  : O;
 type Methods<O> = { [M in keyof O]: M extends "patch" ? Change<O[M]> : O[M] };
 type Short<P> = { [K in keyof P as K extends `/api/v1${infer Rest}` ? Rest : never]: Methods<P[K]> };
 export type Paths = Short<paths>;

@@ -21,11 +21,14 @@ it("goes on after a refusal, and tells of both", async () => {
 it("runs no more at once than it may", async () => {
   let running = 0;
   let most = 0;
-  await runEach(Array.from({ length: 20 }, (_, at) => String(at)), async () => {
-    running += 1;
-    most = Math.max(most, running);
-    await new Promise((resolve) => setTimeout(resolve, 1));
-    running -= 1;
-  });
+  await runEach(
+    Array.from({ length: 20 }, (_, at) => String(at)),
+    async () => {
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      running -= 1;
+    },
+  );
   expect(most).toBe(4);
 });

@@ -12,7 +12,12 @@ export interface Outcome {
 }
 
 /** `atOnce` requests run side by side; `onProgress` hears how many have ended. */
-export async function runEach(names: readonly string[], run: (name: string) => Promise<unknown>, onProgress: (ended: number) => void = () => undefined, atOnce = 4): Promise<Outcome> {
+export async function runEach(
+  names: readonly string[],
+  run: (name: string) => Promise<unknown>,
+  onProgress: (ended: number) => void = () => undefined,
+  atOnce = 4,
+): Promise<Outcome> {
   const done: string[] = [];
   const refused: Refused[] = [];
   const waiting = [...names];

@@ -6,7 +6,9 @@ const event = (name: string) => ({ name, id: "1", data: "{}" });
 
 describe("what an event makes old", () => {
   it("is everything about jobs when a job changes, and the audit log", () => {
-    expect(touchedBy(event("job.running"))).toEqual(expect.arrayContaining(["/jobs", "/queues", "/overview", "/events"]));
+    expect(touchedBy(event("job.running"))).toEqual(
+      expect.arrayContaining(["/jobs", "/queues", "/overview", "/events"]),
+    );
   });
 
   it("is only what is measured when there are new readings", () => {
@@ -19,6 +21,9 @@ describe("what an event makes old", () => {
 });
 
 describe("a query is touched", () => {
-  it.each(["/jobs", "/jobs/{job}/why", "/jobs:counts"])("at %s by /jobs", (path) => expect(isTouched(["get", path, {}], ["/jobs"])).toBe(true));
-  it("but not by a path that only begins alike", () => expect(isTouched(["get", "/queues-of-others", {}], ["/queues"])).toBe(false));
+  it.each(["/jobs", "/jobs/{job}/why", "/jobs:counts"])("at %s by /jobs", (path) =>
+    expect(isTouched(["get", path, {}], ["/jobs"])).toBe(true),
+  );
+  it("but not by a path that only begins alike", () =>
+    expect(isTouched(["get", "/queues-of-others", {}], ["/queues"])).toBe(false));
 });

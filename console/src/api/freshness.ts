@@ -6,7 +6,20 @@ import type { ServerEvent } from "@/api/events";
 /** By the noun of an event: the beginnings of the paths whose answers it may change. */
 const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   readings: ["/overview", "/gpus", "/nodes", "/jobs/{job}/metrics"],
-  job: ["/jobs", "/workbenches", "/overview", "/queues", "/panel", "/packages", "/gpus", "/me/quota", "/quotas", "/tasks", "/users", "/scores"],
+  job: [
+    "/jobs",
+    "/workbenches",
+    "/overview",
+    "/queues",
+    "/panel",
+    "/packages",
+    "/gpus",
+    "/me/quota",
+    "/quotas",
+    "/tasks",
+    "/users",
+    "/scores",
+  ],
   task: ["/tasks", "/jobs", "/overview"],
   node: ["/nodes", "/gpus", "/overview", "/clusters", "/packages", "/pools"],
   gpu: ["/gpus", "/nodes", "/overview", "/pools", "/packages"],
@@ -80,5 +93,8 @@ export class Refresher {
 
 export function isTouched(key: readonly unknown[], paths: readonly string[]): boolean {
   const path = key[1];
-  return typeof path === "string" && paths.some((touched) => path === touched || path.startsWith(`${touched}/`) || path.startsWith(`${touched}:`));
+  return (
+    typeof path === "string" &&
+    paths.some((touched) => path === touched || path.startsWith(`${touched}/`) || path.startsWith(`${touched}:`))
+  );
 }

@@ -9,7 +9,8 @@ import { parseEvents, type ServerEvent } from "@/api/events";
 
 export type LiveState = "connecting" | "live" | "stale";
 type Listener = (event: ServerEvent) => void;
-type Message = { readonly kind: "event"; readonly event: ServerEvent } | { readonly kind: "state"; readonly state: LiveState };
+type Message =
+  { readonly kind: "event"; readonly event: ServerEvent } | { readonly kind: "state"; readonly state: LiveState };
 
 /** The server says something every 15 seconds; after three silences nobody is there. */
 const SILENCE_MS = 45_000;

@@ -4,9 +4,21 @@ import { problemOf } from "@/api/problem";
 
 describe("a problem", () => {
   it("keeps the server's words, fields and numbers", () => {
-    const told = { type: "/problems/over-quota", title: "Over quota", status: 409, detail: "you hold 4 of 4", limit: 4, errors: [{ field: "gpus", message: "must be at most 4" }] };
+    const told = {
+      type: "/problems/over-quota",
+      title: "Over quota",
+      status: 409,
+      detail: "you hold 4 of 4",
+      limit: 4,
+      errors: [{ field: "gpus", message: "must be at most 4" }],
+    };
     const problem = problemOf(told);
-    expect(problem).toMatchObject({ status: 409, detail: "you hold 4 of 4", kind: "/problems/over-quota", numbers: { limit: 4 } });
+    expect(problem).toMatchObject({
+      status: 409,
+      detail: "you hold 4 of 4",
+      kind: "/problems/over-quota",
+      numbers: { limit: 4 },
+    });
     expect(problem.fields).toEqual([{ field: "gpus", detail: "must be at most 4" }]);
   });
 

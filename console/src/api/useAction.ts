@@ -69,7 +69,9 @@ export class Cache {
 
   /** Change the items of every cached list of a path that match, in whichever shape it was read. */
   changeItems<T>(path: string, matches: (item: T) => boolean, update: (item: T) => T): void {
-    this.change<Listed<T>>(path, (list) => withItems(list, (items) => items.map((item) => (matches(item) ? update(item) : item))));
+    this.change<Listed<T>>(path, (list) =>
+      withItems(list, (items) => items.map((item) => (matches(item) ? update(item) : item))),
+    );
   }
 
   dropItems<T>(path: string, matches: (item: T) => boolean): void {

@@ -10,28 +10,46 @@ interface PageOf<T> {
 }
 
 /** Paths whose GET answers with pages. */
-type ListPath = { [P in keyof Paths]: Paths[P] extends { get: { responses: { 200: { content: { "application/json": PageOf<unknown> } } } } } ? P : never }[keyof Paths];
-type ItemOf<P extends ListPath> = Paths[P] extends { get: { responses: { 200: { content: { "application/json": PageOf<infer T> } } } } } ? T : never;
+type ListPath = {
+  [P in keyof Paths]: Paths[P] extends {
+    get: { responses: { 200: { content: { "application/json": PageOf<unknown> } } } };
+  }
+    ? P
+    : never;
+}[keyof Paths];
+type ItemOf<P extends ListPath> = Paths[P] extends {
+  get: { responses: { 200: { content: { "application/json": PageOf<infer T> } } } };
+}
+  ? T
+  : never;
 export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 type Get = (path: string, init: object) => Promise<{ data?: unknown; error?: unknown; response: Response }>;
 
 const MOST = 500;
 
-async function page<P extends ListPath>(path: P, query: Query, at: { readonly [name: string]: string } | undefined): Promise<PageOf<ItemOf<P>>> {
+async function page<P extends ListPath>(
+  path: P,
+  query: Query,
+  at: { readonly [name: string]: string } | undefined,
+): Promise<PageOf<ItemOf<P>>> {
   // The client's own types cannot be told for a path that is a variable; what comes back is typed by `ItemOf`.
   const get = api.GET as unknown as Get;
   return (await sent(get(path, { params: { query, path: at ?? {} } }))) as PageOf<ItemOf<P>>;
 }
 
 /** Every item of a list that is naturally small: pools, users, packages … `const { data: pools } = useAll("/pools")`. */
-export function useAll<P extends ListPath>(path: P, query: Query = {}, enabled = true): UseQueryResult<readonly ItemOf<P>[], Problem> {
+export function useAll<P extends ListPath>(
+  path: P,
+  query: Query = {},
+  enabled = true,
+): UseQueryResult<readonly ItemOf<P>[], Problem> {
   return useQuery<readonly ItemOf<P>[], Problem>({
     // The same shape as the other hooks' keys, so that news find it by its path.
     queryKey: ["get", path, { all: true, query }],
     enabled,
     queryFn: async () => {
       const items: ItemOf<P>[] = [];
-      for (let cursor: string | null | undefined; cursor !== null; ) {
+      for (let cursor: string | null | undefined; cursor !== null;) {
         const next: PageOf<ItemOf<P>> = await page(path, { limit: MOST, ...query, cursor }, undefined);
         items.push(...next.items);
         cursor = next.next_cursor ?? null;
@@ -44,7 +62,13 @@ export function useAll<P extends ListPath>(path: P, query: Query = {}, enabled =
 
 /** A list without a natural end, page by page: jobs, events. `items` is undefined while the first page loads. */
 export function usePages<P extends ListPath>(path: P, query: Query, at?: { readonly [name: string]: string }) {
-  const result = useInfiniteQuery<PageOf<ItemOf<P>>, Problem, { pages: PageOf<ItemOf<P>>[] }, readonly unknown[], string | undefined>({
+  const result = useInfiniteQuery<
+    PageOf<ItemOf<P>>,
+    Problem,
+    { pages: PageOf<ItemOf<P>>[] },
+    readonly unknown[],
+    string | undefined
+  >({
     queryKey: ["get", path, { pages: true, query, at }],
     queryFn: ({ pageParam }) => page(path, { ...query, cursor: pageParam }, at),
     initialPageParam: undefined,

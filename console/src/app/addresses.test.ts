@@ -3,12 +3,15 @@ import { describe, expect, it } from "vitest";
 import { parseSearch, safeNext, stringifySearch } from "@/app/addresses";
 
 describe("where people go after signing in", () => {
-  it.each(["/", "/jobs/j-1", "/jobs?state=running&state=queued", "/workbenches/j-1/jupyter/lab?x=1", "/gpus/node/GPU-0"])(
-    "stays on this server: %s",
-    (path) => {
-      expect(safeNext(path)).toBe(path);
-    },
-  );
+  it.each([
+    "/",
+    "/jobs/j-1",
+    "/jobs?state=running&state=queued",
+    "/workbenches/j-1/jupyter/lab?x=1",
+    "/gpus/node/GPU-0",
+  ])("stays on this server: %s", (path) => {
+    expect(safeNext(path)).toBe(path);
+  });
 
   it.each([
     "//evil.example",

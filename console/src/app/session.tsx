@@ -14,11 +14,20 @@ export type Me = Schema<"MeView">;
 const Context = createContext<Me | undefined>(undefined);
 
 export function SessionGate({ children }: { children: ReactNode }) {
-  const { data: me, error, isPending, refetch } = $api.useQuery("get", "/me", {}, { staleTime: Infinity, retry: false });
+  const {
+    data: me,
+    error,
+    isPending,
+    refetch,
+  } = $api.useQuery("get", "/me", {}, { staleTime: Infinity, retry: false });
   useEffect(() => setCsrfToken(me?.csrf_token), [me]);
   if (me === undefined || error !== null) {
     if (isPending) return <Splash />;
-    return problemOf(error, 401).status === 401 ? <SignIn onDone={() => void refetch()} /> : <Outage onRetry={() => void refetch()} />;
+    return problemOf(error, 401).status === 401 ? (
+      <SignIn onDone={() => void refetch()} />
+    ) : (
+      <Outage onRetry={() => void refetch()} />
+    );
   }
   // Set while rendering too: the first request of a page may be sent before effects run.
   setCsrfToken(me.csrf_token);

@@ -23,7 +23,10 @@ export const theme = createTheme({
   fontFamilyMonospace: 'ui-monospace, "JetBrains Mono", "SFMono-Regular", Menlo, Consolas, monospace',
   defaultRadius: "md",
   cursorType: "pointer",
-  headings: { fontWeight: "600", sizes: { h1: { fontSize: "1.35rem" }, h2: { fontSize: "1.05rem" }, h3: { fontSize: "0.95rem" } } },
+  headings: {
+    fontWeight: "600",
+    sizes: { h1: { fontSize: "1.35rem" }, h2: { fontSize: "1.05rem" }, h3: { fontSize: "0.95rem" } },
+  },
   fontSizes: { xs: "0.75rem", sm: "0.8125rem", md: "0.875rem", lg: "1rem", xl: "1.125rem" },
   components: {
     Button: { defaultProps: { size: "xs" } },

@@ -41,6 +41,7 @@ function withoutDefaults(search: Record<string, unknown>, defaults: Filters): Re
 }
 
 function isSame(value: unknown, usual: string | readonly string[] | undefined): boolean {
-  if (Array.isArray(value) && Array.isArray(usual)) return value.length === usual.length && value.every((one, at) => one === usual[at]);
+  if (Array.isArray(value) && Array.isArray(usual))
+    return value.length === usual.length && value.every((one, at) => one === usual[at]);
   return value === usual;
 }

@@ -1,5 +1,20 @@
-import { BarChart, PieChart, ScatterChart, type BarSeriesOption, type PieSeriesOption, type ScatterSeriesOption } from "echarts/charts";
-import { AriaComponent, GridComponent, LegendComponent, TooltipComponent, type GridComponentOption, type LegendComponentOption, type TooltipComponentOption } from "echarts/components";
+import {
+  BarChart,
+  PieChart,
+  ScatterChart,
+  type BarSeriesOption,
+  type PieSeriesOption,
+  type ScatterSeriesOption,
+} from "echarts/charts";
+import {
+  AriaComponent,
+  GridComponent,
+  LegendComponent,
+  TooltipComponent,
+  type GridComponentOption,
+  type LegendComponentOption,
+  type TooltipComponentOption,
+} from "echarts/components";
 import { init, use as register, type ComposeOption, type EChartsType } from "echarts/core";
 import { CanvasRenderer } from "echarts/renderers";
 import { useEffect, useRef } from "react";
@@ -8,9 +23,25 @@ import { SERIES_COLORS } from "@/charts/colors";
 import { useIsDark } from "@/app/useIsDark";
 import { useWidth } from "@/charts/useWidth";
 
-register([BarChart, PieChart, ScatterChart, GridComponent, TooltipComponent, LegendComponent, AriaComponent, CanvasRenderer]);
+register([
+  BarChart,
+  PieChart,
+  ScatterChart,
+  GridComponent,
+  TooltipComponent,
+  LegendComponent,
+  AriaComponent,
+  CanvasRenderer,
+]);
 
-export type ChartOption = ComposeOption<BarSeriesOption | PieSeriesOption | ScatterSeriesOption | GridComponentOption | TooltipComponentOption | LegendComponentOption>;
+export type ChartOption = ComposeOption<
+  | BarSeriesOption
+  | PieSeriesOption
+  | ScatterSeriesOption
+  | GridComponentOption
+  | TooltipComponentOption
+  | LegendComponentOption
+>;
 
 export default function Drawing({ label, option, height }: { label: string; option: ChartOption; height: number }) {
   const dark = useIsDark();
@@ -35,7 +66,13 @@ export default function Drawing({ label, option, height }: { label: string; opti
         textStyle: { color: ink, fontFamily: '"Inter Variable", sans-serif' },
         animationDuration: 200,
         ...option,
-        tooltip: { backgroundColor: dark ? "#151c29" : "#fff", borderColor: dark ? "#2b3547" : "#dfe4ec", textStyle: { color: dark ? "#d5dae5" : "#1c2333", fontSize: 12 }, confine: true, ...option.tooltip },
+        tooltip: {
+          backgroundColor: dark ? "#151c29" : "#fff",
+          borderColor: dark ? "#2b3547" : "#dfe4ec",
+          textStyle: { color: dark ? "#d5dae5" : "#1c2333", fontSize: 12 },
+          confine: true,
+          ...option.tooltip,
+        },
       },
       { notMerge: true },
     );

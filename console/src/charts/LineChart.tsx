@@ -35,7 +35,8 @@ export function LineChart(props: LineChartProps) {
   const t = useWords(words);
   const { lines, height = 200 } = props;
   if (lines === undefined) return <Skeleton h={height} />;
-  if (lines.every((line) => line.points.length === 0)) return <EmptyState icon={ChartNoAxesCombined} title={t("noReadings")} hint={t("noReadingsHint")} />;
+  if (lines.every((line) => line.points.length === 0))
+    return <EmptyState icon={ChartNoAxesCombined} title={t("noReadings")} hint={t("noReadingsHint")} />;
   return (
     <figure style={{ margin: 0 }} aria-label={props.label}>
       <Suspense fallback={<Skeleton h={height} />}>
@@ -59,7 +60,8 @@ function Legend({ lines, format }: { lines: readonly Line[]; format: (value: num
             <Text size="xs">{line.label}</Text>
             {last !== undefined && (
               <Text size="xs" c="dimmed" className="num">
-                {format(last)} · {t("mean")} {format(values.reduce((sum, value) => sum + value, 0) / values.length)} · {t("max")} {format(Math.max(...values))}
+                {format(last)} · {t("mean")} {format(values.reduce((sum, value) => sum + value, 0) / values.length)} ·{" "}
+                {t("max")} {format(Math.max(...values))}
               </Text>
             )}
           </Group>

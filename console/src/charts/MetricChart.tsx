@@ -24,7 +24,11 @@ export function MetricChart({ title, metrics, lines, format, max, binary }: Metr
     () =>
       metrics === undefined
         ? undefined
-        : (JSON.parse(key) as typeof lines).map(([metric, label, color]) => ({ label, color: seriesColor(color), points: pointsOf(seriesOf(metrics, metric), metrics.step_seconds) })),
+        : (JSON.parse(key) as typeof lines).map(([metric, label, color]) => ({
+            label,
+            color: seriesColor(color),
+            points: pointsOf(seriesOf(metrics, metric), metrics.step_seconds),
+          })),
     [metrics, key],
   );
   return (

@@ -19,14 +19,24 @@ export default function Plot(props: Props) {
   const [frame, width] = useWidth();
   const plot = useRef<uPlot>(undefined);
   // The plot is made anew only when its shape changes; new points only replace its data.
-  const shape = JSON.stringify([props.lines.map((line) => [line.label, line.color]), props.min, props.max, props.height, dark]);
+  const shape = JSON.stringify([
+    props.lines.map((line) => [line.label, line.color]),
+    props.min,
+    props.max,
+    props.height,
+    dark,
+  ]);
   const latest = useRef(props);
   latest.current = props;
 
   useEffect(() => {
     const parent = frame.current;
     if (parent === null) return undefined;
-    const made = new uPlot(options(latest.current, format, dark, Math.max(parent.clientWidth, 50)), aligned(latest.current.lines), parent);
+    const made = new uPlot(
+      options(latest.current, format, dark, Math.max(parent.clientWidth, 50)),
+      aligned(latest.current.lines),
+      parent,
+    );
     plot.current = made;
     return () => {
       made.destroy();
@@ -48,19 +58,41 @@ export default function Plot(props: Props) {
 
 function options(props: Props, format: Format, dark: boolean, width: number): uPlot.Options {
   const grid = { stroke: dark ? "#1e2737" : "#e6eaf1", width: 1 };
-  const axis = { stroke: dark ? "#98a2b5" : "#5b6577", grid, ticks: { show: false }, font: '11px "Inter Variable", sans-serif' };
+  const axis = {
+    stroke: dark ? "#98a2b5" : "#5b6577",
+    grid,
+    ticks: { show: false },
+    font: '11px "Inter Variable", sans-serif',
+  };
   return {
     width,
     height: props.height,
     legend: { show: false },
     padding: [8, 12, 0, 0],
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
-    scales: { y: { range: (_, low, high) => [props.min ?? Math.min(0, low), props.max ?? (high > 0 ? high * 1.08 : 1)] } },
+    scales: {
+      y: { range: (_, low, high) => [props.min ?? Math.min(0, low), props.max ?? (high > 0 ? high * 1.08 : 1)] },
+    },
     axes: [
       { ...axis, size: 26, space: 64, values: (_, splits) => splits.map((at) => axisTime(at, splits, format)) },
-      { ...axis, size: roomFor, space: 28, ...(props.binary === true ? { incrs: BINARY } : {}), values: (_, splits) => splits.map((value) => props.format(value)) },
+      {
+        ...axis,
+        size: roomFor,
+        space: 28,
+        ...(props.binary === true ? { incrs: BINARY } : {}),
+        values: (_, splits) => splits.map((value) => props.format(value)),
+      },
     ],
-    series: [{}, ...props.lines.map((line) => ({ label: line.label, stroke: line.color, width: 1.5, points: { show: false }, spanGaps: false }))],
+    series: [
+      {},
+      ...props.lines.map((line) => ({
+        label: line.label,
+        stroke: line.color,
+        width: 1.5,
+        points: { show: false },
+        spanGaps: false,
+      })),
+    ],
     plugins: [tooltip(() => props, format)],
   };
 }
@@ -80,7 +112,9 @@ function axisTime(at: number, splits: number[], format: Format): string {
 
 /** One row of times for all lines. A gap is a null that was given; where only another line has a point, a line goes on. */
 function aligned(lines: readonly Line[]): AlignedData {
-  const times = [...new Set(lines.flatMap((line) => line.points.map(([at]) => at)))].sort((left, right) => left - right);
+  const times = [...new Set(lines.flatMap((line) => line.points.map(([at]) => at)))].sort(
+    (left, right) => left - right,
+  );
   const columns = lines.map((line) => {
     const values = new Map(line.points);
     return times.map((at) => values.get(at));

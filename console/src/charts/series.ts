@@ -29,7 +29,10 @@ export function sparkOf(series: Series | undefined, most = 40): number[] {
   const values = series?.points.map((point) => point.mean) ?? [];
   if (values.length <= most) return values;
   return Array.from({ length: most }, (_, part) => {
-    const some = values.slice(Math.floor((part * values.length) / most), Math.floor(((part + 1) * values.length) / most));
+    const some = values.slice(
+      Math.floor((part * values.length) / most),
+      Math.floor(((part + 1) * values.length) / most),
+    );
     return some.reduce((sum, value) => sum + value, 0) / some.length;
   });
 }

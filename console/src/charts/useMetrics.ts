@@ -10,7 +10,10 @@ import { secondsOf, type Range } from "@/charts/ranges";
 import type { Metrics } from "@/charts/series";
 
 /** Of the whole installation, of a GPU, or of a node. */
-export type Measured = { readonly of: "everything" } | { readonly of: "gpu"; readonly id: string } | { readonly of: "node"; readonly id: string };
+export type Measured =
+  | { readonly of: "everything" }
+  | { readonly of: "gpu"; readonly id: string }
+  | { readonly of: "node"; readonly id: string };
 
 /** A chart of more points than this shows nothing more. */
 const STEPS = 300;
@@ -26,7 +29,8 @@ export function useMetrics(measured: Measured, range: Range): UseQueryResult<Met
   const hear = useCallback(
     (event: ServerEvent) => {
       const stepMs = (secondsOf(range) / STEPS) * 1000;
-      if (event.name === "readings" && document.visibilityState === "visible" && Date.now() - dataUpdatedAt >= stepMs) void refetch();
+      if (event.name === "readings" && document.visibilityState === "visible" && Date.now() - dataUpdatedAt >= stepMs)
+        void refetch();
     },
     [dataUpdatedAt, refetch, range],
   );
@@ -36,7 +40,9 @@ export function useMetrics(measured: Measured, range: Range): UseQueryResult<Met
 
 function fetchMetrics(measured: Measured, since: string): Promise<Metrics> {
   const query = { since };
-  if (measured.of === "gpu") return sent(api.GET("/gpus/{gpu}/metrics", { params: { path: { gpu: measured.id }, query } }));
-  if (measured.of === "node") return sent(api.GET("/nodes/{node}/metrics", { params: { path: { node: measured.id }, query } }));
+  if (measured.of === "gpu")
+    return sent(api.GET("/gpus/{gpu}/metrics", { params: { path: { gpu: measured.id }, query } }));
+  if (measured.of === "node")
+    return sent(api.GET("/nodes/{node}/metrics", { params: { path: { node: measured.id }, query } }));
   return sent(api.GET("/trends", { params: { query } }));
 }

@@ -5,7 +5,15 @@ import type { RowAction } from "@/parts/RowMenu";
 import { common } from "@/words/common";
 import { useWords } from "@/words/words";
 
-export function BatchBar({ count, actions, onClear }: { count: number; actions: readonly RowAction[]; onClear: () => void }) {
+export function BatchBar({
+  count,
+  actions,
+  onClear,
+}: {
+  count: number;
+  actions: readonly RowAction[];
+  onClear: () => void;
+}) {
   const t = useWords(common);
   if (count === 0) return null;
   return (
@@ -23,7 +31,12 @@ export function BatchBar({ count, actions, onClear }: { count: number; actions: 
 
 export function ActionButtons({ actions }: { actions: readonly RowAction[] }) {
   return actions.map(({ icon: Icon, label, refusal, danger, onClick }) => (
-    <Tooltip key={label} label={refusal} disabled={refusal === undefined} events={{ hover: true, focus: true, touch: true }}>
+    <Tooltip
+      key={label}
+      label={refusal}
+      disabled={refusal === undefined}
+      events={{ hover: true, focus: true, touch: true }}
+    >
       <Button
         variant="default"
         c={danger === true && refusal === undefined ? "red" : undefined}

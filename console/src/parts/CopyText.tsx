@@ -13,7 +13,12 @@ export function CopyText({ text, label }: { text: string; label?: string }) {
       <CopyButton value={text}>
         {({ copied, copy }) => (
           <Tooltip label={copied ? t("copied") : t("copy")}>
-            <ActionIcon variant="subtle" color={copied ? "teal" : "gray"} onClick={copy} aria-label={label ?? t("copy")}>
+            <ActionIcon
+              variant="subtle"
+              color={copied ? "teal" : "gray"}
+              onClick={copy}
+              aria-label={label ?? t("copy")}
+            >
               {copied ? <Check size={15} /> : <Copy size={15} />}
             </ActionIcon>
           </Tooltip>

@@ -80,12 +80,31 @@ export function DataTable<T>(props: DataTableProps<T>) {
   const width = columns.length + (props.selected === undefined ? 0 : 1) + (props.actions === undefined ? 0 : 1);
   return (
     <Box className={classes.scroller} ref={shown.scroller}>
-      <Table className={classes.table} aria-label={props.label} aria-rowcount={sorted?.length ?? -1} aria-busy={sorted === undefined} highlightOnHover verticalSpacing={0}>
+      <Table
+        className={classes.table}
+        aria-label={props.label}
+        aria-rowcount={sorted?.length ?? -1}
+        aria-busy={sorted === undefined}
+        highlightOnHover
+        verticalSpacing={0}
+      >
         <Head {...props} rows={sorted} sorting={sorting} onSort={props.onSort ?? setOwnSorting} />
         <Table.Tbody>
           {sorted === undefined && <SkeletonRows columns={width} />}
           {shown.before > 0 && <Spacer height={shown.before} columns={width} />}
-          {sorted?.slice(shown.first, shown.last).map((row) => <Row key={rowKey(row)} row={row} columns={columns} rowKey={rowKey} href={props.href} onOpen={props.onOpen} actions={props.actions} isChosen={props.selected?.has(rowKey(row))} onChoose={choose} />)}
+          {sorted?.slice(shown.first, shown.last).map((row) => (
+            <Row
+              key={rowKey(row)}
+              row={row}
+              columns={columns}
+              rowKey={rowKey}
+              href={props.href}
+              onOpen={props.onOpen}
+              actions={props.actions}
+              isChosen={props.selected?.has(rowKey(row))}
+              onChoose={choose}
+            />
+          ))}
           {shown.after > 0 && <Spacer height={shown.after} columns={width} />}
         </Table.Tbody>
       </Table>
@@ -94,9 +113,19 @@ export function DataTable<T>(props: DataTableProps<T>) {
   );
 }
 
-function Head<T>({ rows, columns, rowKey, selected, onSelect, actions, sorting, onSort }: DataTableProps<T> & { onSort: (sorting: Sorting) => void }) {
+function Head<T>({
+  rows,
+  columns,
+  rowKey,
+  selected,
+  onSelect,
+  actions,
+  sorting,
+  onSort,
+}: DataTableProps<T> & { onSort: (sorting: Sorting) => void }) {
   const t = useWords(common);
-  const all = rows !== undefined && selected !== undefined && rows.length > 0 && rows.every((row) => selected.has(rowKey(row)));
+  const all =
+    rows !== undefined && selected !== undefined && rows.length > 0 && rows.every((row) => selected.has(rowKey(row)));
   return (
     <Table.Thead className={classes.head}>
       <Table.Tr>
@@ -112,14 +141,27 @@ function Head<T>({ rows, columns, rowKey, selected, onSelect, actions, sorting, 
           </Table.Th>
         )}
         {columns.map((column) => (
-          <Table.Th key={column.key} w={column.width} className={column.wide ? classes.wide : undefined} ta={column.numeric ? "right" : undefined} aria-sort={ariaSort(column.key, sorting)}>
+          <Table.Th
+            key={column.key}
+            w={column.width}
+            className={column.wide ? classes.wide : undefined}
+            ta={column.numeric ? "right" : undefined}
+            aria-sort={ariaSort(column.key, sorting)}
+          >
             {column.sort === undefined ? (
               column.title
             ) : (
-              <UnstyledButton className={classes.sort} title={t("sortBy", { name: column.title })} onClick={() => onSort({ key: column.key, descending: sorting?.key === column.key && !sorting.descending })}>
+              <UnstyledButton
+                className={classes.sort}
+                title={t("sortBy", { name: column.title })}
+                onClick={() =>
+                  onSort({ key: column.key, descending: sorting?.key === column.key && !sorting.descending })
+                }
+              >
                 <Group gap={3} wrap="nowrap" justify={column.numeric ? "flex-end" : "flex-start"} component="span">
                   <span>{column.title}</span>
-                  {sorting?.key === column.key && (sorting.descending ? <ChevronDown size={13} aria-hidden /> : <ChevronUp size={13} aria-hidden />)}
+                  {sorting?.key === column.key &&
+                    (sorting.descending ? <ChevronDown size={13} aria-hidden /> : <ChevronUp size={13} aria-hidden />)}
                 </Group>
               </UnstyledButton>
             )}
@@ -152,21 +194,40 @@ function PlainRow<T>({ row, columns, rowKey, href, onOpen, isChosen, onChoose, a
   const opens = href !== undefined || onOpen !== undefined;
   function open(event: MouseEvent) {
     // Links, buttons and boxes inside the row mean themselves; so does text that is being marked.
-    if (event.target instanceof Element && event.target.closest("a, button, input, label, [role=menu]") !== null) return;
+    if (event.target instanceof Element && event.target.closest("a, button, input, label, [role=menu]") !== null)
+      return;
     if (window.getSelection()?.isCollapsed === false) return;
     if (onOpen !== undefined) onOpen(row);
     else if (href !== undefined) router.history.push(href(row));
   }
   return (
-    <Table.Tr className={classes.row} data-key={key} onClick={opens ? open : undefined} style={opens ? { cursor: "pointer" } : undefined}>
+    <Table.Tr
+      className={classes.row}
+      data-key={key}
+      onClick={opens ? open : undefined}
+      style={opens ? { cursor: "pointer" } : undefined}
+    >
       {isChosen !== undefined && (
         <Table.Td>
-          <Checkbox size="xs" aria-label={t("selectRow", { name: key })} checked={isChosen} onChange={() => onChoose(key)} />
+          <Checkbox
+            size="xs"
+            aria-label={t("selectRow", { name: key })}
+            checked={isChosen}
+            onChange={() => onChoose(key)}
+          />
         </Table.Td>
       )}
       {columns.map((column, index) => (
-        <Table.Td key={column.key} className={[column.wide ? classes.wide : "", column.numeric ? "num" : ""].join(" ")} ta={column.numeric ? "right" : undefined}>
-          {index > 0 || !opens ? column.render(row) : <Opener row={row} href={href} onOpen={onOpen} content={column.render(row)} />}
+        <Table.Td
+          key={column.key}
+          className={[column.wide ? classes.wide : "", column.numeric ? "num" : ""].join(" ")}
+          ta={column.numeric ? "right" : undefined}
+        >
+          {index > 0 || !opens ? (
+            column.render(row)
+          ) : (
+            <Opener row={row} href={href} onOpen={onOpen} content={column.render(row)} />
+          )}
         </Table.Td>
       ))}
       {actions !== undefined && (
@@ -180,7 +241,17 @@ function PlainRow<T>({ row, columns, rowKey, href, onOpen, isChosen, onChoose, a
   );
 }
 
-function Opener<T>({ row, href, onOpen, content }: { row: T; href?: (row: T) => string; onOpen?: (row: T) => void; content: ReactNode }) {
+function Opener<T>({
+  row,
+  href,
+  onOpen,
+  content,
+}: {
+  row: T;
+  href?: (row: T) => string;
+  onOpen?: (row: T) => void;
+  content: ReactNode;
+}) {
   if (href !== undefined && onOpen === undefined) {
     return (
       <Link to={href(row)} className={classes.link}>

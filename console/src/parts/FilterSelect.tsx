@@ -12,5 +12,17 @@ export interface FilterSelectProps {
 
 /** One choice that narrows a list; an empty text is everything. */
 export function FilterSelect({ label, everything, options, value, onChange, width = 140 }: FilterSelectProps) {
-  return <Select size="xs" w={width} aria-label={label} placeholder={everything} data={[...options]} value={value === "" ? null : value} onChange={(name) => onChange(name ?? "")} searchable={options.length > 12} clearable />;
+  return (
+    <Select
+      size="xs"
+      w={width}
+      aria-label={label}
+      placeholder={everything}
+      data={[...options]}
+      value={value === "" ? null : value}
+      onChange={(name) => onChange(name ?? "")}
+      searchable={options.length > 12}
+      clearable
+    />
+  );
 }

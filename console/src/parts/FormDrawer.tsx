@@ -25,7 +25,13 @@ export interface FormDrawerProps {
 export function FormDrawer(props: FormDrawerProps) {
   const t = useWords(common);
   return (
-    <Drawer opened={props.opened} onClose={props.onClose} title={props.title} size={props.size ?? "md"} closeButtonProps={{ "aria-label": t("close") }}>
+    <Drawer
+      opened={props.opened}
+      onClose={props.onClose}
+      title={props.title}
+      size={props.size ?? "md"}
+      closeButtonProps={{ "aria-label": t("close") }}
+    >
       <form onSubmit={props.onSubmit} noValidate>
         <Stack gap="md">
           {props.problem !== null && props.problem !== undefined && <ProblemNote error={props.problem} />}

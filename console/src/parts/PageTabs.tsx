@@ -20,10 +20,20 @@ export function PageTabs({ tabs, label }: { tabs: readonly PageTab[]; label: str
   const shown = tabs.find((tab) => tab.key === search.tab) ?? tabs[0];
   if (shown === undefined) return null;
   return (
-    <Tabs value={shown.key} keepMounted={false} onChange={(key) => void navigate({ to: ".", search: key === null || key === first ? {} : { tab: key } })}>
+    <Tabs
+      value={shown.key}
+      keepMounted={false}
+      onChange={(key) => void navigate({ to: ".", search: key === null || key === first ? {} : { tab: key } })}
+    >
       <Tabs.List aria-label={label} mb="md" style={{ flexWrap: "nowrap", overflowX: "auto", overflowY: "hidden" }}>
         {tabs.map(({ key, title, icon: Icon, badge }) => (
-          <Tabs.Tab key={key} value={key} leftSection={<Icon size={15} aria-hidden />} rightSection={badge} style={{ flexShrink: 0 }}>
+          <Tabs.Tab
+            key={key}
+            value={key}
+            leftSection={<Icon size={15} aria-hidden />}
+            rightSection={badge}
+            style={{ flexShrink: 0 }}
+          >
             {title}
           </Tabs.Tab>
         ))}

@@ -2,7 +2,12 @@ import { Box, Group, Title, type BoxProps } from "@mantine/core";
 import { useId, type ReactNode } from "react";
 
 /** A framed part of a page with a heading; `tools` stand on the right of it. */
-export function Panel({ title, tools, children, ...box }: { title?: ReactNode; tools?: ReactNode; children: ReactNode } & BoxProps) {
+export function Panel({
+  title,
+  tools,
+  children,
+  ...box
+}: { title?: ReactNode; tools?: ReactNode; children: ReactNode } & BoxProps) {
   const id = useId();
   return (
     <Box component="section" className="panel" p="md" aria-labelledby={title === undefined ? undefined : id} {...box}>
@@ -11,7 +16,11 @@ export function Panel({ title, tools, children, ...box }: { title?: ReactNode; t
           <Title order={2} id={id}>
             {title}
           </Title>
-          {tools !== undefined && <Group gap="xs" maw="100%">{tools}</Group>}
+          {tools !== undefined && (
+            <Group gap="xs" maw="100%">
+              {tools}
+            </Group>
+          )}
         </Group>
       )}
       {children}

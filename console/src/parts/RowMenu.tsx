@@ -21,7 +21,13 @@ export function RowMenu({ label, actions }: { label: string; actions: readonly R
       </Menu.Target>
       <Menu.Dropdown>
         {actions.map(({ icon: Icon, ...action }) => (
-          <Menu.Item key={action.label} leftSection={<Icon size={15} />} color={action.danger === true ? "red" : undefined} disabled={action.refusal !== undefined} onClick={action.onClick}>
+          <Menu.Item
+            key={action.label}
+            leftSection={<Icon size={15} />}
+            color={action.danger === true ? "red" : undefined}
+            disabled={action.refusal !== undefined}
+            onClick={action.onClick}
+          >
             {action.label}
             {action.refusal !== undefined && (
               <Text size="xs" c="dimmed" component="div">

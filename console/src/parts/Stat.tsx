@@ -2,7 +2,19 @@ import { Group, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
 /** One figure of a dashboard: what, how much, and what it means; `chart` is a small line at the right. */
-export function Stat({ label, value, unit, detail, chart }: { label: string; value: ReactNode; unit?: string; detail?: ReactNode; chart?: ReactNode }) {
+export function Stat({
+  label,
+  value,
+  unit,
+  detail,
+  chart,
+}: {
+  label: string;
+  value: ReactNode;
+  unit?: string;
+  detail?: ReactNode;
+  chart?: ReactNode;
+}) {
   return (
     <div className="panel" style={{ padding: "12px 14px", minWidth: 0 }} role="group" aria-label={label}>
       <Text size="xs" c="dimmed">

@@ -1,6 +1,20 @@
 /** A state by colour, shape and word: never by colour alone. */
 import { Badge } from "@mantine/core";
-import { Ban, BellOff, Circle, CircleCheck, CircleDot, CirclePause, CircleX, Clock, Info, Layers2, LoaderCircle, TriangleAlert, type LucideIcon } from "lucide-react";
+import {
+  Ban,
+  BellOff,
+  Circle,
+  CircleCheck,
+  CircleDot,
+  CirclePause,
+  CircleX,
+  Clock,
+  Info,
+  Layers2,
+  LoaderCircle,
+  TriangleAlert,
+  type LucideIcon,
+} from "lucide-react";
 
 import { states } from "@/words/common";
 import { useWords } from "@/words/words";
@@ -49,7 +63,16 @@ export function StateBadge({ state }: { state: string }) {
   const t = useWords(states);
   const [color, Icon] = LOOKS[state] ?? ["gray", Circle];
   return (
-    <Badge variant="light" color={color} tt="none" fw={500} miw="max-content" leftSection={<Icon size={12} aria-hidden />} data-state={state} className="state-badge">
+    <Badge
+      variant="light"
+      color={color}
+      tt="none"
+      fw={500}
+      miw="max-content"
+      leftSection={<Icon size={12} aria-hidden />}
+      data-state={state}
+      className="state-badge"
+    >
       {state in states ? t(state as keyof typeof states) : state}
     </Badge>
   );

@@ -15,14 +15,28 @@ export function SubjectEvents({ subject }: { subject: string }) {
   const t = useWords(words);
   const say = useWords(common);
   const events = usePages("/events", { subject, limit: 10 });
-  if (events.error !== null && events.items === undefined) return <ProblemNote error={events.error} onRetry={events.retry} />;
+  if (events.error !== null && events.items === undefined)
+    return <ProblemNote error={events.error} onRetry={events.retry} />;
   if (events.items === undefined) return <Skeleton h={100} />;
-  if (events.items.length === 0) return <Text size="sm" c="dimmed">{t("none")}</Text>;
+  if (events.items.length === 0)
+    return (
+      <Text size="sm" c="dimmed">
+        {t("none")}
+      </Text>
+    );
   return (
     <>
       <Timeline bulletSize={12} lineWidth={2} active={-1}>
         {events.items.map((event) => (
-          <Timeline.Item key={event.id} title={<Text size="sm" fw={500}>{event.action in words ? t(event.action as keyof typeof words) : event.action}</Text>} lineVariant="solid">
+          <Timeline.Item
+            key={event.id}
+            title={
+              <Text size="sm" fw={500}>
+                {event.action in words ? t(event.action as keyof typeof words) : event.action}
+              </Text>
+            }
+            lineVariant="solid"
+          >
             <Text size="xs" c="dimmed">
               <Moment at={event.at} /> · {event.actor}
             </Text>
@@ -42,6 +56,8 @@ export function SubjectEvents({ subject }: { subject: string }) {
 /** The words in an event's detail; its numbers are in the audit log. */
 function detailOf(event: Event): string {
   const { words: said, reason, text, advice, evidence } = event.detail;
-  const found = Array.isArray(evidence) ? evidence.map((one: unknown) => (typeof one === "object" && one !== null && "text" in one ? one.text : one)) : [];
+  const found = Array.isArray(evidence)
+    ? evidence.map((one: unknown) => (typeof one === "object" && one !== null && "text" in one ? one.text : one))
+    : [];
   return [said, reason, text, ...found, advice].filter((one) => typeof one === "string" && one !== "").join(" ");
 }

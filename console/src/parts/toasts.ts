@@ -8,5 +8,12 @@ export function toastDone(message: string): void {
 
 /** Stays longer: a refusal explains itself, and wants to be read. */
 export function toastProblem(problem: Problem): void {
-  notifications.show({ title: problem.title, message: problem.detail, color: "red", withBorder: true, autoClose: 10_000, role: "alert" });
+  notifications.show({
+    title: problem.title,
+    message: problem.detail,
+    color: "red",
+    withBorder: true,
+    autoClose: 10_000,
+    role: "alert",
+  });
 }

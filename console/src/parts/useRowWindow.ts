@@ -12,7 +12,12 @@ export function useRowWindow(count: number) {
     if (element !== null) setOffset(element.getBoundingClientRect().top + window.scrollY);
   }, []);
   const isLong = count > MANY;
-  const virtualizer = useWindowVirtualizer({ count: isLong ? count : 0, estimateSize: () => ROW_HEIGHT, overscan: 20, scrollMargin: offset });
+  const virtualizer = useWindowVirtualizer({
+    count: isLong ? count : 0,
+    estimateSize: () => ROW_HEIGHT,
+    overscan: 20,
+    scrollMargin: offset,
+  });
   if (!isLong) return { scroller, first: 0, last: count, before: 0, after: 0 };
   const items = virtualizer.getVirtualItems();
   const first = items[0]?.index ?? 0;

@@ -9,7 +9,10 @@ export function parseDuration(text: string): number | undefined {
   const trimmed = text.replace(/\s+/g, "");
   if (/^\d+(\.\d+)?$/.test(trimmed)) return Number(trimmed);
   if (!TEXT.test(trimmed)) return undefined;
-  return [...trimmed.matchAll(PART)].reduce((sum, [, count, unit]) => sum + Number(count) * (SECONDS[unit ?? "s"] ?? 1), 0);
+  return [...trimmed.matchAll(PART)].reduce(
+    (sum, [, count, unit]) => sum + Number(count) * (SECONDS[unit ?? "s"] ?? 1),
+    0,
+  );
 }
 
 /** The shortest text that means so many seconds. */

@@ -30,10 +30,16 @@ export function formatIn(language: Language) {
       value === null || value === undefined ? "–" : `${(value * 100).toFixed(digits)}%`,
     bytes: (value: number | null | undefined) => (value === null || value === undefined ? "–" : bytes(value)),
     watts: (value: number | null | undefined) =>
-      value === null || value === undefined ? "–" : value >= 10_000 ? `${one.format(value / 1000)} kW` : `${Math.round(value)} W`,
-    celsius: (value: number | null | undefined) => (value === null || value === undefined ? "–" : `${Math.round(value)} °C`),
+      value === null || value === undefined
+        ? "–"
+        : value >= 10_000
+          ? `${one.format(value / 1000)} kW`
+          : `${Math.round(value)} W`,
+    celsius: (value: number | null | undefined) =>
+      value === null || value === undefined ? "–" : `${Math.round(value)} °C`,
     /** Two units at most: "3h 20m". */
-    duration: (seconds: number | null | undefined) => (seconds === null || seconds === undefined ? "–" : duration(seconds, language)),
+    duration: (seconds: number | null | undefined) =>
+      seconds === null || seconds === undefined ? "–" : duration(seconds, language),
     dateTime: (at: string | number | Date) => absolute.format(new Date(at)),
     time: (at: string | number | Date) => clock.format(new Date(at)),
     /** "3 min ago", "in 2 hr". */

@@ -1,4 +1,16 @@
-import { ActionIcon, Avatar, Badge, Group, Indicator, Kbd, Menu, Text, Tooltip, UnstyledButton, VisuallyHidden } from "@mantine/core";
+import {
+  ActionIcon,
+  Avatar,
+  Badge,
+  Group,
+  Indicator,
+  Kbd,
+  Menu,
+  Text,
+  Tooltip,
+  UnstyledButton,
+  VisuallyHidden,
+} from "@mantine/core";
 import { spotlight } from "@mantine/spotlight";
 import { Link } from "@tanstack/react-router";
 import { Bell, BookOpen, LogOut, Search, UserRound } from "lucide-react";
@@ -59,7 +71,13 @@ function AlertBell() {
   return (
     <Tooltip label={label}>
       <Indicator disabled={count === 0} color="red" size={8} offset={8}>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={label} renderRoot={(props) => <Link to="/alerts" {...props} />}>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size="lg"
+          aria-label={label}
+          renderRoot={(props) => <Link to="/alerts" {...props} />}
+        >
           <Bell size={17} />
         </ActionIcon>
       </Indicator>

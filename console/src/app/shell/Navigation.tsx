@@ -45,7 +45,18 @@ function Entry({ page }: { page: Page }) {
       aria-current={active ? "page" : undefined}
       label={t(page.name)}
       leftSection={<Icon size={16} aria-hidden />}
-      rightSection={count > 0 ? <Badge size="sm" variant={page.path === "/alerts" ? "filled" : "light"} color={page.path === "/alerts" ? "red" : "gray"} className="num">{count}</Badge> : undefined}
+      rightSection={
+        count > 0 ? (
+          <Badge
+            size="sm"
+            variant={page.path === "/alerts" ? "filled" : "light"}
+            color={page.path === "/alerts" ? "red" : "gray"}
+            className="num"
+          >
+            {count}
+          </Badge>
+        ) : undefined
+      }
       renderRoot={(props) => <Link to={page.path} {...props} />}
     />
   );

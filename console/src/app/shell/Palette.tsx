@@ -50,9 +50,24 @@ function useStandingActions(): SpotlightActionGroupData[] {
     {
       group: t("actions"),
       actions: [
-        { id: "new-job", label: t("newJob"), leftSection: <Plus size={17} />, onClick: () => router.history.push("/jobs/new") },
-        { id: "theme", label: t(dark ? "toLight" : "toDark"), leftSection: <SunMoon size={17} />, onClick: () => setColorScheme(dark ? "light" : "dark") },
-        { id: "language", label: LANGUAGES[other], leftSection: <Languages size={17} />, onClick: () => setLanguage(other) },
+        {
+          id: "new-job",
+          label: t("newJob"),
+          leftSection: <Plus size={17} />,
+          onClick: () => router.history.push("/jobs/new"),
+        },
+        {
+          id: "theme",
+          label: t(dark ? "toLight" : "toDark"),
+          leftSection: <SunMoon size={17} />,
+          onClick: () => setColorScheme(dark ? "light" : "dark"),
+        },
+        {
+          id: "language",
+          label: LANGUAGES[other],
+          leftSection: <Languages size={17} />,
+          onClick: () => setLanguage(other),
+        },
       ],
     },
     {
@@ -71,7 +86,12 @@ function useFound(query: string): SpotlightActionGroupData[] {
   const t = useWords(words);
   const router = useRouter();
   const [settled] = useDebouncedValue(query, 120);
-  const { data } = $api.useQuery("get", "/search", { params: { query: { q: settled, limit: 12 } } }, { enabled: settled !== "", placeholderData: (before) => before });
+  const { data } = $api.useQuery(
+    "get",
+    "/search",
+    { params: { query: { q: settled, limit: 12 } } },
+    { enabled: settled !== "", placeholderData: (before) => before },
+  );
   if (data === undefined || query === "") return [];
   const actions = data.items.map((item) => {
     const kind = FOUND[item.type];
@@ -87,10 +107,14 @@ function useFound(query: string): SpotlightActionGroupData[] {
   return actions.length === 0 ? [] : [{ group: t("found"), actions }];
 }
 
-function narrowed(typed: string, actions: (SpotlightActionData | SpotlightActionGroupData)[]): (SpotlightActionData | SpotlightActionGroupData)[] {
+function narrowed(
+  typed: string,
+  actions: (SpotlightActionData | SpotlightActionGroupData)[],
+): (SpotlightActionData | SpotlightActionGroupData)[] {
   const wanted = typed.trim().toLowerCase();
   if (wanted === "") return actions;
-  const fits = (action: SpotlightActionData) => action.id.startsWith("found:") || (action.label ?? "").toLowerCase().includes(wanted);
+  const fits = (action: SpotlightActionData) =>
+    action.id.startsWith("found:") || (action.label ?? "").toLowerCase().includes(wanted);
   return actions
     .filter((group): group is SpotlightActionGroupData => "actions" in group)
     .map((group) => ({ ...group, actions: group.actions.filter(fits) }))

@@ -28,7 +28,11 @@ function Frame() {
   const path = useRouterState({ select: (state) => state.location.pathname });
   useEffect(close, [path, close]);
   return (
-    <AppShell header={{ height: 52 }} navbar={{ width: 216, breakpoint: "sm", collapsed: { mobile: !opened } }} padding="md">
+    <AppShell
+      header={{ height: 52 }}
+      navbar={{ width: 216, breakpoint: "sm", collapsed: { mobile: !opened } }}
+      padding="md"
+    >
       <a className="skip-link" href="#content">
         {t("skip")}
       </a>

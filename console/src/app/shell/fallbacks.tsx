@@ -37,7 +37,11 @@ export function PageError({ error, reset }: { error: unknown; reset?: () => void
   const t = useWords(words);
   const c = useWords(common);
   return (
-    <EmptyState icon={CircleAlert} title={t("broken")} hint={<Code>{error instanceof Error ? error.message : String(error)}</Code>}>
+    <EmptyState
+      icon={CircleAlert}
+      title={t("broken")}
+      hint={<Code>{error instanceof Error ? error.message : String(error)}</Code>}
+    >
       <Button
         variant="default"
         onClick={() => {

@@ -1,5 +1,20 @@
 /** Where each kind of thing that a search finds has its page. */
-import { BellRing, Boxes, CircuitBoard, Container, FileText, Layers, NotebookPen, Package, Server, SlidersHorizontal, Users, UsersRound, Waypoints, type LucideIcon } from "lucide-react";
+import {
+  BellRing,
+  Boxes,
+  CircuitBoard,
+  Container,
+  FileText,
+  Layers,
+  NotebookPen,
+  Package,
+  Server,
+  SlidersHorizontal,
+  Users,
+  UsersRound,
+  Waypoints,
+  type LucideIcon,
+} from "lucide-react";
 
 import type { Schema } from "@/api/client";
 

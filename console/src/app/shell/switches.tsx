@@ -14,7 +14,13 @@ export function ThemeSwitch() {
   const label = t(dark ? "toLight" : "toDark");
   return (
     <Tooltip label={label}>
-      <ActionIcon variant="subtle" color="gray" size="lg" aria-label={label} onClick={() => setColorScheme(dark ? "light" : "dark")}>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size="lg"
+        aria-label={label}
+        onClick={() => setColorScheme(dark ? "light" : "dark")}
+      >
         {dark ? <Sun size={17} /> : <Moon size={17} />}
       </ActionIcon>
     </Tooltip>
@@ -36,7 +42,12 @@ export function LanguageMenu() {
       </Menu.Target>
       <Menu.Dropdown>
         {names.map(([code, name]) => (
-          <Menu.Item key={code} lang={code === "zh" ? "zh-CN" : "en"} rightSection={code === language ? <Check size={14} /> : null} onClick={() => setLanguage(code)}>
+          <Menu.Item
+            key={code}
+            lang={code === "zh" ? "zh-CN" : "en"}
+            rightSection={code === language ? <Check size={14} /> : null}
+            onClick={() => setLanguage(code)}
+          >
             {name}
           </Menu.Item>
         ))}

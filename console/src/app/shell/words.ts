@@ -15,7 +15,10 @@ export const words = defineWords({
   connecting: ["Connecting", "连接中"],
   stale: ["Stale", "已过期"],
   liveHint: ["What you see follows the server as it happens.", "页面内容与服务器实时同步。"],
-  staleHint: ["No connection to the server since {at}. What you see may be old; it is tried again by itself.", "自 {at} 起与服务器失去连接，所见内容可能已过期，系统会自动重连。"],
+  staleHint: [
+    "No connection to the server since {at}. What you see may be old; it is tried again by itself.",
+    "自 {at} 起与服务器失去连接，所见内容可能已过期，系统会自动重连。",
+  ],
   alerts: ["{n} {n|alert fires|alerts fire}", "{n} 条告警"],
   noAlerts: ["No alert fires", "没有告警"],
   language: ["Language", "语言"],

@@ -43,9 +43,28 @@ export function ChangePassword({ me, onDone }: { me: Schema<"MeView">; onDone: (
               {failure}
             </Alert>
           )}
-          <PasswordInput label={t("present")} name="old" autoComplete="current-password" required autoFocus {...form.getInputProps("old")} />
-          <PasswordInput label={t("next")} name="new" autoComplete="new-password" required {...form.getInputProps("new")} />
-          <PasswordInput label={t("again")} name="again" autoComplete="new-password" required {...form.getInputProps("again")} />
+          <PasswordInput
+            label={t("present")}
+            name="old"
+            autoComplete="current-password"
+            required
+            autoFocus
+            {...form.getInputProps("old")}
+          />
+          <PasswordInput
+            label={t("next")}
+            name="new"
+            autoComplete="new-password"
+            required
+            {...form.getInputProps("new")}
+          />
+          <PasswordInput
+            label={t("again")}
+            name="again"
+            autoComplete="new-password"
+            required
+            {...form.getInputProps("again")}
+          />
           <Button type="submit" size="sm" loading={busy}>
             {t("change")}
           </Button>

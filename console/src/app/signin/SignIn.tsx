@@ -46,8 +46,21 @@ export function SignIn({ onDone }: { onDone: () => void }) {
               {failure}
             </Alert>
           )}
-          <TextInput label={t("user")} name="user" autoComplete="username" required autoFocus {...form.getInputProps("user")} />
-          <PasswordInput label={t("password")} name="password" autoComplete="current-password" required {...form.getInputProps("password")} />
+          <TextInput
+            label={t("user")}
+            name="user"
+            autoComplete="username"
+            required
+            autoFocus
+            {...form.getInputProps("user")}
+          />
+          <PasswordInput
+            label={t("password")}
+            name="password"
+            autoComplete="current-password"
+            required
+            {...form.getInputProps("password")}
+          />
           <Button type="submit" size="sm" loading={busy} fullWidth>
             {t("signIn")}
           </Button>
@@ -57,7 +70,13 @@ export function SignIn({ onDone }: { onDone: () => void }) {
         <Stack gap="xs" mt="md">
           <Divider label={t("or")} />
           {outside.map((provider) => (
-            <Button key={provider.id} component="a" variant="default" size="sm" href={`${PREFIX}/auth/${encodeURIComponent(provider.id)}/login?next=${encodeURIComponent(wanted())}`}>
+            <Button
+              key={provider.id}
+              component="a"
+              variant="default"
+              size="sm"
+              href={`${PREFIX}/auth/${encodeURIComponent(provider.id)}/login?next=${encodeURIComponent(wanted())}`}
+            >
               {t("with", { name: provider.title })}
             </Button>
           ))}

@@ -10,7 +10,10 @@ export const words = defineWords({
   with: ["Continue with {name}", "使用 {name} 登录"],
   terminal: ["From a terminal: corral login --user NAME", "在终端中：corral login --user 用户名"],
   noConnection: ["The server does not answer", "服务器没有响应"],
-  noConnectionHint: ["It may be starting or restarting. This page tries again by itself.", "服务器可能正在启动或重启，页面会自动重试。"],
+  noConnectionHint: [
+    "It may be starting or restarting. This page tries again by itself.",
+    "服务器可能正在启动或重启，页面会自动重试。",
+  ],
   changeTitle: ["Choose a password of your own", "请设置自己的密码"],
   changeHint: ["The present one was made for you and works only until now.", "当前密码是系统生成的一次性密码。"],
   present: ["Present password", "当前密码"],

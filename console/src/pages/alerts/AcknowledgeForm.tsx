@@ -17,7 +17,8 @@ export function AcknowledgeForm({ alert, onClose }: { alert: AlertView; onClose:
   const me = useMe();
   const form = useForm({ initialValues: { note: alert.note } });
   const acknowledge = useAction({
-    run: ({ note }: { note: string }) => sent(api.POST("/alerts/{alert}/acknowledge", { params: { path: { alert: alert.id } }, body: { note } })),
+    run: ({ note }: { note: string }) =>
+      sent(api.POST("/alerts/{alert}/acknowledge", { params: { path: { alert: alert.id } }, body: { note } })),
     touches: ["/alerts", "/overview"],
     optimistic: (cache, { note }) =>
       cache.changeItems<AlertView>(
@@ -43,7 +44,15 @@ export function AcknowledgeForm({ alert, onClose }: { alert: AlertView; onClose:
       <Text size="sm" c="dimmed">
         {t("acknowledgeHint")}
       </Text>
-      <Textarea label={t("note")} description={t("noteHint")} autosize minRows={3} maxLength={MOST_CHARACTERS} data-autofocus {...form.getInputProps("note")} />
+      <Textarea
+        label={t("note")}
+        description={t("noteHint")}
+        autosize
+        minRows={3}
+        maxLength={MOST_CHARACTERS}
+        data-autofocus
+        {...form.getInputProps("note")}
+      />
     </FormDrawer>
   );
 }

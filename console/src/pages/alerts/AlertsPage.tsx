@@ -16,11 +16,12 @@ export default function AlertsPage() {
   const page = useWords(navigation);
   const t = useWords(words);
   const firing = useFiring().data?.filter((alert) => alert.state === "firing").length ?? 0;
-  const count = firing === 0 ? undefined : (
-    <Badge size="sm" color="red" variant="filled" circle={firing < 10}>
-      {firing}
-    </Badge>
-  );
+  const count =
+    firing === 0 ? undefined : (
+      <Badge size="sm" color="red" variant="filled" circle={firing < 10}>
+        {firing}
+      </Badge>
+    );
   return (
     <>
       <PageHeader title={page("alerts")} />

@@ -38,7 +38,10 @@ export function FiringTab() {
   const { data, error, refetch } = useFiring();
   const { data: silences } = useAll("/silences");
   // The server says what was kept quiet when it fired; a later silence covers it too, until it is told again.
-  const rows = useMemo(() => data?.map((alert) => ({ ...alert, silenced: alert.silenced || isCovered(alert, silences ?? []) })), [data, silences]);
+  const rows = useMemo(
+    () => data?.map((alert) => ({ ...alert, silenced: alert.silenced || isCovered(alert, silences ?? []) })),
+    [data, silences],
+  );
   const columns = useMemo(() => columnsOf(t, c("state")), [t, c]);
   if (error !== null && data === undefined) return <ProblemNote error={error} onRetry={() => void refetch()} />;
   return (
@@ -53,14 +56,21 @@ export function FiringTab() {
         actions={(alert) => <Actions alert={alert} onAcknowledge={setAcknowledging} onSilence={setSilencing} />}
         empty={
           <EmptyState icon={BellRing} title={t("allQuiet")} hint={t("allQuietHint")}>
-            <Button variant="default" renderRoot={(props) => <Link to="/alerts" search={{ tab: "rules" }} {...props} />}>
+            <Button
+              variant="default"
+              renderRoot={(props) => <Link to="/alerts" search={{ tab: "rules" }} {...props} />}
+            >
               {t("seeRules")}
             </Button>
           </EmptyState>
         }
       />
-      {acknowledging !== undefined && <AcknowledgeForm alert={acknowledging} onClose={() => setAcknowledging(undefined)} />}
-      {silencing !== undefined && <SilenceForm rule={silencing.rule} subject={silencing.subject} onClose={() => setSilencing(undefined)} />}
+      {acknowledging !== undefined && (
+        <AcknowledgeForm alert={acknowledging} onClose={() => setAcknowledging(undefined)} />
+      )}
+      {silencing !== undefined && (
+        <SilenceForm rule={silencing.rule} subject={silencing.subject} onClose={() => setSilencing(undefined)} />
+      )}
       {filters.open !== "" && <AlertDrawer id={filters.open} onClose={() => setFilters({ open: "" })} />}
     </Panel>
   );
@@ -68,26 +78,61 @@ export function FiringTab() {
 
 function columnsOf(t: Say<typeof words>, state: string): Column<AlertView>[] {
   return [
-    { key: "severity", title: t("severity"), width: 120, sort: (alert) => RANK[alert.severity] ?? 9, render: (alert) => <StateBadge state={alert.severity} /> },
+    {
+      key: "severity",
+      title: t("severity"),
+      width: 120,
+      sort: (alert) => RANK[alert.severity] ?? 9,
+      render: (alert) => <StateBadge state={alert.severity} />,
+    },
     { key: "rule", title: t("rule"), sort: (alert) => alert.rule, render: (alert) => alert.rule },
-    { key: "subject", title: t("subject"), sort: (alert) => alert.subject, render: (alert) => <SubjectLink scope={alert.scope} name={alert.subject} /> },
+    {
+      key: "subject",
+      title: t("subject"),
+      sort: (alert) => alert.subject,
+      render: (alert) => <SubjectLink scope={alert.scope} name={alert.subject} />,
+    },
     { key: "text", title: t("what"), wide: true, render: (alert) => <WhatAndNote alert={alert} /> },
-    { key: "since", title: t("since"), wide: true, sort: (alert) => alert.pending_since, render: (alert) => <Moment at={alert.fired_at ?? alert.pending_since} /> },
+    {
+      key: "since",
+      title: t("since"),
+      wide: true,
+      sort: (alert) => alert.pending_since,
+      render: (alert) => <Moment at={alert.fired_at ?? alert.pending_since} />,
+    },
     { key: "state", title: state, wide: true, render: (alert) => <Standing alert={alert} /> },
   ];
 }
 
-function Actions({ alert, onAcknowledge, onSilence }: { alert: AlertView; onAcknowledge: (alert: AlertView) => void; onSilence: (alert: AlertView) => void }) {
+function Actions({
+  alert,
+  onAcknowledge,
+  onSilence,
+}: {
+  alert: AlertView;
+  onAcknowledge: (alert: AlertView) => void;
+  onSilence: (alert: AlertView) => void;
+}) {
   const t = useWords(words);
   return (
     <>
       <Tooltip label={t("acknowledge")}>
-        <ActionIcon variant="subtle" color="gray" aria-label={`${t("acknowledge")}: ${alert.rule} ${alert.subject}`} onClick={() => onAcknowledge(alert)}>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          aria-label={`${t("acknowledge")}: ${alert.rule} ${alert.subject}`}
+          onClick={() => onAcknowledge(alert)}
+        >
           <CheckCheck size={16} />
         </ActionIcon>
       </Tooltip>
       <Tooltip label={t("silenceThis")}>
-        <ActionIcon variant="subtle" color="gray" aria-label={`${t("silenceThis")}: ${alert.rule} ${alert.subject}`} onClick={() => onSilence(alert)}>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          aria-label={`${t("silenceThis")}: ${alert.rule} ${alert.subject}`}
+          onClick={() => onSilence(alert)}
+        >
           <BellOff size={16} />
         </ActionIcon>
       </Tooltip>

@@ -34,10 +34,19 @@ export function HistoryTab() {
   const [subject] = useDebouncedValue(filters.subject.trim(), 300);
   const now = useNow();
   const length = parseDuration(filters.since);
-  const since = filters.since === "" || length === undefined ? undefined : new Date(Math.floor(now / STEP_MS) * STEP_MS - length * 1000).toISOString();
-  const found = usePages("/alerts", { rule: filters.rule || undefined, subject: subject || undefined, severity: filters.severity, since });
+  const since =
+    filters.since === "" || length === undefined
+      ? undefined
+      : new Date(Math.floor(now / STEP_MS) * STEP_MS - length * 1000).toISOString();
+  const found = usePages("/alerts", {
+    rule: filters.rule || undefined,
+    subject: subject || undefined,
+    severity: filters.severity,
+    since,
+  });
   const columns = useMemo(() => columnsOf(t, format, c("state")), [t, format, c]);
-  const isFiltered = filters.rule !== "" || filters.subject !== "" || filters.severity.length > 0 || filters.since !== "";
+  const isFiltered =
+    filters.rule !== "" || filters.subject !== "" || filters.severity.length > 0 || filters.since !== "";
   return (
     <Panel p={0}>
       <Filters />
@@ -50,7 +59,13 @@ export function HistoryTab() {
           columns={columns}
           rowKey={(alert) => String(alert.id)}
           onOpen={(alert) => setFilters({ open: String(alert.id) })}
-          empty={isFiltered ? <NothingFound /> : <EmptyState icon={BellRing} title={t("noHistory")} hint={t("noHistoryHint")} />}
+          empty={
+            isFiltered ? (
+              <NothingFound />
+            ) : (
+              <EmptyState icon={BellRing} title={t("noHistory")} hint={t("noHistoryHint")} />
+            )
+          }
           foot={
             found.hasMore && (
               <Group justify="center" p="sm">
@@ -73,13 +88,51 @@ function Filters() {
   const s = useWords(states);
   const [filters, setFilters] = useFilters(FILTERS);
   const { data: rules } = useAll("/alert-rules");
-  const spans = [...[1, 6, 24].map((n) => ({ value: `${n}h`, label: t("lastHours", { n }) })), ...[7, 30].map((n) => ({ value: `${n}d`, label: t("lastDays", { n }) }))];
+  const spans = [
+    ...[1, 6, 24].map((n) => ({ value: `${n}h`, label: t("lastHours", { n }) })),
+    ...[7, 30].map((n) => ({ value: `${n}d`, label: t("lastDays", { n }) })),
+  ];
   return (
     <Group gap="xs" p="sm" role="search" aria-label={c("filter")}>
-      <Select size="xs" w={180} aria-label={t("rule")} placeholder={t("rule")} searchable clearable data={(rules ?? []).map((rule) => rule.name)} value={filters.rule || null} onChange={(rule) => setFilters({ rule: rule ?? "" })} />
-      <MultiSelect size="xs" w={220} aria-label={t("severity")} placeholder={filters.severity.length === 0 ? t("severity") : undefined} clearable data={SEVERITIES.map((value) => ({ value, label: s(value) }))} value={[...filters.severity]} onChange={(severity) => setFilters({ severity })} />
-      <TextInput size="xs" w={180} aria-label={t("subject")} placeholder={t("subject")} value={filters.subject} onChange={(event) => setFilters({ subject: event.currentTarget.value })} />
-      <Select size="xs" w={150} aria-label={t("since")} placeholder={t("anyTime")} clearable data={spans} value={filters.since || null} onChange={(since) => setFilters({ since: since ?? "" })} />
+      <Select
+        size="xs"
+        w={180}
+        aria-label={t("rule")}
+        placeholder={t("rule")}
+        searchable
+        clearable
+        data={(rules ?? []).map((rule) => rule.name)}
+        value={filters.rule || null}
+        onChange={(rule) => setFilters({ rule: rule ?? "" })}
+      />
+      <MultiSelect
+        size="xs"
+        w={220}
+        aria-label={t("severity")}
+        placeholder={filters.severity.length === 0 ? t("severity") : undefined}
+        clearable
+        data={SEVERITIES.map((value) => ({ value, label: s(value) }))}
+        value={[...filters.severity]}
+        onChange={(severity) => setFilters({ severity })}
+      />
+      <TextInput
+        size="xs"
+        w={180}
+        aria-label={t("subject")}
+        placeholder={t("subject")}
+        value={filters.subject}
+        onChange={(event) => setFilters({ subject: event.currentTarget.value })}
+      />
+      <Select
+        size="xs"
+        w={150}
+        aria-label={t("since")}
+        placeholder={t("anyTime")}
+        clearable
+        data={spans}
+        value={filters.since || null}
+        onChange={(since) => setFilters({ since: since ?? "" })}
+      />
     </Group>
   );
 }
@@ -88,10 +141,23 @@ function columnsOf(t: Say<typeof words>, format: Format, state: string): Column<
   return [
     { key: "severity", title: t("severity"), width: 120, render: (alert) => <StateBadge state={alert.severity} /> },
     { key: "rule", title: t("rule"), render: (alert) => alert.rule },
-    { key: "subject", title: t("subject"), render: (alert) => <SubjectLink scope={alert.scope} name={alert.subject} /> },
+    {
+      key: "subject",
+      title: t("subject"),
+      render: (alert) => <SubjectLink scope={alert.scope} name={alert.subject} />,
+    },
     { key: "text", title: t("what"), wide: true, render: (alert) => <WhatAndNote alert={alert} /> },
     { key: "since", title: t("since"), wide: true, render: (alert) => <Moment at={alert.pending_since} /> },
-    { key: "lasted", title: t("lasted"), numeric: true, wide: true, render: (alert) => (alert.resolved_at === null ? "–" : format.duration((Date.parse(alert.resolved_at) - Date.parse(alert.pending_since)) / 1000)) },
+    {
+      key: "lasted",
+      title: t("lasted"),
+      numeric: true,
+      wide: true,
+      render: (alert) =>
+        alert.resolved_at === null
+          ? "–"
+          : format.duration((Date.parse(alert.resolved_at) - Date.parse(alert.pending_since)) / 1000),
+    },
     { key: "state", title: state, wide: true, render: (alert) => <Standing alert={alert} /> },
   ];
 }

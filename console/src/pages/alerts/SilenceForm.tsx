@@ -13,7 +13,15 @@ import { useWords } from "@/words/words";
 
 const USUAL = ["1h", "4h", "1d", "7d"];
 
-export function SilenceForm({ rule = "*", subject = "*", onClose }: { rule?: string; subject?: string; onClose: () => void }) {
+export function SilenceForm({
+  rule = "*",
+  subject = "*",
+  onClose,
+}: {
+  rule?: string;
+  subject?: string;
+  onClose: () => void;
+}) {
   const t = useWords(words);
   const c = useWords(common);
   const format = useFormat();
@@ -34,7 +42,15 @@ export function SilenceForm({ rule = "*", subject = "*", onClose }: { rule?: str
     onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
-    <FormDrawer opened title={t("silenceNew")} onClose={onClose} onSubmit={form.onSubmit((values) => silence.mutate(values))} busy={silence.isPending} problem={silence.error} submitLabel={c("create")}>
+    <FormDrawer
+      opened
+      title={t("silenceNew")}
+      onClose={onClose}
+      onSubmit={form.onSubmit((values) => silence.mutate(values))}
+      busy={silence.isPending}
+      problem={silence.error}
+      submitLabel={c("create")}
+    >
       <Text size="sm" c="dimmed">
         {t("silenceHint")}
       </Text>
@@ -44,7 +60,12 @@ export function SilenceForm({ rule = "*", subject = "*", onClose }: { rule?: str
         <TextInput label={t("silenceFor")} required {...form.getInputProps("duration")} />
         <Group gap={6}>
           {USUAL.map((length) => (
-            <Chip key={length} size="xs" checked={form.values.duration === length} onChange={() => form.setFieldValue("duration", length)}>
+            <Chip
+              key={length}
+              size="xs"
+              checked={form.values.duration === length}
+              onChange={() => form.setFieldValue("duration", length)}
+            >
               {length}
             </Chip>
           ))}

@@ -26,13 +26,20 @@ export function SilencesTab() {
   const { data, error, refetch } = useAll("/silences");
   const columns = useMemo(() => columnsOf(t), [t]);
   const end = useAction({
-    run: (silence: SilenceView) => sent(api.DELETE("/silences/{silence}", { params: { path: { silence: silence.id } } })),
+    run: (silence: SilenceView) =>
+      sent(api.DELETE("/silences/{silence}", { params: { path: { silence: silence.id } } })),
     touches: ["/silences", "/alerts"],
     optimistic: (cache, silence) => cache.dropItems<SilenceView>("/silences", (one) => one.id === silence.id),
     done: () => t("silenceEnded"),
   });
   function ask(silence: SilenceView) {
-    confirm({ title: t("endSilenceTitle"), text: t("endSilenceText", { rule: silence.rule, subject: silence.subject }), action: t("endSilence"), danger: false, onConfirm: () => end.mutate(silence) });
+    confirm({
+      title: t("endSilenceTitle"),
+      text: t("endSilenceText", { rule: silence.rule, subject: silence.subject }),
+      action: t("endSilence"),
+      danger: false,
+      onConfirm: () => end.mutate(silence),
+    });
   }
   const create = (
     <Button leftSection={<Plus size={15} />} onClick={() => setFilters({ create: "1" })}>
@@ -48,7 +55,12 @@ export function SilencesTab() {
         columns={columns}
         rowKey={(silence) => silence.id}
         actions={(silence) => (
-          <Button variant="subtle" size="compact-xs" onClick={() => ask(silence)} aria-label={`${t("endSilence")}: ${silence.rule} ${silence.subject}`}>
+          <Button
+            variant="subtle"
+            size="compact-xs"
+            onClick={() => ask(silence)}
+            aria-label={`${t("endSilence")}: ${silence.rule} ${silence.subject}`}
+          >
             {t("endSilence")}
           </Button>
         )}
@@ -66,7 +78,12 @@ export function SilencesTab() {
 function columnsOf(t: Say<typeof words>): Column<SilenceView>[] {
   return [
     { key: "rule", title: t("rulePattern"), sort: (one) => one.rule, render: (one) => <Code>{one.rule}</Code> },
-    { key: "subject", title: t("subjectPattern"), sort: (one) => one.subject, render: (one) => <Code>{one.subject}</Code> },
+    {
+      key: "subject",
+      title: t("subjectPattern"),
+      sort: (one) => one.subject,
+      render: (one) => <Code>{one.subject}</Code>,
+    },
     { key: "reason", title: t("silenceReason"), wide: true, render: (one) => one.reason || "–" },
     { key: "by", title: t("by"), wide: true, sort: (one) => one.created_by, render: (one) => one.created_by },
     { key: "ends", title: t("ends"), sort: (one) => one.ends_at, render: (one) => <Moment at={one.ends_at} /> },

@@ -12,7 +12,14 @@ export type AlertView = Schema<"AlertView">;
 /** Where it stands: its state, and why nobody was told or who takes care of it. */
 export function Standing({ alert }: { alert: AlertView }) {
   const t = useWords(words);
-  const hint = alert.folded_into !== null ? t("foldedHint", { alert: alert.folded_into }) : alert.silenced ? t("silencedHint") : alert.state === "pending" ? t("pendingHint") : "";
+  const hint =
+    alert.folded_into !== null
+      ? t("foldedHint", { alert: alert.folded_into })
+      : alert.silenced
+        ? t("silencedHint")
+        : alert.state === "pending"
+          ? t("pendingHint")
+          : "";
   const state = alert.state === "firing" && alert.acknowledged_by !== null ? "acknowledged" : alert.state;
   return (
     <Tooltip label={hint} disabled={hint === ""}>
@@ -46,5 +53,6 @@ export function WhatAndNote({ alert }: { alert: AlertView }) {
 /** A value of an alert with its unit: "97 °C". */
 export function useQuantity(): (value: number, unit: string) => string {
   const format = useFormat();
-  return (value, unit) => (unit === "" ? format.number(value) : unit === "%" ? `${format.number(value)}%` : `${format.number(value)} ${unit}`);
+  return (value, unit) =>
+    unit === "" ? format.number(value) : unit === "%" ? `${format.number(value)}%` : `${format.number(value)} ${unit}`;
 }

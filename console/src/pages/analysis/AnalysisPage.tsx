@@ -20,12 +20,26 @@ export default function AnalysisPage() {
   const page = useWords(navigation);
   const t = useWords(words);
   const [filters, setFilters] = useFilters(FILTERS);
-  const { data, error, refetch } = $api.useQuery("get", "/analysis", { params: { query: { period: filters.period } } }, { placeholderData: (before) => before });
-  const periods = (PERIODS.includes(filters.period) ? PERIODS : [...PERIODS, filters.period]).map((value) => ({ value, label: label(value, t) }));
+  const { data, error, refetch } = $api.useQuery(
+    "get",
+    "/analysis",
+    { params: { query: { period: filters.period } } },
+    { placeholderData: (before) => before },
+  );
+  const periods = (PERIODS.includes(filters.period) ? PERIODS : [...PERIODS, filters.period]).map((value) => ({
+    value,
+    label: label(value, t),
+  }));
   return (
     <>
       <PageHeader title={page("analysis")}>
-        <SegmentedControl size="xs" aria-label={t("period")} data={periods} value={filters.period} onChange={(period) => setFilters({ period })} />
+        <SegmentedControl
+          size="xs"
+          aria-label={t("period")}
+          data={periods}
+          value={filters.period}
+          onChange={(period) => setFilters({ period })}
+        />
       </PageHeader>
       {error !== null ? (
         <ProblemNote error={error} onRetry={() => void refetch()} />
@@ -56,8 +70,18 @@ function Totals({ total }: { total: Schema<"GpuHoursView"> | undefined }) {
   return (
     <SimpleGrid cols={{ base: 2, md: 4 }}>
       <Stat label={t("gpuHours")} value={format.number(held)} detail={t("gpuHoursHint", { n: total.jobs })} />
-      <Stat label={t("utilization")} value={format.percent(total.utilization, 1)} detail={known ? t("utilizationHint", { part: format.percent(held > 0 ? measured / held : 0) }) : t("notMeasured")} />
-      <Stat label={t("idle")} value={format.number(idle)} detail={known ? t("idleHint", { part: format.percent(idle / measured) }) : t("notMeasured")} />
+      <Stat
+        label={t("utilization")}
+        value={format.percent(total.utilization, 1)}
+        detail={
+          known ? t("utilizationHint", { part: format.percent(held > 0 ? measured / held : 0) }) : t("notMeasured")
+        }
+      />
+      <Stat
+        label={t("idle")}
+        value={format.number(idle)}
+        detail={known ? t("idleHint", { part: format.percent(idle / measured) }) : t("notMeasured")}
+      />
       <Stat label={t("energy")} value={format.number(total.energy_kwh)} unit="kWh" detail={t("energyHint")} />
     </SimpleGrid>
   );

@@ -46,9 +46,12 @@ function Summary({ plan }: { plan: Plan }) {
   return (
     <Box>
       <Text size="sm">
-        <strong>{t("wouldFree", { n: plan.frees.length })}</strong> · {t("wouldLose", { hours: format.number(plan.lost_gpu_hours) })}
+        <strong>{t("wouldFree", { n: plan.frees.length })}</strong> ·{" "}
+        {t("wouldLose", { hours: format.number(plan.lost_gpu_hours) })}
       </Text>
-      {plan.helps.length > 0 && <Text size="sm">{t("wouldHelp", { n: plan.helps.length, jobs: plan.helps.join(", ") })}</Text>}
+      {plan.helps.length > 0 && (
+        <Text size="sm">{t("wouldHelp", { n: plan.helps.length, jobs: plan.helps.join(", ") })}</Text>
+      )}
       <Text size="sm" c="dimmed">
         {t("defragmentationHint")}
       </Text>
@@ -70,7 +73,10 @@ function BeforeAndAfter({ plan }: { plan: Plan }) {
       <SimpleGrid cols={2}>
         <Title order={3}>{t("before")}</Title>
         <Title order={3}>{t("after")}</Title>
-        {places(plan, gpus).flatMap((place) => [<NodeStrip key={`${place.node} before`} node={place.node} gpus={place.before} />, <NodeStrip key={`${place.node} after`} node={place.node} gpus={place.after} />])}
+        {places(plan, gpus).flatMap((place) => [
+          <NodeStrip key={`${place.node} before`} node={place.node} gpus={place.before} />,
+          <NodeStrip key={`${place.node} after`} node={place.node} gpus={place.after} />,
+        ])}
       </SimpleGrid>
     </Stack>
   );
@@ -93,7 +99,16 @@ function Moves({ plan }: { plan: Plan }) {
             <Text span size="xs" c="dimmed">
               {move.job} · {move.user}
             </Text>
-            <Text size="sm">{t("moveText", { gpus: move.before.grants.reduce((sum, grant) => sum + (grant.node === move.from_node ? grant.gpus.length : 0), 0), from: move.from_node, to: move.to_node })}</Text>
+            <Text size="sm">
+              {t("moveText", {
+                gpus: move.before.grants.reduce(
+                  (sum, grant) => sum + (grant.node === move.from_node ? grant.gpus.length : 0),
+                  0,
+                ),
+                from: move.from_node,
+                to: move.to_node,
+              })}
+            </Text>
             <Text size="xs" c="dimmed">
               {t("moveLoses", { hours: format.number(move.lost_gpu_hours) })}
             </Text>

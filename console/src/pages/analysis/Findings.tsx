@@ -15,7 +15,15 @@ import { useWords } from "@/words/words";
 type FindingView = Schema<"FindingView">;
 type Kind = FindingView["kind"];
 
-const KINDS: readonly Kind[] = ["idle-allocation", "low-utilization", "oversized-request", "fragmentation", "pool-balance", "starving-queue", "hot-gpu"];
+const KINDS: readonly Kind[] = [
+  "idle-allocation",
+  "low-utilization",
+  "oversized-request",
+  "fragmentation",
+  "pool-balance",
+  "starving-queue",
+  "hot-gpu",
+];
 const SCOPE: Readonly<Record<Kind, string>> = {
   "idle-allocation": "job",
   "low-utilization": "job",

@@ -13,7 +13,20 @@ const LOOKS: Readonly<Record<Look, { background: string; border: string; mark: s
 function Cell({ look }: { look: Look }) {
   const { background, border, mark } = LOOKS[look];
   return (
-    <Box w={22} h={18} style={{ background, border, borderRadius: 4, color: "#fff", fontSize: 12, lineHeight: "16px", textAlign: "center" }} aria-hidden>
+    <Box
+      w={22}
+      h={18}
+      style={{
+        background,
+        border,
+        borderRadius: 4,
+        color: "#fff",
+        fontSize: 12,
+        lineHeight: "16px",
+        textAlign: "center",
+      }}
+      aria-hidden
+    >
       {mark}
     </Box>
   );

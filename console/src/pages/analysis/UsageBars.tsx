@@ -20,7 +20,12 @@ type Usage = Schema<"UsageBreakdownView">;
 const FILTERS = { by: "by_user" };
 const GROUPINGS = ["by_user", "by_group", "by_queue", "by_model"] as const;
 type Grouping = (typeof GROUPINGS)[number];
-const SCOPE: Readonly<Record<Grouping, string>> = { by_user: "user", by_group: "group", by_queue: "queue", by_model: "model" };
+const SCOPE: Readonly<Record<Grouping, string>> = {
+  by_user: "user",
+  by_group: "group",
+  by_queue: "queue",
+  by_model: "model",
+};
 const MOST_BARS = 15;
 /** Readable on the grounds of both themes. */
 const FAINT = "#7f8aa0";
@@ -30,7 +35,15 @@ export function UsageBars({ usage }: { usage: Usage | undefined }) {
   const [filters, setFilters] = useFilters(FILTERS);
   const by = GROUPINGS.find((one) => one === filters.by) ?? "by_user";
   const rows = usage?.[by];
-  const choice = <SegmentedControl size="xs" aria-label={t("groupedBy")} data={GROUPINGS.map((value) => ({ value, label: t(value) }))} value={by} onChange={(value) => setFilters({ by: value })} />;
+  const choice = (
+    <SegmentedControl
+      size="xs"
+      aria-label={t("groupedBy")}
+      data={GROUPINGS.map((value) => ({ value, label: t(value) }))}
+      value={by}
+      onChange={(value) => setFilters({ by: value })}
+    />
+  );
   return (
     <Panel title={t("usage")} tools={choice}>
       {rows === undefined ? (
@@ -63,9 +76,22 @@ function Bars({ rows, by }: { rows: readonly Row[]; by: Grouping }) {
     return {
       grid: { left: 8, right: 24, top: 28, bottom: 4, containLabel: true },
       legend: { top: 0, left: 0, itemWidth: 12, itemHeight: 8, textStyle: { color: FAINT } },
-      tooltip: { trigger: "axis" as const, axisPointer: { type: "shadow" as const }, valueFormatter: (value: unknown) => `${format.number(Number(value))} h` },
-      xAxis: { type: "value" as const, splitLine: { lineStyle: { color: FAINT, opacity: 0.25 } }, axisLabel: { formatter: "{value} h", color: FAINT } },
-      yAxis: { type: "category" as const, data: most.map((row) => row.key || t("nobody")), axisTick: { show: false }, axisLabel: { color: FAINT } },
+      tooltip: {
+        trigger: "axis" as const,
+        axisPointer: { type: "shadow" as const },
+        valueFormatter: (value: unknown) => `${format.number(Number(value))} h`,
+      },
+      xAxis: {
+        type: "value" as const,
+        splitLine: { lineStyle: { color: FAINT, opacity: 0.25 } },
+        axisLabel: { formatter: "{value} h", color: FAINT },
+      },
+      yAxis: {
+        type: "category" as const,
+        data: most.map((row) => row.key || t("nobody")),
+        axisTick: { show: false },
+        axisLabel: { color: FAINT },
+      },
       series: [
         part(t("busy"), "#20b8a6", (row) => row.busy_gpu_hours),
         part(t("unused"), "#f2a33c", (row) => Math.max(0, row.measured_gpu_hours - row.busy_gpu_hours)),
@@ -74,7 +100,13 @@ function Bars({ rows, by }: { rows: readonly Row[]; by: Grouping }) {
     };
   }, [most, t, format]);
   const figures = rows.slice(0, MOST_BARS).map((row) => `${row.key || t("nobody")} ${format.number(row.gpu_hours)}`);
-  return <Chart label={t("chartLabel", { by: t(by), figures: figures.join(", ") })} option={option} height={Math.max(160, most.length * 30 + 70)} />;
+  return (
+    <Chart
+      label={t("chartLabel", { by: t(by), figures: figures.join(", ") })}
+      option={option}
+      height={Math.max(160, most.length * 30 + 70)}
+    />
+  );
 }
 
 function Figures({ rows, by }: { rows: readonly Row[]; by: Grouping }) {
@@ -82,14 +114,59 @@ function Figures({ rows, by }: { rows: readonly Row[]; by: Grouping }) {
   const format = useFormat();
   const columns = useMemo<Column<Row>[]>(
     () => [
-      { key: "key", title: t("who"), sort: (row) => row.key, render: (row) => (row.key === "" ? t("nobody") : <SubjectLink scope={SCOPE[by]} name={row.key} />) },
-      { key: "jobs", title: t("jobs"), numeric: true, wide: true, sort: (row) => row.jobs, render: (row) => format.number(row.jobs) },
-      { key: "held", title: t("held"), numeric: true, sort: (row) => row.gpu_hours, render: (row) => `${format.number(row.gpu_hours)} h` },
-      { key: "idle", title: t("idleShort"), numeric: true, sort: (row) => row.idle_gpu_hours, render: (row) => `${format.number(row.idle_gpu_hours)} h` },
-      { key: "use", title: t("use"), numeric: true, sort: (row) => row.utilization, render: (row) => format.percent(row.utilization) },
-      { key: "energy", title: t("energy"), numeric: true, wide: true, sort: (row) => row.energy_kwh, render: (row) => `${format.number(row.energy_kwh)} kWh` },
+      {
+        key: "key",
+        title: t("who"),
+        sort: (row) => row.key,
+        render: (row) => (row.key === "" ? t("nobody") : <SubjectLink scope={SCOPE[by]} name={row.key} />),
+      },
+      {
+        key: "jobs",
+        title: t("jobs"),
+        numeric: true,
+        wide: true,
+        sort: (row) => row.jobs,
+        render: (row) => format.number(row.jobs),
+      },
+      {
+        key: "held",
+        title: t("held"),
+        numeric: true,
+        sort: (row) => row.gpu_hours,
+        render: (row) => `${format.number(row.gpu_hours)} h`,
+      },
+      {
+        key: "idle",
+        title: t("idleShort"),
+        numeric: true,
+        sort: (row) => row.idle_gpu_hours,
+        render: (row) => `${format.number(row.idle_gpu_hours)} h`,
+      },
+      {
+        key: "use",
+        title: t("use"),
+        numeric: true,
+        sort: (row) => row.utilization,
+        render: (row) => format.percent(row.utilization),
+      },
+      {
+        key: "energy",
+        title: t("energy"),
+        numeric: true,
+        wide: true,
+        sort: (row) => row.energy_kwh,
+        render: (row) => `${format.number(row.energy_kwh)} kWh`,
+      },
     ],
     [t, format, by],
   );
-  return <DataTable label={`${t("usage")}: ${t(by)}`} rows={rows} columns={columns} rowKey={(row) => row.key} initialSort={{ key: "held", descending: true }} />;
+  return (
+    <DataTable
+      label={`${t("usage")}: ${t(by)}`}
+      rows={rows}
+      columns={columns}
+      rowKey={(row) => row.key}
+      initialSort={{ key: "held", descending: true }}
+    />
+  );
 }

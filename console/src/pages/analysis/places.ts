@@ -31,7 +31,11 @@ export function places(plan: Schema<"DefragmentationView">, gpus: readonly Schem
 }
 
 function movedGpus(plan: Schema<"DefragmentationView">, when: "before" | "after"): ReadonlyMap<string, string> {
-  return new Map(plan.moves.flatMap((move) => move[when].grants.flatMap((grant) => grant.gpus.map((gpu) => [gpu, move.job] as const))));
+  return new Map(
+    plan.moves.flatMap((move) =>
+      move[when].grants.flatMap((grant) => grant.gpus.map((gpu) => [gpu, move.job] as const)),
+    ),
+  );
 }
 
 function placed(gpu: Schema<"GpuView">, job: string | undefined, wasLeft: boolean): Place {

@@ -48,9 +48,15 @@ export const words = defineWords({
   noUsageHint: ["Choose a longer period, or come back when jobs have run.", "请选择更长的时段，或在作业运行后查看。"],
   chartLabel: ["GPU-hours {by}: {figures}", "GPU 时（{by}）：{figures}"],
   defragmentation: ["Defragmentation preview", "碎片整理预览"],
-  defragmentationHint: ["Moves of running jobs that would free whole nodes. Only a preview: nothing carries them out.", "通过移动运行中的作业腾出整个节点的方案。仅为预览，不会自动执行。"],
+  defragmentationHint: [
+    "Moves of running jobs that would free whole nodes. Only a preview: nothing carries them out.",
+    "通过移动运行中的作业腾出整个节点的方案。仅为预览，不会自动执行。",
+  ],
   compact: ["No move would free a node", "没有可腾出节点的移动"],
-  compactHint: ["Free GPUs are where they are most useful, or the jobs in their way cannot be moved.", "空闲 GPU 已处于最有用的位置，或相关作业无法移动。"],
+  compactHint: [
+    "Free GPUs are where they are most useful, or the jobs in their way cannot be moved.",
+    "空闲 GPU 已处于最有用的位置，或相关作业无法移动。",
+  ],
   wouldFree: ["{n} {n|node|nodes} would be free", "可腾出 {n} 个节点"],
   wouldHelp: ["{n} waiting {n|job|jobs} would find a place: {jobs}", "{n} 个等待中的作业可获得资源：{jobs}"],
   wouldLose: ["at most {hours} GPU-hours of work done again", "最多重做 {hours} GPU 时的工作"],

@@ -15,10 +15,24 @@ export function AuditFilters() {
   const c = useWords(common);
   const [filters, setFilters] = useFilters(FILTERS);
   const text = (name: "actor" | "action" | "subject" | "q", label: string, width: number, placeholder = label) => (
-    <TextInput size="xs" w={width} label={label} placeholder={placeholder} value={filters[name]} onChange={(event) => setFilters({ [name]: event.currentTarget.value })} />
+    <TextInput
+      size="xs"
+      w={width}
+      label={label}
+      placeholder={placeholder}
+      value={filters[name]}
+      onChange={(event) => setFilters({ [name]: event.currentTarget.value })}
+    />
   );
   const time = (name: "since" | "until", label: string) => (
-    <TextInput size="xs" w={190} type="datetime-local" label={label} value={localText(filters[name])} onChange={(event) => setFilters({ [name]: momentText(event.currentTarget.value) })} />
+    <TextInput
+      size="xs"
+      w={190}
+      type="datetime-local"
+      label={label}
+      value={localText(filters[name])}
+      onChange={(event) => setFilters({ [name]: momentText(event.currentTarget.value) })}
+    />
   );
   const isFiltered = Object.entries(filters).some(([name, value]) => name !== "open" && value !== "");
   return (

@@ -53,7 +53,13 @@ export default function AuditPage() {
             columns={columns}
             rowKey={(event) => String(event.id)}
             onOpen={(event) => setFilters({ open: String(event.id) })}
-            empty={isFiltered ? <NothingFound /> : <EmptyState icon={ScrollText} title={t("nothing")} hint={t("nothingHint")} />}
+            empty={
+              isFiltered ? (
+                <NothingFound />
+              ) : (
+                <EmptyState icon={ScrollText} title={t("nothing")} hint={t("nothingHint")} />
+              )
+            }
             foot={
               found.hasMore && (
                 <Group justify="center" p="sm">
@@ -66,7 +72,13 @@ export default function AuditPage() {
           />
         )}
       </Panel>
-      {opened !== undefined && <EventDrawer event={opened} onClose={() => setFilters({ open: "" })} onNarrow={(change) => setFilters({ ...change, open: "" })} />}
+      {opened !== undefined && (
+        <EventDrawer
+          event={opened}
+          onClose={() => setFilters({ open: "" })}
+          onNarrow={(change) => setFilters({ ...change, open: "" })}
+        />
+      )}
     </>
   );
 }
@@ -76,7 +88,9 @@ function useWhere(): [Where, boolean] {
   const [typed] = useDebouncedValue(filters, 300);
   const { actor, action, subject, since, until, q } = typed;
   return useMemo(() => {
-    const given = Object.entries({ actor, action, subject, since, until, q }).filter(([, value]) => value.trim() !== "");
+    const given = Object.entries({ actor, action, subject, since, until, q }).filter(
+      ([, value]) => value.trim() !== "",
+    );
     const where: Where = Object.fromEntries(given.map(([name, value]) => [name, value.trim()]));
     return [where, given.length > 0];
   }, [actor, action, subject, since, until, q]);
@@ -87,10 +101,31 @@ function useColumns(): Column<EventView>[] {
   return useMemo(
     () => [
       { key: "at", title: t("at"), width: 130, render: (event: EventView) => <Moment at={event.at} /> },
-      { key: "actor", title: t("actor"), render: (event: EventView) => <Text size="sm" c={event.actor === "corral" ? "dimmed" : undefined} style={{ whiteSpace: "nowrap" }}>{event.actor}</Text> },
+      {
+        key: "actor",
+        title: t("actor"),
+        render: (event: EventView) => (
+          <Text size="sm" c={event.actor === "corral" ? "dimmed" : undefined} style={{ whiteSpace: "nowrap" }}>
+            {event.actor}
+          </Text>
+        ),
+      },
       { key: "action", title: t("action"), render: (event: EventView) => <code>{event.action}</code> },
-      { key: "subject", title: t("subject"), render: (event: EventView) => <SubjectLink scope={nounOf(event)} name={event.subject} /> },
-      { key: "detail", title: t("detail"), wide: true, render: (event: EventView) => <Text size="xs" c="dimmed" lineClamp={1} style={{ whiteSpace: "normal", overflowWrap: "anywhere" }}>{brief(event)}</Text> },
+      {
+        key: "subject",
+        title: t("subject"),
+        render: (event: EventView) => <SubjectLink scope={nounOf(event)} name={event.subject} />,
+      },
+      {
+        key: "detail",
+        title: t("detail"),
+        wide: true,
+        render: (event: EventView) => (
+          <Text size="xs" c="dimmed" lineClamp={1} style={{ whiteSpace: "normal", overflowWrap: "anywhere" }}>
+            {brief(event)}
+          </Text>
+        ),
+      },
       { key: "source", title: t("source"), wide: true, render: (event: EventView) => event.source },
     ],
     [t],

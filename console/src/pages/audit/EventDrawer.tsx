@@ -28,7 +28,13 @@ export function EventDrawer({ event, onClose, onNarrow }: Props) {
     [t("source"), event.source || "–"],
   ];
   return (
-    <Drawer opened onClose={onClose} size="lg" title={t("event", { id: event.id })} closeButtonProps={{ "aria-label": c("close") }}>
+    <Drawer
+      opened
+      onClose={onClose}
+      size="lg"
+      title={t("event", { id: event.id })}
+      closeButtonProps={{ "aria-label": c("close") }}
+    >
       <Stack>
         <Table verticalSpacing={6} layout="fixed">
           <Table.Tbody>

@@ -23,7 +23,9 @@ export function brief(event: EventView): string {
 
 /** The fields that an event tells both sides of: `{"priority": {"was": 5, "is": 3}}`. */
 export function differences(detail: Detail): Difference[] {
-  return Object.entries(detail).flatMap(([field, value]) => (isDifference(value) ? [{ field, before: value.was, after: value.is }] : []));
+  return Object.entries(detail).flatMap(([field, value]) =>
+    isDifference(value) ? [{ field, before: value.was, after: value.is }] : [],
+  );
 }
 
 export interface Fact {

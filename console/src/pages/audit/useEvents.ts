@@ -25,7 +25,8 @@ export function useEvents(where: Where) {
   const key = ["audit", where];
   const result = useInfiniteQuery({
     queryKey: key,
-    queryFn: ({ pageParam }) => sent(api.GET("/events", { params: { query: { ...where, limit: 100, cursor: pageParam } } })),
+    queryFn: ({ pageParam }) =>
+      sent(api.GET("/events", { params: { query: { ...where, limit: 100, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next_cursor ?? undefined,
     staleTime: Infinity,
@@ -80,5 +81,9 @@ function matches(event: Told, text: string, where: Where): boolean {
   if (where.until !== undefined && Date.parse(where.until) < Date.now()) return false;
   if (where.since !== undefined && Date.parse(where.since) > Date.now()) return false;
   if (where.q !== undefined && !text.toLowerCase().includes(where.q.toLowerCase())) return false;
-  return (where.actor ?? event.actor) === event.actor && (where.action ?? event.action) === event.action && (where.subject ?? event.subject) === event.subject;
+  return (
+    (where.actor ?? event.actor) === event.actor &&
+    (where.action ?? event.action) === event.action &&
+    (where.subject ?? event.subject) === event.subject
+  );
 }

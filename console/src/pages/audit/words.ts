@@ -14,7 +14,10 @@ export const words = defineWords({
   export: ["Export", "导出"],
   exportCsv: ["Export CSV", "导出 CSV"],
   exportJsonl: ["Export JSON lines", "导出 JSONL"],
-  exportHint: ["All events that match the filters, not only those shown", "导出所有符合筛选条件的记录，不限于当前显示的"],
+  exportHint: [
+    "All events that match the filters, not only those shown",
+    "导出所有符合筛选条件的记录，不限于当前显示的",
+  ],
   nothing: ["Nothing happened yet", "尚无记录"],
   nothingHint: ["Whatever people and corral do is written here.", "所有用户操作和系统事件都会记录在此。"],
   event: ["Event {id}", "记录 {id}"],

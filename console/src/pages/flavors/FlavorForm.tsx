@@ -5,7 +5,16 @@ import { useMemo, useState } from "react";
 
 import type { Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
-import { draftOf, FIELDS, labelFault, labelTexts, matching, NAME, type Draft, type Flavor } from "@/pages/flavors/draft";
+import {
+  draftOf,
+  FIELDS,
+  labelFault,
+  labelTexts,
+  matching,
+  NAME,
+  type Draft,
+  type Flavor,
+} from "@/pages/flavors/draft";
 import { useSaveFlavor } from "@/pages/flavors/useFlavorAdmin";
 import { words } from "@/pages/flavors/words";
 import { fieldErrors } from "@/parts/fieldErrors";
@@ -32,7 +41,10 @@ export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
     form.setErrors(beside);
     setProblem(rest);
   });
-  const models = useMemo(() => [...new Set(nodes.flatMap((node) => node.gpus.map((gpu) => gpu.model)))].sort(), [nodes]);
+  const models = useMemo(
+    () => [...new Set(nodes.flatMap((node) => node.gpus.map((gpu) => gpu.model)))].sort(),
+    [nodes],
+  );
   const labels = useMemo(() => [...new Set(nodes.flatMap((node) => labelTexts(node.labels)))].sort(), [nodes]);
   return (
     <FormDrawer
@@ -45,14 +57,32 @@ export function FlavorForm({ flavor, taken, nodes, onClose }: FlavorFormProps) {
       problem={problem}
     >
       {flavor === undefined ? (
-        <TextInput label={c("name")} description={t("nameHint")} required data-autofocus {...form.getInputProps("name")} />
+        <TextInput
+          label={c("name")}
+          description={t("nameHint")}
+          required
+          data-autofocus
+          {...form.getInputProps("name")}
+        />
       ) : (
         <Text size="sm" c="dimmed">
           {t("editHint")}
         </Text>
       )}
-      <TagsInput label={t("models")} description={t("modelsHint")} data={models} clearable {...form.getInputProps("models")} />
-      <TagsInput label={t("labels")} description={t("labelsHint")} data={labels} clearable {...form.getInputProps("labels")} />
+      <TagsInput
+        label={t("models")}
+        description={t("modelsHint")}
+        data={models}
+        clearable
+        {...form.getInputProps("models")}
+      />
+      <TagsInput
+        label={t("labels")}
+        description={t("labelsHint")}
+        data={labels}
+        clearable
+        {...form.getInputProps("labels")}
+      />
       <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
       <Matches draft={form.getValues()} nodes={nodes} />
     </FormDrawer>
@@ -65,7 +95,8 @@ function useFlavorForm(flavor: Flavor | undefined, taken: readonly string[]) {
     initialValues: draftOf(flavor),
     validateInputOnChange: true,
     validate: {
-      name: (name) => (flavor !== undefined ? null : !NAME.test(name) ? t("nameWrong") : taken.includes(name) ? t("nameTaken") : null),
+      name: (name) =>
+        flavor !== undefined ? null : !NAME.test(name) ? t("nameWrong") : taken.includes(name) ? t("nameTaken") : null,
       labels: (texts) => {
         const fault = labelFault(texts);
         if (fault === undefined) return null;
@@ -80,7 +111,13 @@ function Matches({ draft, nodes }: { draft: Draft; nodes: readonly Node[] }) {
   const found = matching(draft, nodes);
   const isThere = found.gpus > 0;
   return (
-    <Alert variant="default" color={isThere ? "teal" : "orange"} title={t("preview")} icon={isThere ? <CircleCheck size={18} /> : <TriangleAlert size={18} />} role="status">
+    <Alert
+      variant="default"
+      color={isThere ? "teal" : "orange"}
+      title={t("preview")}
+      icon={isThere ? <CircleCheck size={18} /> : <TriangleAlert size={18} />}
+      role="status"
+    >
       {isThere ? t("matches", { ...found }) : t("matchesNone")}
     </Alert>
   );

@@ -15,7 +15,15 @@ import { useFormat } from "@/words/format";
 import { navigation } from "@/words/navigation";
 import { useWords } from "@/words/words";
 
-export function FlavorTable({ flavors, onEdit, onCreate }: { flavors: readonly Flavor[] | undefined; onEdit: (name: string) => void; onCreate: () => void }) {
+export function FlavorTable({
+  flavors,
+  onEdit,
+  onCreate,
+}: {
+  flavors: readonly Flavor[] | undefined;
+  onEdit: (name: string) => void;
+  onCreate: () => void;
+}) {
   const t = useWords(words);
   const c = useWords(common);
   const n = useWords(navigation);
@@ -24,10 +32,23 @@ export function FlavorTable({ flavors, onEdit, onCreate }: { flavors: readonly F
   const remove = useDeleteFlavors(() => setSelected(new Set()));
   const chosen = flavors?.filter((flavor) => selected.has(flavor.name)) ?? [];
   const stuck = chosen.filter((flavor) => flavor.packages.length > 0).map((flavor) => flavor.name);
-  const refusalOf = ({ packages }: Flavor) => (packages.length === 0 ? undefined : t("cannotUsed", { n: packages.length, names: packages.join(", ") }));
+  const refusalOf = ({ packages }: Flavor) =>
+    packages.length === 0 ? undefined : t("cannotUsed", { n: packages.length, names: packages.join(", ") });
   return (
     <>
-      <BatchBar count={chosen.length} actions={[{ label: c("delete"), icon: Trash2, danger: true, refusal: stuck.length > 0 ? t("cannotSome", { names: stuck.join(", ") }) : undefined, onClick: () => remove(chosen.map((flavor) => flavor.name)) }]} onClear={() => setSelected(new Set())} />
+      <BatchBar
+        count={chosen.length}
+        actions={[
+          {
+            label: c("delete"),
+            icon: Trash2,
+            danger: true,
+            refusal: stuck.length > 0 ? t("cannotSome", { names: stuck.join(", ") }) : undefined,
+            onClick: () => remove(chosen.map((flavor) => flavor.name)),
+          },
+        ]}
+        onClear={() => setSelected(new Set())}
+      />
       <Panel p={0}>
         <DataTable
           label={n("flavors")}
@@ -48,7 +69,13 @@ export function FlavorTable({ flavors, onEdit, onCreate }: { flavors: readonly F
               label={t("menuOf", { name: flavor.name })}
               actions={[
                 { label: c("edit"), icon: Pencil, onClick: () => onEdit(flavor.name) },
-                { label: c("delete"), icon: Trash2, danger: true, refusal: refusalOf(flavor), onClick: () => remove([flavor.name]) },
+                {
+                  label: c("delete"),
+                  icon: Trash2,
+                  danger: true,
+                  refusal: refusalOf(flavor),
+                  onClick: () => remove([flavor.name]),
+                },
               ]}
             />
           )}
@@ -75,10 +102,31 @@ function useFlavorColumns(): readonly Column<Flavor>[] {
           </>
         ),
       },
-      { key: "models", title: t("models"), sort: (flavor) => flavor.models.join(" "), render: (flavor) => (flavor.models.length === 0 ? t("anyModel") : flavor.models.join(" / ")) },
-      { key: "labels", title: t("labels"), wide: true, render: (flavor) => <Tags texts={labelTexts(flavor.labels)} none={t("noLabels")} /> },
-      { key: "packages", title: t("packages"), wide: true, render: (flavor) => <Tags texts={flavor.packages} none={t("noneYet")} /> },
-      { key: "gpus", title: t("gpusTotal"), numeric: true, sort: (flavor) => flavor.gpus_total, render: (flavor) => format.number(flavor.gpus_total) },
+      {
+        key: "models",
+        title: t("models"),
+        sort: (flavor) => flavor.models.join(" "),
+        render: (flavor) => (flavor.models.length === 0 ? t("anyModel") : flavor.models.join(" / ")),
+      },
+      {
+        key: "labels",
+        title: t("labels"),
+        wide: true,
+        render: (flavor) => <Tags texts={labelTexts(flavor.labels)} none={t("noLabels")} />,
+      },
+      {
+        key: "packages",
+        title: t("packages"),
+        wide: true,
+        render: (flavor) => <Tags texts={flavor.packages} none={t("noneYet")} />,
+      },
+      {
+        key: "gpus",
+        title: t("gpusTotal"),
+        numeric: true,
+        sort: (flavor) => flavor.gpus_total,
+        render: (flavor) => format.number(flavor.gpus_total),
+      },
     ],
     [t, c, format],
   );

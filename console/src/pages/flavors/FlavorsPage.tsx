@@ -32,10 +32,23 @@ export default function FlavorsPage() {
       {flavors.error !== null && flavors.data === undefined ? (
         <ProblemNote error={flavors.error} onRetry={() => void flavors.refetch()} />
       ) : (
-        <FlavorTable flavors={flavors.data} onEdit={(name) => setFilters({ open: name, new: "" })} onCreate={() => setFilters({ new: "yes" })} />
+        <FlavorTable
+          flavors={flavors.data}
+          onEdit={(name) => setFilters({ open: name, new: "" })}
+          onCreate={() => setFilters({ new: "yes" })}
+        />
       )}
-      {filters.new !== "" && flavors.data !== undefined && <FlavorForm flavor={undefined} taken={flavors.data.map((flavor) => flavor.name)} nodes={nodes.data ?? []} onClose={close} />}
-      {open !== undefined && <FlavorForm key={open.name} flavor={open} taken={[]} nodes={nodes.data ?? []} onClose={close} />}
+      {filters.new !== "" && flavors.data !== undefined && (
+        <FlavorForm
+          flavor={undefined}
+          taken={flavors.data.map((flavor) => flavor.name)}
+          nodes={nodes.data ?? []}
+          onClose={close}
+        />
+      )}
+      {open !== undefined && (
+        <FlavorForm key={open.name} flavor={open} taken={[]} nodes={nodes.data ?? []} onClose={close} />
+      )}
     </>
   );
 }

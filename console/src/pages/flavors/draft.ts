@@ -21,11 +21,18 @@ export function labelTexts(labels: Readonly<Record<string, string>>): string[] {
 }
 
 export function draftOf(flavor: Flavor | undefined): Draft {
-  return { name: flavor?.name ?? "", description: flavor?.description ?? "", models: flavor?.models ?? [], labels: labelTexts(flavor?.labels ?? {}) };
+  return {
+    name: flavor?.name ?? "",
+    description: flavor?.description ?? "",
+    models: flavor?.models ?? [],
+    labels: labelTexts(flavor?.labels ?? {}),
+  };
 }
 
 /** The first text that is no label, or the first key that is there twice. */
-export function labelFault(texts: readonly string[]): { readonly label: string } | { readonly key: string } | undefined {
+export function labelFault(
+  texts: readonly string[],
+): { readonly label: string } | { readonly key: string } | undefined {
   const keys = new Set<string>();
   for (const text of texts) {
     const key = LABEL.exec(text)?.[1];
@@ -37,10 +44,12 @@ export function labelFault(texts: readonly string[]): { readonly label: string }
 }
 
 export function labelsOf(texts: readonly string[]): Record<string, string> {
-  return Object.fromEntries(texts.flatMap((text) => {
-    const found = LABEL.exec(text);
-    return found === null ? [] : [[found[1] ?? "", found[2] ?? ""]];
-  }));
+  return Object.fromEntries(
+    texts.flatMap((text) => {
+      const found = LABEL.exec(text);
+      return found === null ? [] : [[found[1] ?? "", found[2] ?? ""]];
+    }),
+  );
 }
 
 export function settingsOf(draft: Draft): Schema<"FlavorEdit"> {

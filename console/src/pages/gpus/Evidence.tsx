@@ -9,7 +9,12 @@ import { useWords } from "@/words/words";
 /** What was seen of a GPU, newest first, and what to do about it. */
 export function Evidence({ gpu }: { gpu: Gpu }) {
   const t = useWords(words);
-  if (gpu.evidence.length === 0) return <Text size="sm" c="dimmed">{t("noEvidence")}</Text>;
+  if (gpu.evidence.length === 0)
+    return (
+      <Text size="sm" c="dimmed">
+        {t("noEvidence")}
+      </Text>
+    );
   return (
     <ul style={{ margin: 0, padding: 0, listStyle: "none" }}>
       {gpu.evidence.toReversed().map((one) => (

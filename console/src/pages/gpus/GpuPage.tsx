@@ -37,7 +37,8 @@ export default function GpuPage() {
       </EmptyState>
     );
   }
-  if (gpu === undefined) return error === null ? <PageLoading /> : <ProblemNote error={error} onRetry={() => void refetch()} />;
+  if (gpu === undefined)
+    return error === null ? <PageLoading /> : <ProblemNote error={error} onRetry={() => void refetch()} />;
   return <GpuView gpu={gpu} />;
 }
 
@@ -85,8 +86,22 @@ function Head({ gpu }: { gpu: Gpu }) {
         </span>
       )}
       <span>
-        {gpu.model} · {t("node")} {isOperator ? <Link to={`/nodes/${encodeURIComponent(gpu.node)}`} style={{ color: "inherit" }}>{gpu.node}</Link> : gpu.node} · {t("pool")}{" "}
-        {isOperator ? <Link to="/pools" search={{ open: gpu.pool }} style={{ color: "inherit" }}>{gpu.pool}</Link> : gpu.pool}
+        {gpu.model} · {t("node")}{" "}
+        {isOperator ? (
+          <Link to={`/nodes/${encodeURIComponent(gpu.node)}`} style={{ color: "inherit" }}>
+            {gpu.node}
+          </Link>
+        ) : (
+          gpu.node
+        )}{" "}
+        · {t("pool")}{" "}
+        {isOperator ? (
+          <Link to="/pools" search={{ open: gpu.pool }} style={{ color: "inherit" }}>
+            {gpu.pool}
+          </Link>
+        ) : (
+          gpu.pool
+        )}
       </span>
     </Group>
   );

@@ -24,20 +24,73 @@ export function GpuTable({ label, gpus, ...rest }: GpuTableProps) {
   const t = useWords(words);
   const format = useFormat();
   const columns = useMemo(() => columnsOf(t, format), [t, format]);
-  return <DataTable label={label} rows={gpus} columns={columns} rowKey={(gpu) => gpu.id} href={(gpu) => gpuHref(gpu.id)} {...rest} />;
+  return (
+    <DataTable
+      label={label}
+      rows={gpus}
+      columns={columns}
+      rowKey={(gpu) => gpu.id}
+      href={(gpu) => gpuHref(gpu.id)}
+      {...rest}
+    />
+  );
 }
 
 function columnsOf(t: Say<typeof words>, format: Format): Column<Gpu>[] {
-  const memory = (gpu: Gpu) => (gpu.reading?.memory_used_bytes === null || gpu.reading === null ? null : (gpu.reading.memory_used_bytes ?? 0) / gpu.memory_bytes);
+  const memory = (gpu: Gpu) =>
+    gpu.reading?.memory_used_bytes === null || gpu.reading === null
+      ? null
+      : (gpu.reading.memory_used_bytes ?? 0) / gpu.memory_bytes;
   return [
     { key: "id", title: t("gpu"), render: (gpu) => <Name gpu={gpu} />, sort: (gpu) => gpu.id },
     { key: "health", title: t("health"), render: (gpu) => <Health gpu={gpu} />, sort: (gpu) => gpu.health },
     { key: "pool", title: t("pool"), wide: true, render: (gpu) => gpu.pool, sort: (gpu) => gpu.pool },
-    { key: "utilization", title: t("utilization"), render: (gpu) => <Meter value={gpu.reading?.utilization ?? null} label={t("utilization")} text={format.percent(gpu.reading?.utilization)} width={56} />, sort: (gpu) => gpu.reading?.utilization ?? null },
-    { key: "memory", title: t("memory"), wide: true, render: (gpu) => <Meter value={memory(gpu)} label={t("memory")} text={format.bytes(gpu.reading?.memory_used_bytes)} width={56} />, sort: memory },
-    { key: "temperature", title: t("temperature"), wide: true, numeric: true, render: (gpu) => format.celsius(gpu.reading?.temperature_celsius), sort: (gpu) => gpu.reading?.temperature_celsius ?? null },
-    { key: "power", title: t("power"), wide: true, numeric: true, render: (gpu) => format.watts(gpu.reading?.power_watts), sort: (gpu) => gpu.reading?.power_watts ?? null },
-    { key: "clocks", title: t("clocks"), wide: true, numeric: true, render: (gpu) => megahertz(gpu.reading?.sm_clock_mhz), sort: (gpu) => gpu.reading?.sm_clock_mhz ?? null },
+    {
+      key: "utilization",
+      title: t("utilization"),
+      render: (gpu) => (
+        <Meter
+          value={gpu.reading?.utilization ?? null}
+          label={t("utilization")}
+          text={format.percent(gpu.reading?.utilization)}
+          width={56}
+        />
+      ),
+      sort: (gpu) => gpu.reading?.utilization ?? null,
+    },
+    {
+      key: "memory",
+      title: t("memory"),
+      wide: true,
+      render: (gpu) => (
+        <Meter value={memory(gpu)} label={t("memory")} text={format.bytes(gpu.reading?.memory_used_bytes)} width={56} />
+      ),
+      sort: memory,
+    },
+    {
+      key: "temperature",
+      title: t("temperature"),
+      wide: true,
+      numeric: true,
+      render: (gpu) => format.celsius(gpu.reading?.temperature_celsius),
+      sort: (gpu) => gpu.reading?.temperature_celsius ?? null,
+    },
+    {
+      key: "power",
+      title: t("power"),
+      wide: true,
+      numeric: true,
+      render: (gpu) => format.watts(gpu.reading?.power_watts),
+      sort: (gpu) => gpu.reading?.power_watts ?? null,
+    },
+    {
+      key: "clocks",
+      title: t("clocks"),
+      wide: true,
+      numeric: true,
+      render: (gpu) => megahertz(gpu.reading?.sm_clock_mhz),
+      sort: (gpu) => gpu.reading?.sm_clock_mhz ?? null,
+    },
     { key: "jobs", title: t("heldBy"), render: (gpu) => <Users gpu={gpu} />, sort: (gpu) => gpu.jobs[0]?.user ?? null },
   ];
 }
@@ -74,13 +127,22 @@ function Health({ gpu }: { gpu: Gpu }) {
 function Users({ gpu }: { gpu: Gpu }) {
   const t = useWords(words);
   const first = gpu.jobs[0];
-  if (first === undefined) return <Text size="sm" c="dimmed">{t("free")}</Text>;
+  if (first === undefined)
+    return (
+      <Text size="sm" c="dimmed">
+        {t("free")}
+      </Text>
+    );
   return (
     <Group gap={4} wrap="nowrap">
       <Text size="sm" truncate maw={200}>
         {first.user} · <HolderName holder={first} />
       </Text>
-      {gpu.jobs.length > 1 && <Text size="xs" c="dimmed">+{gpu.jobs.length - 1}</Text>}
+      {gpu.jobs.length > 1 && (
+        <Text size="xs" c="dimmed">
+          +{gpu.jobs.length - 1}
+        </Text>
+      )}
     </Group>
   );
 }

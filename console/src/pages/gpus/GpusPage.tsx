@@ -29,7 +29,10 @@ export default function GpusPage() {
   const free = gpus.data?.filter((gpu) => gpu.allocated === 0).length ?? 0;
   return (
     <>
-      <PageHeader title={page("gpus")} detail={gpus.data !== undefined && t("summary", { n: gpus.data.length, free })} />
+      <PageHeader
+        title={page("gpus")}
+        detail={gpus.data !== undefined && t("summary", { n: gpus.data.length, free })}
+      />
       {gpus.error !== null && <ProblemNote error={gpus.error} onRetry={() => void gpus.refetch()} />}
       {(gpus.data !== undefined || gpus.error === null) && <Gpus gpus={gpus.data} />}
     </>
@@ -57,25 +60,88 @@ function Gpus({ gpus }: { gpus: readonly Gpu[] | undefined }) {
       {parts}
       <BatchBar count={chosen.length} actions={actionsFor(chosen)} onClear={() => setSelected(new Set())} />
       <Panel p={0}>
-        <GpuTable label={page("gpus")} gpus={shown} selected={selected} onSelect={setSelected} actions={(gpu) => <RowMenu label={t("actionsOf", { gpu: gpu.id })} actions={actionsFor([gpu])} />} />
+        <GpuTable
+          label={page("gpus")}
+          gpus={shown}
+          selected={selected}
+          onSelect={setSelected}
+          actions={(gpu) => <RowMenu label={t("actionsOf", { gpu: gpu.id })} actions={actionsFor([gpu])} />}
+        />
       </Panel>
     </>
   );
 }
 
-function FilterBar({ gpus, filters, setFilters }: { gpus: readonly Gpu[]; filters: GpuChoice; setFilters: (change: Partial<GpuChoice>) => void }) {
+function FilterBar({
+  gpus,
+  filters,
+  setFilters,
+}: {
+  gpus: readonly Gpu[];
+  filters: GpuChoice;
+  setFilters: (change: Partial<GpuChoice>) => void;
+}) {
   const t = useWords(words);
   const stateWord = useWords(states);
   const names = (of: (gpu: Gpu) => string) => [...new Set(gpus.map(of))].sort();
   const [models, pools] = [names((gpu) => gpu.model), names((gpu) => gpu.pool)];
   return (
     <Group gap="xs" mb="sm">
-      <TextInput size="xs" w={240} aria-label={t("find")} placeholder={t("find")} leftSection={<Search size={14} aria-hidden />} value={filters.q} onChange={(event) => setFilters({ q: event.currentTarget.value })} />
-      <MultiSelect size="xs" miw={150} aria-label={t("health")} placeholder={filters.health.length === 0 ? t("allHealth") : undefined} data={HEALTH.map((value) => ({ value, label: stateWord(value) }))} value={[...filters.health]} onChange={(health) => setFilters({ health })} clearable />
-      <FilterSelect label={t("use")} everything={t("freeOrUsed")} options={[{ value: "free", label: t("onlyFree") }, { value: "used", label: t("onlyUsed") }]} value={filters.use} onChange={(use) => setFilters({ use })} />
-      {models.length > 1 && <FilterSelect label={t("model")} everything={t("allModels")} options={models} value={filters.model} onChange={(model) => setFilters({ model })} />}
-      {pools.length > 1 && <FilterSelect label={t("pool")} everything={t("allPools")} options={pools} value={filters.pool} onChange={(pool) => setFilters({ pool })} />}
-      <FilterSelect label={t("node")} everything={t("allNodes")} options={names((gpu) => gpu.node)} value={filters.node} onChange={(node) => setFilters({ node })} width={170} />
+      <TextInput
+        size="xs"
+        w={240}
+        aria-label={t("find")}
+        placeholder={t("find")}
+        leftSection={<Search size={14} aria-hidden />}
+        value={filters.q}
+        onChange={(event) => setFilters({ q: event.currentTarget.value })}
+      />
+      <MultiSelect
+        size="xs"
+        miw={150}
+        aria-label={t("health")}
+        placeholder={filters.health.length === 0 ? t("allHealth") : undefined}
+        data={HEALTH.map((value) => ({ value, label: stateWord(value) }))}
+        value={[...filters.health]}
+        onChange={(health) => setFilters({ health })}
+        clearable
+      />
+      <FilterSelect
+        label={t("use")}
+        everything={t("freeOrUsed")}
+        options={[
+          { value: "free", label: t("onlyFree") },
+          { value: "used", label: t("onlyUsed") },
+        ]}
+        value={filters.use}
+        onChange={(use) => setFilters({ use })}
+      />
+      {models.length > 1 && (
+        <FilterSelect
+          label={t("model")}
+          everything={t("allModels")}
+          options={models}
+          value={filters.model}
+          onChange={(model) => setFilters({ model })}
+        />
+      )}
+      {pools.length > 1 && (
+        <FilterSelect
+          label={t("pool")}
+          everything={t("allPools")}
+          options={pools}
+          value={filters.pool}
+          onChange={(pool) => setFilters({ pool })}
+        />
+      )}
+      <FilterSelect
+        label={t("node")}
+        everything={t("allNodes")}
+        options={names((gpu) => gpu.node)}
+        value={filters.node}
+        onChange={(node) => setFilters({ node })}
+        width={170}
+      />
     </Group>
   );
 }

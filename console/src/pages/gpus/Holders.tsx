@@ -13,7 +13,12 @@ export type Holder = Schema<"HolderView">;
 export function Holders({ holders, empty }: { holders: readonly Holder[]; empty: string }) {
   const t = useWords(words);
   const format = useFormat();
-  if (holders.length === 0) return <Text size="sm" c="dimmed">{empty}</Text>;
+  if (holders.length === 0)
+    return (
+      <Text size="sm" c="dimmed">
+        {empty}
+      </Text>
+    );
   return (
     <ul style={{ margin: 0, padding: 0, listStyle: "none" }}>
       {holders.map((holder, at) => (

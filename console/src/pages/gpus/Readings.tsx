@@ -15,12 +15,48 @@ export function Readings({ gpu }: { gpu: Gpu }) {
   const errors = now?.ecc_uncorrected ?? null;
   return (
     <div className={classes.figures}>
-      <Stat label={t("utilization")} value={format.percent(now?.utilization)} detail={now !== null && t("processes", { n: now.processes })} />
-      <Stat label={t("memory")} value={format.bytes(now?.memory_used_bytes)} detail={t("ofLimit", { limit: format.bytes(gpu.memory_bytes) })} />
+      <Stat
+        label={t("utilization")}
+        value={format.percent(now?.utilization)}
+        detail={now !== null && t("processes", { n: now.processes })}
+      />
+      <Stat
+        label={t("memory")}
+        value={format.bytes(now?.memory_used_bytes)}
+        detail={t("ofLimit", { limit: format.bytes(gpu.memory_bytes) })}
+      />
       <Stat label={t("temperature")} value={format.celsius(now?.temperature_celsius)} />
-      <Stat label={t("power")} value={format.watts(now?.power_watts)} detail={now?.power_limit_watts === null || now === null ? undefined : t("ofLimit", { limit: format.watts(now.power_limit_watts) })} />
-      <Stat label={t("clocks")} value={megahertz(now?.sm_clock_mhz)} detail={throttled.length > 0 ? t("throttled", { why: throttled.join(", ") }) : now?.memory_clock_mhz === null || now === null ? undefined : t("clocksDetail", { mhz: Math.round(now.memory_clock_mhz) })} />
-      <Stat label={t("ecc")} value={errors === null ? "–" : format.number(errors)} detail={now?.remap_failed === true ? t("remapFailed") : now?.ecc_corrected === null || now === null ? undefined : t("eccDetail", { n: now.ecc_corrected })} />
+      <Stat
+        label={t("power")}
+        value={format.watts(now?.power_watts)}
+        detail={
+          now?.power_limit_watts === null || now === null
+            ? undefined
+            : t("ofLimit", { limit: format.watts(now.power_limit_watts) })
+        }
+      />
+      <Stat
+        label={t("clocks")}
+        value={megahertz(now?.sm_clock_mhz)}
+        detail={
+          throttled.length > 0
+            ? t("throttled", { why: throttled.join(", ") })
+            : now?.memory_clock_mhz === null || now === null
+              ? undefined
+              : t("clocksDetail", { mhz: Math.round(now.memory_clock_mhz) })
+        }
+      />
+      <Stat
+        label={t("ecc")}
+        value={errors === null ? "–" : format.number(errors)}
+        detail={
+          now?.remap_failed === true
+            ? t("remapFailed")
+            : now?.ecc_corrected === null || now === null
+              ? undefined
+              : t("eccDetail", { n: now.ecc_corrected })
+        }
+      />
     </div>
   );
 }

@@ -4,7 +4,18 @@ import { gpuHref } from "@/pages/gpus/gpuHref";
 import { fitting, matching, refusalOf, type Gpu } from "@/pages/gpus/rules";
 
 const usual: Gpu = {
-  id: "a-gpu0", index: 0, node: "a", model: "A10", memory_bytes: 1, health: "healthy", health_since: null, evidence: [], pool: "default", allocated: 0, jobs: [], reading: null,
+  id: "a-gpu0",
+  index: 0,
+  node: "a",
+  model: "A10",
+  memory_bytes: 1,
+  health: "healthy",
+  health_since: null,
+  evidence: [],
+  pool: "default",
+  allocated: 0,
+  jobs: [],
+  reading: null,
 };
 const gpu = (change: Partial<Gpu>): Gpu => ({ ...usual, ...change });
 const job = { id: "j-1", name: "llama", user: "ann", gpus: 1, state: "running" as const };
@@ -24,7 +35,8 @@ describe("refusalOf", () => {
 
 describe("matching", () => {
   const gpus = [usual, gpu({ id: "b-gpu0", node: "b", model: "H100", health: "suspect", allocated: 1, jobs: [job] })];
-  const ids = (choice: Partial<Parameters<typeof matching>[1]>) => matching(gpus, { q: "", health: [], model: "", pool: "", node: "", use: "", ...choice }).map((one) => one.id);
+  const ids = (choice: Partial<Parameters<typeof matching>[1]>) =>
+    matching(gpus, { q: "", health: [], model: "", pool: "", node: "", use: "", ...choice }).map((one) => one.id);
   it("narrows by each filter", () => {
     expect(ids({})).toEqual(["a-gpu0", "b-gpu0"]);
     expect(ids({ health: ["suspect", "failed"] })).toEqual(["b-gpu0"]);

@@ -36,6 +36,9 @@ export function matching(gpus: readonly Gpu[], { q, health, model, pool, node, u
       (pool === "" || gpu.pool === pool) &&
       (node === "" || gpu.node === node) &&
       (use === "" || (use === "free") === (gpu.allocated === 0)) &&
-      (text === "" || [gpu.id, gpu.node, ...gpu.jobs.flatMap((job) => [job.user, job.id, job.name])].some((one) => one?.toLowerCase().includes(text))),
+      (text === "" ||
+        [gpu.id, gpu.node, ...gpu.jobs.flatMap((job) => [job.user, job.id, job.name])].some((one) =>
+          one?.toLowerCase().includes(text),
+        )),
   );
 }

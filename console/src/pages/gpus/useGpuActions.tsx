@@ -32,10 +32,14 @@ export function useGpuActions(): GpuActions {
   const [marked, setMarked] = useState<readonly Gpu[]>([]);
   const [progress, setProgress] = useState<{ done: number; n: number }>();
   const tellRefusals = ({ refused }: Outcome) => {
-    if (refused.length > 0) toastProblem(new Problem(409, t("refused", { n: refused.length }), refused.map((one) => one.problem.detail).join(" ")));
+    if (refused.length > 0)
+      toastProblem(
+        new Problem(409, t("refused", { n: refused.length }), refused.map((one) => one.problem.detail).join(" ")),
+      );
   };
   const reset = useAction({
-    run: (ids: readonly string[]) => runEach(ids, (gpu) => sent(api.POST("/gpus/{gpu}/reset-health", { params: { path: { gpu } } }))),
+    run: (ids: readonly string[]) =>
+      runEach(ids, (gpu) => sent(api.POST("/gpus/{gpu}/reset-health", { params: { path: { gpu } } }))),
     touches: TOUCHES,
     done: ({ done }) => (done.length > 0 ? t("resetDone", { n: done.length }) : undefined),
     onDone: tellRefusals,
@@ -44,7 +48,12 @@ export function useGpuActions(): GpuActions {
     run: async (ids: readonly string[]) => {
       setProgress({ done: 0, n: ids.length });
       try {
-        return await runEach(ids, (gpu) => sent(api.POST("/gpus/{gpu}/self-test", { params: { path: { gpu } } })), (done) => setProgress({ done, n: ids.length }), TESTS_AT_ONCE);
+        return await runEach(
+          ids,
+          (gpu) => sent(api.POST("/gpus/{gpu}/self-test", { params: { path: { gpu } } })),
+          (done) => setProgress({ done, n: ids.length }),
+          TESTS_AT_ONCE,
+        );
       } finally {
         setProgress(undefined);
       }
@@ -60,9 +69,20 @@ export function useGpuActions(): GpuActions {
       return;
     }
     const ids = fit.map((gpu) => gpu.id);
-    const left = gpus.filter((gpu) => !fit.includes(gpu)).map((gpu) => `${gpu.id} (${t(refusalOf(verb, gpu) ?? "refused")})`);
-    const text = [t(`${verb}Text`, { names: ids.length === 1 ? (ids[0] ?? "") : t("summaryShort", { n: ids.length }) }), ...(left.length > 0 ? [t("left", { names: left.slice(0, 5).join(", ") })] : [])].join(" ");
-    confirm({ title: t(`${verb}Title`, { n: ids.length }), text, action: t(verb), onConfirm: () => (verb === "reset" ? reset : test).mutate(ids), danger: false });
+    const left = gpus
+      .filter((gpu) => !fit.includes(gpu))
+      .map((gpu) => `${gpu.id} (${t(refusalOf(verb, gpu) ?? "refused")})`);
+    const text = [
+      t(`${verb}Text`, { names: ids.length === 1 ? (ids[0] ?? "") : t("summaryShort", { n: ids.length }) }),
+      ...(left.length > 0 ? [t("left", { names: left.slice(0, 5).join(", ") })] : []),
+    ].join(" ");
+    confirm({
+      title: t(`${verb}Title`, { n: ids.length }),
+      text,
+      action: t(verb),
+      onConfirm: () => (verb === "reset" ? reset : test).mutate(ids),
+      danger: false,
+    });
   }
   const actionsFor = (gpus: readonly Gpu[]): RowAction[] =>
     VERBS.map((verb) => {

@@ -36,10 +36,32 @@ export function GroupBoard({ groups, users }: { groups: readonly GroupView[]; us
   const describe = useCallback((n: number) => t("userCount", { n }), [t]);
   return (
     <>
-      <TextInput size="xs" w={240} aria-label={t("searchUsers")} placeholder={t("searchUsers")} leftSection={<Search size={14} />} value={filters.q} onChange={(event) => setFilters({ q: event.currentTarget.value })} />
-      <Board wide columns={columns} selected={selected} onSelect={setSelected} refusal={refusal} onMove={(names, column) => setMove({ names, column })} describe={describe} />
+      <TextInput
+        size="xs"
+        w={240}
+        aria-label={t("searchUsers")}
+        placeholder={t("searchUsers")}
+        leftSection={<Search size={14} />}
+        value={filters.q}
+        onChange={(event) => setFilters({ q: event.currentTarget.value })}
+      />
+      <Board
+        wide
+        columns={columns}
+        selected={selected}
+        onSelect={setSelected}
+        refusal={refusal}
+        onMove={(names, column) => setMove({ names, column })}
+        describe={describe}
+      />
       {move !== undefined && (
-        <MoveUsersDialog users={users.filter((user) => move.names.includes(user.name))} group={move.column === NONE ? null : move.column} groups={groups} onClose={() => setMove(undefined)} onMoved={() => setSelected(new Set())} />
+        <MoveUsersDialog
+          users={users.filter((user) => move.names.includes(user.name))}
+          group={move.column === NONE ? null : move.column}
+          groups={groups}
+          onClose={() => setMove(undefined)}
+          onMoved={() => setSelected(new Set())}
+        />
       )}
     </>
   );
@@ -52,10 +74,16 @@ function useColumns(groups: readonly GroupView[], users: readonly User[], q: str
     const text = q.trim().toLowerCase();
     const column = (id: string, title: string, pool: string | null): BoardColumn => {
       const own = users.filter((user) => (user.group ?? NONE) === id);
-      const shown = own.filter((user) => [user.name, user.display_name].some((one) => one.toLowerCase().includes(text)));
+      const shown = own.filter((user) =>
+        [user.name, user.display_name].some((one) => one.toLowerCase().includes(text)),
+      );
       const jobs = (user: User) => (user.active_jobs > 0 ? t("jobs", { n: user.active_jobs }) : "");
       // Begins with what is to be seen, so that it can be said to be clicked.
-      const label = (user: User) => t("userLabel", { text: [user.name, user.display_name, jobs(user)].filter((part) => part !== "").join(" "), role: u(user.role) });
+      const label = (user: User) =>
+        t("userLabel", {
+          text: [user.name, user.display_name, jobs(user)].filter((part) => part !== "").join(" "),
+          role: u(user.role),
+        });
       return {
         id,
         title,

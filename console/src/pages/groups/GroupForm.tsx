@@ -40,10 +40,24 @@ export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProp
   const [problem, setProblem] = useState<Problem | null>(null);
   const isNew = group === undefined;
   const form = useForm<Values>({
-    initialValues: { name: group?.name ?? "", description: group?.description ?? "", pool: group?.pool ?? "", users: [] },
+    initialValues: {
+      name: group?.name ?? "",
+      description: group?.description ?? "",
+      pool: group?.pool ?? "",
+      users: [],
+    },
     validateInputOnChange: true,
     validate: {
-      name: (name) => (!isNew ? null : name === "" ? c("required") : !NAME.test(name) ? t("nameBad") : groups.some((one) => one.name === name) ? t("nameTaken") : null),
+      name: (name) =>
+        !isNew
+          ? null
+          : name === ""
+            ? c("required")
+            : !NAME.test(name)
+              ? t("nameBad")
+              : groups.some((one) => one.name === name)
+                ? t("nameTaken")
+                : null,
     },
   });
   const save = useAction<Values, GroupView>({
@@ -57,7 +71,8 @@ export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProp
       setProblem(rest);
     },
   });
-  const lost = group?.pool !== null && group?.pool !== undefined && form.values.pool !== group.pool ? group.pool : undefined;
+  const lost =
+    group?.pool !== null && group?.pool !== undefined && form.values.pool !== group.pool ? group.pool : undefined;
   return (
     <FormDrawer
       opened
@@ -68,13 +83,24 @@ export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProp
       busy={save.isPending}
       problem={problem}
     >
-      {isNew && <TextInput label={c("name")} description={t("nameHint")} required data-autofocus {...form.getInputProps("name")} />}
+      {isNew && (
+        <TextInput
+          label={c("name")}
+          description={t("nameHint")}
+          required
+          data-autofocus
+          {...form.getInputProps("name")}
+        />
+      )}
       <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
       <Select
         label={c("pool")}
         description={t("poolHint")}
         allowDeselect={false}
-        data={[{ value: "", label: t("noPool") }, ...pools.map((pool) => poolOption(pool, group?.name, (of) => t("poolTaken", { pool: pool.name, group: of })))]}
+        data={[
+          { value: "", label: t("noPool") },
+          ...pools.map((pool) => poolOption(pool, group?.name, (of) => t("poolTaken", { pool: pool.name, group: of }))),
+        ]}
         {...form.getInputProps("pool")}
       />
       {lost !== undefined && (
@@ -82,7 +108,13 @@ export function GroupForm({ group, groups, pools, free, onClose }: GroupFormProp
           {t("poolDetach", { pool: lost })}
         </Alert>
       )}
-      <MultiSelect label={t("usersLabel")} description={t("usersHint")} searchable data={[...free]} {...form.getInputProps("users")} />
+      <MultiSelect
+        label={t("usersLabel")}
+        description={t("usersHint")}
+        searchable
+        data={[...free]}
+        {...form.getInputProps("users")}
+      />
     </FormDrawer>
   );
 }

@@ -17,7 +17,15 @@ type Usage = Schema<"QuotaUsageView">;
 
 const NAMED = 6;
 
-export function GroupTable({ groups, quotas, onEdit }: { groups: readonly GroupView[] | undefined; quotas: readonly Usage[]; onEdit: (name: string) => void }) {
+export function GroupTable({
+  groups,
+  quotas,
+  onEdit,
+}: {
+  groups: readonly GroupView[] | undefined;
+  quotas: readonly Usage[];
+  onEdit: (name: string) => void;
+}) {
   const t = useWords(words);
   const c = useWords(common);
   const columns = useColumns(quotas);
@@ -52,7 +60,10 @@ function useColumns(quotas: readonly Usage[]): readonly Column<GroupView>[] {
     const gpus = (group: GroupView) => {
       const held = group.users.flatMap((user) => Object.values(usages.get(user)?.kinds ?? {}).map((kind) => kind.gpus));
       const limits = held.map((one) => one.limit);
-      return { held: held.reduce((sum, one) => sum + one.held, 0), limit: limits.includes(null) ? null : limits.reduce((sum: number, one) => sum + (one ?? 0), 0) };
+      return {
+        held: held.reduce((sum, one) => sum + one.held, 0),
+        limit: limits.includes(null) ? null : limits.reduce((sum: number, one) => sum + (one ?? 0), 0),
+      };
     };
     return [
       {
@@ -66,15 +77,44 @@ function useColumns(quotas: readonly Usage[]): readonly Column<GroupView>[] {
           </>
         ),
       },
-      { key: "pool", title: c("pool"), sort: (group) => group.pool, render: (group) => (group.pool === null ? <Text size="sm" c="dimmed">{t("noPool")}</Text> : <Link to="/pools" search={{ open: group.pool }}>{group.pool}</Link>) },
-      { key: "count", title: t("members"), numeric: true, sort: (group) => group.users_count, render: (group) => <Link to="/users" search={{ group: group.name }}>{group.users_count}</Link> },
+      {
+        key: "pool",
+        title: c("pool"),
+        sort: (group) => group.pool,
+        render: (group) =>
+          group.pool === null ? (
+            <Text size="sm" c="dimmed">
+              {t("noPool")}
+            </Text>
+          ) : (
+            <Link to="/pools" search={{ open: group.pool }}>
+              {group.pool}
+            </Link>
+          ),
+      },
+      {
+        key: "count",
+        title: t("members"),
+        numeric: true,
+        sort: (group) => group.users_count,
+        render: (group) => (
+          <Link to="/users" search={{ group: group.name }}>
+            {group.users_count}
+          </Link>
+        ),
+      },
       {
         key: "members",
         title: c("user"),
         wide: true,
         render: (group) => (
           <Text size="sm" c={group.users_count === 0 ? "dimmed" : undefined} lineClamp={1}>
-            {group.users_count === 0 ? t("noMembers") : [...group.users.slice(0, NAMED), ...(group.users_count > NAMED ? [t("more", { n: group.users_count - NAMED })] : [])].join(", ")}
+            {group.users_count === 0
+              ? t("noMembers")
+              : [
+                  ...group.users.slice(0, NAMED),
+                  ...(group.users_count > NAMED ? [t("more", { n: group.users_count - NAMED })] : []),
+                ].join(", ")}
           </Text>
         ),
       },
@@ -87,7 +127,9 @@ function useColumns(quotas: readonly Usage[]): readonly Column<GroupView>[] {
         render: (group) => {
           if (group.users_count === 0) return "–";
           const { held, limit } = gpus(group);
-          return limit === null ? t("quotaOpen", { held: format.number(held) }) : t("quotaOf", { held: format.number(held), limit: format.number(limit) });
+          return limit === null
+            ? t("quotaOpen", { held: format.number(held) })
+            : t("quotaOf", { held: format.number(held), limit: format.number(limit) });
         },
       },
     ];

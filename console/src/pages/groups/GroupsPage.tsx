@@ -46,7 +46,12 @@ export default function GroupsPage() {
           {t("create")}
         </Button>
       </PageHeader>
-      {failure !== null && <ProblemNote error={failure} onRetry={() => void Promise.all([groups, users, pools, quotas].map((one) => one.refetch()))} />}
+      {failure !== null && (
+        <ProblemNote
+          error={failure}
+          onRetry={() => void Promise.all([groups, users, pools, quotas].map((one) => one.refetch()))}
+        />
+      )}
       {filters.view === "board" ? (
         groups.data !== undefined && users.data !== undefined ? (
           <GroupBoard groups={groups.data} users={users.data} />
@@ -56,12 +61,20 @@ export default function GroupsPage() {
       ) : (
         failure === null && (
           <Panel p={0}>
-            <GroupTable groups={quotas.data === undefined ? undefined : groups.data} quotas={quotas.data ?? []} onEdit={(name) => setFilters({ open: name })} />
+            <GroupTable
+              groups={quotas.data === undefined ? undefined : groups.data}
+              quotas={quotas.data ?? []}
+              onEdit={(name) => setFilters({ open: name })}
+            />
           </Panel>
         )
       )}
-      {isReady && filters.new !== "" && <GroupForm group={undefined} {...form} onClose={() => setFilters({ new: "" })} />}
-      {isReady && open !== undefined && <GroupForm key={open.name} group={open} {...form} onClose={() => setFilters({ open: "" })} />}
+      {isReady && filters.new !== "" && (
+        <GroupForm group={undefined} {...form} onClose={() => setFilters({ new: "" })} />
+      )}
+      {isReady && open !== undefined && (
+        <GroupForm key={open.name} group={open} {...form} onClose={() => setFilters({ open: "" })} />
+      )}
     </>
   );
 }

@@ -35,14 +35,35 @@ export function MoveUsersDialog({ users, group, groups, onClose, onMoved }: Move
   const lines = [
     pool === null ? t("moveNoPool") : t("movePool", { pool }),
     t("moveRuns"),
-    ...(busy.length > 0 ? [t("moveWaiting", { names: busy.map((user) => user.name).join(", "), n: busy.reduce((sum, user) => sum + user.active_jobs, 0) })] : []),
+    ...(busy.length > 0
+      ? [
+          t("moveWaiting", {
+            names: busy.map((user) => user.name).join(", "),
+            n: busy.reduce((sum, user) => sum + user.active_jobs, 0),
+          }),
+        ]
+      : []),
   ];
   return (
-    <Modal opened onClose={onClose} title={t("moveTitle", { n: moving.length, group: to })} size="lg" closeButtonProps={{ "aria-label": c("close") }}>
+    <Modal
+      opened
+      onClose={onClose}
+      title={t("moveTitle", { n: moving.length, group: to })}
+      size="lg"
+      closeButtonProps={{ "aria-label": c("close") }}
+    >
       <Stack gap="sm">
         <List size="sm">
           {[...new Set(moving.map((user) => user.group))].map((from) => (
-            <List.Item key={from ?? ""}>{t("moveFrom", { names: moving.filter((user) => user.group === from).map((user) => user.name).join(", "), from: from ?? t("noGroup") })}</List.Item>
+            <List.Item key={from ?? ""}>
+              {t("moveFrom", {
+                names: moving
+                  .filter((user) => user.group === from)
+                  .map((user) => user.name)
+                  .join(", "),
+                from: from ?? t("noGroup"),
+              })}
+            </List.Item>
           ))}
         </List>
         <Alert color="blue" icon={<Info size={18} />}>

@@ -44,17 +44,33 @@ async function putBack(left: readonly [string, string[]][], problem: Problem): P
   const answers = await Promise.allSettled(left.map(([group, names]) => changeMembers(group, names, [])));
   const lost = left.filter((_, at) => answers[at]?.status === "rejected").flatMap(([, names]) => names);
   if (lost.length === 0) throw problem;
-  throw new Problem(problem.status, problem.title, `${problem.detail} (now in no group: ${lost.join(", ")})`, problem.kind, problem.fields, problem.numbers);
+  throw new Problem(
+    problem.status,
+    problem.title,
+    `${problem.detail} (now in no group: ${lost.join(", ")})`,
+    problem.kind,
+    problem.fields,
+    problem.numbers,
+  );
 }
 
 function changeMembers(name: string, add: readonly string[], remove: readonly string[]): Promise<Schema<"GroupView">> {
-  return sent(api.PATCH("/groups/{name}", { params: { path: { name } }, body: { add_users: [...add], remove_users: [...remove] } }));
+  return sent(
+    api.PATCH("/groups/{name}", {
+      params: { path: { name } },
+      body: { add_users: [...add], remove_users: [...remove] },
+    }),
+  );
 }
 
 /** As the lists look once they have moved. */
 export function showMoved(cache: Cache, { users, group }: UserMove): void {
   const names = new Set(users.map((user) => user.name));
-  cache.changeItems<Schema<"UserView">>("/users", (user) => names.has(user.name), (user) => ({ ...user, group }));
+  cache.changeItems<Schema<"UserView">>(
+    "/users",
+    (user) => names.has(user.name),
+    (user) => ({ ...user, group }),
+  );
   cache.changeItems<Schema<"GroupView">>(
     "/groups",
     () => true,

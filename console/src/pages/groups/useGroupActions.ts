@@ -27,5 +27,11 @@ export function useDeleteGroup(): (group: Group) => void {
     optimistic: (cache, name) => cache.dropItems<Group>("/groups", (group) => group.name === name),
     done: (_, name) => t("deleted", { name }),
   });
-  return ({ name }) => confirm({ title: t("deleteTitle", { name }), text: t("deleteText"), action: t("deleteAction"), onConfirm: () => remove.mutate(name) });
+  return ({ name }) =>
+    confirm({
+      title: t("deleteTitle", { name }),
+      text: t("deleteText"),
+      action: t("deleteAction"),
+      onConfirm: () => remove.mutate(name),
+    });
 }

@@ -1,7 +1,10 @@
 import { defineWords } from "@/words/words";
 
 export const words = defineWords({
-  detail: ["Users who share one pool. A user is in one group at most.", "共享一个资源池的用户。每个用户最多属于一个组。"],
+  detail: [
+    "Users who share one pool. A user is in one group at most.",
+    "共享一个资源池的用户。每个用户最多属于一个组。",
+  ],
   create: ["Create group", "创建用户组"],
   createTitle: ["New group", "新建用户组"],
   editTitle: ["Group {name}", "用户组 {name}"],
@@ -20,18 +23,30 @@ export const words = defineWords({
   nameHint: ["Up to 63 letters, digits, - and _.", "最多 63 个字母、数字、- 和 _。"],
   nameBad: ["Only letters, digits, - and _, up to 63", "只能使用字母、数字、- 和 _，最多 63 个"],
   nameTaken: ["There is a group of that name", "已有同名用户组"],
-  poolHint: ["Where the jobs of its users run. A pool belongs to one group at most.", "其用户的作业在此运行。一个资源池最多属于一个组。"],
+  poolHint: [
+    "Where the jobs of its users run. A pool belongs to one group at most.",
+    "其用户的作业在此运行。一个资源池最多属于一个组。",
+  ],
   poolTaken: ["{pool} (of group {group})", "{pool}（属于用户组 {group}）"],
-  poolDetach: ["Without pool {pool} their waiting jobs there wait until they have one again; what runs goes on.", "解除资源池 {pool} 后，其中等待的作业将继续等待直到重新获得资源池；运行中的作业不受影响。"],
+  poolDetach: [
+    "Without pool {pool} their waiting jobs there wait until they have one again; what runs goes on.",
+    "解除资源池 {pool} 后，其中等待的作业将继续等待直到重新获得资源池；运行中的作业不受影响。",
+  ],
   usersLabel: ["Users", "用户"],
-  usersHint: ["Only users who are in no group can be added here. Move others on the board.", "此处只能添加不在任何组中的用户，其他用户请在面板中移动。"],
+  usersHint: [
+    "Only users who are in no group can be added here. Move others on the board.",
+    "此处只能添加不在任何组中的用户，其他用户请在面板中移动。",
+  ],
   created: ["Group {name} is there", "用户组 {name} 已创建"],
   saved: ["Group {name} is saved", "用户组 {name} 已保存"],
   deleted: ["Group {name} is deleted", "用户组 {name} 已删除"],
   deleteTitle: ["Delete group {name}?", "删除用户组 {name}？"],
   deleteText: ["It has no users and no pool, so nobody loses anything.", "它没有用户和资源池，不影响任何人。"],
   deleteAction: ["Delete the group", "删除用户组"],
-  isDefault: ["The default group cannot be deleted: new users come into it.", "default 用户组不能删除：新用户会加入其中。"],
+  isDefault: [
+    "The default group cannot be deleted: new users come into it.",
+    "default 用户组不能删除：新用户会加入其中。",
+  ],
   hasUsers: ["It has {n} {n|user|users}: move {n|that one|them} out first.", "它有 {n} 个用户：请先移出。"],
   hasPool: ["It has pool {pool}: detach it first.", "它绑定了资源池 {pool}：请先解除。"],
   noGroup: ["No group", "无用户组"],
@@ -48,8 +63,14 @@ export const words = defineWords({
   moveFrom: ["{names} from {from}", "来自 {from} 的 {names}"],
   moveRuns: ["What runs goes on to its end where it is.", "运行中的作业在原处继续运行直到结束。"],
   movePool: ["New jobs go to pool {pool}.", "新作业将进入资源池 {pool}。"],
-  moveNoPool: ["Without a pool, new jobs wait until the group gets one.", "没有资源池时，新作业会一直等待直到用户组获得资源池。"],
-  moveWaiting: ["{names} {n|has|have} {n} active {n|job|jobs}: what still waits in the former pool stays there and waits, since its user has lost that pool; stop it and submit it again, or move the user back.", "{names} 有 {n} 个活动作业：仍在原资源池排队的作业会留在那里继续等待，因为用户已不再拥有该资源池；请停止后重新提交，或将用户移回。"],
+  moveNoPool: [
+    "Without a pool, new jobs wait until the group gets one.",
+    "没有资源池时，新作业会一直等待直到用户组获得资源池。",
+  ],
+  moveWaiting: [
+    "{names} {n|has|have} {n} active {n|job|jobs}: what still waits in the former pool stays there and waits, since its user has lost that pool; stop it and submit it again, or move the user back.",
+    "{names} 有 {n} 个活动作业：仍在原资源池排队的作业会留在那里继续等待，因为用户已不再拥有该资源池；请停止后重新提交，或将用户移回。",
+  ],
   move: ["Move", "移动"],
   moved: ["{n} {n|user|users} moved to {group}", "已将 {n} 个用户移动到 {group}"],
 });

@@ -14,10 +14,29 @@ import { FormDrawer } from "@/parts/FormDrawer";
 import { common } from "@/words/common";
 import { useWords } from "@/words/words";
 
-type Fields = Pick<Image, "name" | "address" | "visibility" | "shared_users" | "shared_groups" | "credential" | "description">;
-const NEW: Fields = { name: "", address: "", visibility: "private", shared_users: [], shared_groups: [], credential: null, description: "" };
+type Fields = Pick<
+  Image,
+  "name" | "address" | "visibility" | "shared_users" | "shared_groups" | "credential" | "description"
+>;
+const NEW: Fields = {
+  name: "",
+  address: "",
+  visibility: "private",
+  shared_users: [],
+  shared_groups: [],
+  credential: null,
+  description: "",
+};
 
-export function ImageDrawer({ image, opened, onClose }: { image: Image | undefined; opened: boolean; onClose: () => void }) {
+export function ImageDrawer({
+  image,
+  opened,
+  onClose,
+}: {
+  image: Image | undefined;
+  opened: boolean;
+  onClose: () => void;
+}) {
   const t = useWords(words);
   const [fields, setFields] = useState<Fields>(() => (image === undefined ? NEW : fieldsOf(image)));
   const [isAttempted, setAttempted] = useState(false);
@@ -45,7 +64,15 @@ export function ImageDrawer({ image, opened, onClose }: { image: Image | undefin
     if (Object.keys(wrong).length === 0) save.mutate(fields);
   }
   return (
-    <FormDrawer opened={opened} title={image === undefined ? t("addTitle") : t("editTitle", { name: image.name })} onClose={onClose} onSubmit={submit} busy={save.isPending} disabled={locked !== undefined} problem={problem}>
+    <FormDrawer
+      opened={opened}
+      title={image === undefined ? t("addTitle") : t("editTitle", { name: image.name })}
+      onClose={onClose}
+      onSubmit={submit}
+      busy={save.isPending}
+      disabled={locked !== undefined}
+      problem={problem}
+    >
       {locked !== undefined && <Text size="sm">{locked}</Text>}
       <ImageFields fields={fields} set={set} told={told} image={image} />
     </FormDrawer>
@@ -64,11 +91,36 @@ function ImageFields({ fields, set, told, image }: FieldsProps) {
   const c = useWords(common);
   return (
     <Stack gap="md">
-      <TextInput label={c("name")} description={t("nameHint")} withAsterisk disabled={image !== undefined} value={fields.name} error={told("name")} onChange={(event) => set({ name: event.currentTarget.value })} data-autofocus={image === undefined || undefined} />
-      <TextInput label={t("address")} description={t("addressHint")} withAsterisk placeholder="registry.example.org/team/train:1.4" value={fields.address} error={told("address")} onChange={(event) => set({ address: event.currentTarget.value })} />
+      <TextInput
+        label={c("name")}
+        description={t("nameHint")}
+        withAsterisk
+        disabled={image !== undefined}
+        value={fields.name}
+        error={told("name")}
+        onChange={(event) => set({ name: event.currentTarget.value })}
+        data-autofocus={image === undefined || undefined}
+      />
+      <TextInput
+        label={t("address")}
+        description={t("addressHint")}
+        withAsterisk
+        placeholder="registry.example.org/team/train:1.4"
+        value={fields.address}
+        error={told("address")}
+        onChange={(event) => set({ address: event.currentTarget.value })}
+      />
       <VisibilityField fields={fields} set={set} told={told} image={image} />
       <Credential fields={fields} set={set} told={told} image={image} />
-      <Textarea label={c("description")} autosize minRows={2} maxLength={1000} value={fields.description} error={told("description")} onChange={(event) => set({ description: event.currentTarget.value })} />
+      <Textarea
+        label={c("description")}
+        autosize
+        minRows={2}
+        maxLength={1000}
+        value={fields.description}
+        error={told("description")}
+        onChange={(event) => set({ description: event.currentTarget.value })}
+      />
     </Stack>
   );
 }
@@ -93,14 +145,33 @@ function VisibilityField({ fields, set, told, image }: FieldsProps) {
       <Text size="sm" fw={500} mb={4}>
         {t("visibility")}
       </Text>
-      <SegmentedControl fullWidth aria-label={t("visibility")} value={fields.visibility} onChange={choose} data={options} />
+      <SegmentedControl
+        fullWidth
+        aria-label={t("visibility")}
+        value={fields.visibility}
+        onChange={choose}
+        data={options}
+      />
       <Text size="xs" c="dimmed" mt={4}>
         {!isOperator ? t("publicOnly") : image === undefined ? "" : t("publicFixed")}
       </Text>
       {fields.visibility === "shared" && (
         <Stack gap="sm" mt="sm">
-          <TagsInput label={t("sharedUsers")} description={t("sharedHint")} data={users} value={fields.shared_users} onChange={(shared_users) => set({ shared_users })} error={told("shared_users")} />
-          <TagsInput label={t("sharedGroups")} data={groups} value={fields.shared_groups} onChange={(shared_groups) => set({ shared_groups })} error={told("shared_groups")} />
+          <TagsInput
+            label={t("sharedUsers")}
+            description={t("sharedHint")}
+            data={users}
+            value={fields.shared_users}
+            onChange={(shared_users) => set({ shared_users })}
+            error={told("shared_users")}
+          />
+          <TagsInput
+            label={t("sharedGroups")}
+            data={groups}
+            value={fields.shared_groups}
+            onChange={(shared_groups) => set({ shared_groups })}
+            error={told("shared_groups")}
+          />
         </Stack>
       )}
     </div>
@@ -113,10 +184,23 @@ function Credential({ fields, set, told, image }: FieldsProps) {
   const logins = useAll("/registry-logins").data ?? [];
   // Another's logins are nobody else's business: what is chosen stays, or is taken away.
   const isOwn = image === undefined || image.owner === me.name || image.owner === "";
-  const fitting = isOwn ? logins.filter((login) => login.platform === (fields.visibility === "public")).map((login) => login.name) : [];
-  const names = fields.credential === null || fitting.includes(fields.credential) ? fitting : [...fitting, fields.credential];
+  const fitting = isOwn
+    ? logins.filter((login) => login.platform === (fields.visibility === "public")).map((login) => login.name)
+    : [];
+  const names =
+    fields.credential === null || fitting.includes(fields.credential) ? fitting : [...fitting, fields.credential];
   if (names.length === 0) return null;
-  return <Select label={t("credential")} clearable placeholder={t("credentialAny")} data={names} value={fields.credential} onChange={(credential) => set({ credential })} error={told("credential")} />;
+  return (
+    <Select
+      label={t("credential")}
+      clearable
+      placeholder={t("credentialAny")}
+      data={names}
+      value={fields.credential}
+      onChange={(credential) => set({ credential })}
+      error={told("credential")}
+    />
+  );
 }
 
 interface Wrong {
@@ -133,11 +217,13 @@ function useWrong(fields: Fields, image: Image | undefined): Readonly<Record<str
   if (image === undefined) {
     if (fields.name === "") wrong.name = { text: t("needed"), isMissing: true };
     else if (!IMAGE_NAME.test(fields.name)) wrong.name = { text: t("nameBad") };
-    else if (images.some((one) => one.name === fields.name && one.owner === owner)) wrong.name = { text: t("nameTaken") };
+    else if (images.some((one) => one.name === fields.name && one.owner === owner))
+      wrong.name = { text: t("nameTaken") };
   }
   if (fields.address.trim() === "") wrong.address = { text: t("needed"), isMissing: true };
   else if (!ADDRESS.test(fields.address.trim())) wrong.address = { text: t("addressBad") };
-  if (fields.visibility === "shared" && fields.shared_users.length + fields.shared_groups.length === 0) wrong.shared_users = { text: t("sharedNobody"), isMissing: true };
+  if (fields.visibility === "shared" && fields.shared_users.length + fields.shared_groups.length === 0)
+    wrong.shared_users = { text: t("sharedNobody"), isMissing: true };
   return wrong;
 }
 
@@ -149,7 +235,10 @@ function create(fields: Fields): Promise<Image> {
   return sent(api.POST("/images", { body: { ...fields, address: fields.address.trim() } }));
 }
 
-function change({ name, owner }: Image, { address, visibility, shared_users, shared_groups, credential, description }: Fields): Promise<Image> {
+function change(
+  { name, owner }: Image,
+  { address, visibility, shared_users, shared_groups, credential, description }: Fields,
+): Promise<Image> {
   const body = { address: address.trim(), visibility, shared_users, shared_groups, credential, description };
   return sent(api.PATCH("/images/{image}", { params: { path: { image: name }, query: { owner } }, body }));
 }

@@ -37,7 +37,9 @@ export function ImageList({ open, onOpen }: { open: string; onOpen: (key: string
           rowKey={keyOf}
           initialSort={{ key: "name", descending: false }}
           onOpen={(image) => onOpen(keyOf(image))}
-          actions={(image) => <RowActions image={image} onEdit={() => onOpen(keyOf(image))} onRemove={() => remove(image)} />}
+          actions={(image) => (
+            <RowActions image={image} onEdit={() => onOpen(keyOf(image))} onRemove={() => remove(image)} />
+          )}
           empty={
             <EmptyState icon={Container} title={t("emptyTitle")} hint={t("emptyHint")}>
               <AddButton onClick={() => onOpen("new")} />
@@ -45,7 +47,12 @@ export function ImageList({ open, onOpen }: { open: string; onOpen: (key: string
           }
         />
       )}
-      <ImageDrawer key={open} image={opened} opened={open === "new" || opened !== undefined} onClose={() => onOpen("")} />
+      <ImageDrawer
+        key={open}
+        image={opened}
+        opened={open === "new" || opened !== undefined}
+        onClose={() => onOpen("")}
+      />
     </Panel>
   );
 }
@@ -56,7 +63,12 @@ function AddButton({ onClick }: { onClick: () => void }) {
   const may = useMay("images");
   return (
     <Tooltip label={t("notAllowed", { group: me.permission_group })} disabled={may}>
-      <Button leftSection={<Plus size={15} />} aria-disabled={!may} data-disabled={may ? undefined : true} onClick={() => may && onClick()}>
+      <Button
+        leftSection={<Plus size={15} />}
+        aria-disabled={!may}
+        data-disabled={may ? undefined : true}
+        onClick={() => may && onClick()}
+      >
         {t("add")}
       </Button>
     </Tooltip>
@@ -79,11 +91,40 @@ function useColumns(usedBy: ReadonlyMap<string, readonly string[]>): readonly Co
         </>
       ),
     },
-    { key: "address", title: t("address"), sort: (image) => image.address, render: (image) => <Code style={{ overflowWrap: "anywhere" }}>{image.address}</Code> },
-    { key: "visibility", title: t("visibility"), sort: (image) => image.visibility, render: (image) => <Visibility image={image} /> },
-    { key: "owner", title: t("owner"), wide: true, sort: (image) => image.owner, render: (image) => (image.owner === "" ? t("platform") : image.owner === me.name ? t("you") : image.owner) },
-    { key: "used", title: t("usedBy"), wide: true, numeric: true, sort: (image) => usedBy.get(keyOf(image))?.length ?? 0, render: (image) => <Used names={usedBy.get(keyOf(image)) ?? []} /> },
-    { key: "created", title: c("created"), wide: true, sort: (image) => image.created_at, render: (image) => <Moment at={image.created_at} /> },
+    {
+      key: "address",
+      title: t("address"),
+      sort: (image) => image.address,
+      render: (image) => <Code style={{ overflowWrap: "anywhere" }}>{image.address}</Code>,
+    },
+    {
+      key: "visibility",
+      title: t("visibility"),
+      sort: (image) => image.visibility,
+      render: (image) => <Visibility image={image} />,
+    },
+    {
+      key: "owner",
+      title: t("owner"),
+      wide: true,
+      sort: (image) => image.owner,
+      render: (image) => (image.owner === "" ? t("platform") : image.owner === me.name ? t("you") : image.owner),
+    },
+    {
+      key: "used",
+      title: t("usedBy"),
+      wide: true,
+      numeric: true,
+      sort: (image) => usedBy.get(keyOf(image))?.length ?? 0,
+      render: (image) => <Used names={usedBy.get(keyOf(image)) ?? []} />,
+    },
+    {
+      key: "created",
+      title: c("created"),
+      wide: true,
+      sort: (image) => image.created_at,
+      render: (image) => <Moment at={image.created_at} />,
+    },
   ];
 }
 
@@ -104,7 +145,10 @@ function Visibility({ image }: { image: Image }) {
   const me = useMe();
   const [Icon, color] = LOOKS[image.visibility];
   const others = [...image.shared_users, ...image.shared_groups];
-  const label = image.visibility === "private" && image.owner !== me.name ? t("privateOf", { owner: image.owner }) : t(image.visibility);
+  const label =
+    image.visibility === "private" && image.owner !== me.name
+      ? t("privateOf", { owner: image.owner })
+      : t(image.visibility);
   return (
     <Tooltip label={others.join(", ")} disabled={others.length === 0}>
       <Badge variant="light" color={color} tt="none" fw={500} leftSection={<Icon size={12} aria-hidden />}>
@@ -132,12 +176,24 @@ function RowActions({ image, onEdit, onRemove }: { image: Image; onEdit: () => v
   return (
     <Group gap={2} wrap="nowrap">
       <Tooltip label={whyNot ?? t("editName", { name: image.name })}>
-        <ActionIcon variant="subtle" color="gray" aria-label={t("editName", { name: image.name })} {...off} onClick={() => whyNot === undefined && onEdit()}>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          aria-label={t("editName", { name: image.name })}
+          {...off}
+          onClick={() => whyNot === undefined && onEdit()}
+        >
           <Pencil size={15} />
         </ActionIcon>
       </Tooltip>
       <Tooltip label={whyNot ?? t("removeName", { name: image.name })}>
-        <ActionIcon variant="subtle" color="red" aria-label={t("removeName", { name: image.name })} {...off} onClick={() => whyNot === undefined && onRemove()}>
+        <ActionIcon
+          variant="subtle"
+          color="red"
+          aria-label={t("removeName", { name: image.name })}
+          {...off}
+          onClick={() => whyNot === undefined && onRemove()}
+        >
           <Trash2 size={15} />
         </ActionIcon>
       </Tooltip>
@@ -149,14 +205,23 @@ function useRemove(usedBy: ReadonlyMap<string, readonly string[]>): (image: Imag
   const t = useWords(words);
   const confirm = useConfirm();
   const remove = useAction<Image, unknown>({
-    run: ({ name, owner }) => sent(api.DELETE("/images/{image}", { params: { path: { image: name }, query: { owner } } })),
+    run: ({ name, owner }) =>
+      sent(api.DELETE("/images/{image}", { params: { path: { image: name }, query: { owner } } })),
     touches: ["/images"],
     done: (_, { name }) => t("removed", { name }),
     optimistic: (cache, image) => cache.dropItems<Image>("/images", (one) => keyOf(one) === keyOf(image)),
   });
   return (image) => {
     const names = usedBy.get(keyOf(image)) ?? [];
-    const text = [t("removeText"), names.length > 0 ? t("removeUsed", { n: names.length, names: names.slice(0, 5).join(", ") }) : ""].join(" ");
-    confirm({ title: t("removeTitle", { name: image.name }), text, action: t("removeName", { name: image.name }), onConfirm: () => remove.mutate(image) });
+    const text = [
+      t("removeText"),
+      names.length > 0 ? t("removeUsed", { n: names.length, names: names.slice(0, 5).join(", ") }) : "",
+    ].join(" ");
+    confirm({
+      title: t("removeTitle", { name: image.name }),
+      text,
+      action: t("removeName", { name: image.name }),
+      onConfirm: () => remove.mutate(image),
+    });
   };
 }

@@ -15,11 +15,23 @@ import { useWords } from "@/words/words";
 const NEW = { name: "", registry: "", username: "", secret: "", platform: false };
 
 /** A new login, or another secret for one that there is. */
-export function LoginDrawer({ login, opened, onClose }: { login: Login | undefined; opened: boolean; onClose: () => void }) {
+export function LoginDrawer({
+  login,
+  opened,
+  onClose,
+}: {
+  login: Login | undefined;
+  opened: boolean;
+  onClose: () => void;
+}) {
   const t = useWords(words);
   const c = useWords(common);
   const isOperator = useIsOperator();
-  const [fields, setFields] = useState(() => (login === undefined ? NEW : { ...NEW, name: login.name, registry: login.registry, username: login.username, platform: login.platform }));
+  const [fields, setFields] = useState(() =>
+    login === undefined
+      ? NEW
+      : { ...NEW, name: login.name, registry: login.registry, username: login.username, platform: login.platform },
+  );
   const [isAttempted, setAttempted] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const save = useAction<typeof NEW, Login>({
@@ -37,7 +49,9 @@ export function LoginDrawer({ login, opened, onClose }: { login: Login | undefin
     name,
     value: fields[name],
     withAsterisk: true,
-    error: bad[name] ?? (fields[name] === "" && isAttempted ? t("needed") : problem?.fields.find((one) => one.field === name)?.detail),
+    error:
+      bad[name] ??
+      (fields[name] === "" && isAttempted ? t("needed") : problem?.fields.find((one) => one.field === name)?.detail),
     onChange: (event: { currentTarget: { value: string } }) => {
       const { value } = event.currentTarget;
       setFields((before) => ({ ...before, [name]: value }));
@@ -51,13 +65,35 @@ export function LoginDrawer({ login, opened, onClose }: { login: Login | undefin
     if (isWhole && bad.name === undefined && bad.registry === undefined) save.mutate(fields);
   }
   return (
-    <FormDrawer opened={opened} title={login === undefined ? t("loginTitle") : t("loginReplaceTitle", { name: login.name })} onClose={onClose} onSubmit={submit} busy={save.isPending} problem={problem}>
-      <TextInput label={c("name")} disabled={login !== undefined} data-autofocus={login === undefined || undefined} {...field("name")} />
+    <FormDrawer
+      opened={opened}
+      title={login === undefined ? t("loginTitle") : t("loginReplaceTitle", { name: login.name })}
+      onClose={onClose}
+      onSubmit={submit}
+      busy={save.isPending}
+      problem={problem}
+    >
+      <TextInput
+        label={c("name")}
+        disabled={login !== undefined}
+        data-autofocus={login === undefined || undefined}
+        {...field("name")}
+      />
       <TextInput label={t("registry")} placeholder="registry.example.org" {...field("registry")} />
       <TextInput label={t("username")} autoComplete="off" {...field("username")} />
-      <PasswordInput label={t("secret")} description={t("secretHint")} autoComplete="new-password" {...field("secret")} />
+      <PasswordInput
+        label={t("secret")}
+        description={t("secretHint")}
+        autoComplete="new-password"
+        {...field("secret")}
+      />
       {isOperator && (
-        <Switch label={t("forPlatform")} checked={fields.platform} disabled={login !== undefined} onChange={(event) => setFields({ ...fields, platform: event.currentTarget.checked })} />
+        <Switch
+          label={t("forPlatform")}
+          checked={fields.platform}
+          disabled={login !== undefined}
+          onChange={(event) => setFields({ ...fields, platform: event.currentTarget.checked })}
+        />
       )}
     </FormDrawer>
   );

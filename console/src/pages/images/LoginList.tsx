@@ -34,7 +34,9 @@ export function LoginList({ open, onOpen }: { open: string; onOpen: (key: string
           rows={logins.data}
           columns={columns}
           rowKey={keyOf}
-          actions={(login) => <RowActions login={login} onReplace={() => onOpen(keyOf(login))} onRemove={() => remove(login)} />}
+          actions={(login) => (
+            <RowActions login={login} onReplace={() => onOpen(keyOf(login))} onRemove={() => remove(login)} />
+          )}
           empty={
             <EmptyState icon={KeyRound} title={t("emptyLogins")} hint={t("emptyLoginsHint")}>
               <AddButton onClick={() => onOpen("new")} />
@@ -42,7 +44,12 @@ export function LoginList({ open, onOpen }: { open: string; onOpen: (key: string
           }
         />
       )}
-      <LoginDrawer key={open} login={opened} opened={open === "new" || opened !== undefined} onClose={() => onOpen("")} />
+      <LoginDrawer
+        key={open}
+        login={opened}
+        opened={open === "new" || opened !== undefined}
+        onClose={() => onOpen("")}
+      />
     </Panel>
   );
 }
@@ -57,7 +64,12 @@ function AddButton({ onClick }: { onClick: () => void }) {
   const may = useMay("images");
   return (
     <Tooltip label={t("notAllowed", { group: me.permission_group })} disabled={may}>
-      <Button leftSection={<Plus size={15} />} aria-disabled={!may} data-disabled={may ? undefined : true} onClick={() => may && onClick()}>
+      <Button
+        leftSection={<Plus size={15} />}
+        aria-disabled={!may}
+        data-disabled={may ? undefined : true}
+        onClick={() => may && onClick()}
+      >
         {t("addLogin")}
       </Button>
     </Tooltip>
@@ -85,7 +97,13 @@ function useColumns(): readonly Column<Login>[] {
     },
     { key: "registry", title: t("registry"), sort: (login) => login.registry, render: (login) => login.registry },
     { key: "username", title: t("username"), sort: (login) => login.username, render: (login) => login.username },
-    { key: "created", title: c("created"), wide: true, sort: (login) => login.created_at, render: (login) => <Moment at={login.created_at} /> },
+    {
+      key: "created",
+      title: c("created"),
+      wide: true,
+      sort: (login) => login.created_at,
+      render: (login) => <Moment at={login.created_at} />,
+    },
   ];
 }
 
@@ -113,11 +131,17 @@ function useRemove(): (login: Login) => void {
   const t = useWords(words);
   const confirm = useConfirm();
   const remove = useAction<Login, unknown>({
-    run: ({ name, platform }) => sent(api.DELETE("/registry-logins/{login}", { params: { path: { login: name }, query: { platform } } })),
+    run: ({ name, platform }) =>
+      sent(api.DELETE("/registry-logins/{login}", { params: { path: { login: name }, query: { platform } } })),
     touches: ["/registry-logins", "/images"],
     done: (_, { name }) => t("removed", { name }),
     optimistic: (cache, login) => cache.dropItems<Login>("/registry-logins", (one) => keyOf(one) === keyOf(login)),
   });
   return (login) =>
-    confirm({ title: t("removeLoginTitle", { name: login.name }), text: t("removeLoginText", { registry: login.registry }), action: t("removeName", { name: login.name }), onConfirm: () => remove.mutate(login) });
+    confirm({
+      title: t("removeLoginTitle", { name: login.name }),
+      text: t("removeLoginText", { registry: login.registry }),
+      action: t("removeName", { name: login.name }),
+      onConfirm: () => remove.mutate(login),
+    });
 }

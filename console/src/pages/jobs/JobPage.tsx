@@ -1,7 +1,16 @@
 /** One job: what it is, what it does or waits for, and everything that can be done with it. */
 import { Anchor, Group, Skeleton, Stack } from "@mantine/core";
 import { Link, useParams } from "@tanstack/react-router";
-import { ChevronLeft, CircuitBoard, FileCode2, FolderOpen, LayoutDashboard, ListTree, Save, ScrollText } from "lucide-react";
+import {
+  ChevronLeft,
+  CircuitBoard,
+  FileCode2,
+  FolderOpen,
+  LayoutDashboard,
+  ListTree,
+  Save,
+  ScrollText,
+} from "lucide-react";
 
 import { $api } from "@/api/client";
 import { CheckpointsTab } from "@/pages/jobs/job/CheckpointsTab";

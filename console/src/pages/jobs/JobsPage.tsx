@@ -38,7 +38,12 @@ export default function JobsPage() {
   const format = useFormat();
   const [filters, setFilters] = useFilters(NO_FILTERS);
   const query = useQueryOf(filters);
-  const { data: counts } = $api.useQuery("get", "/jobs:counts", { params: { query: { ...query, state: undefined } } }, { placeholderData: (before) => before });
+  const { data: counts } = $api.useQuery(
+    "get",
+    "/jobs:counts",
+    { params: { query: { ...query, state: undefined } } },
+    { placeholderData: (before) => before },
+  );
   const total = counts === undefined ? undefined : countOf(counts.by_state, filters.state);
   return (
     <>
@@ -68,7 +73,15 @@ function countOf(byState: Readonly<Record<string, number>>, states: readonly str
   return counted.reduce((sum, [, count]) => sum + count, 0);
 }
 
-function JobTable({ filters, query, onSort }: { filters: JobFilters; query: ReturnType<typeof queryOf>; onSort: (sort: string) => void }) {
+function JobTable({
+  filters,
+  query,
+  onSort,
+}: {
+  filters: JobFilters;
+  query: ReturnType<typeof queryOf>;
+  onSort: (sort: string) => void;
+}) {
   const t = useWords(words);
   const tc = useWords(common);
   const format = useFormat();

@@ -64,19 +64,33 @@ function NewJob() {
   }
   return (
     <FormContext value={form}>
-      <PageHeader title={n("newJob")} detail={clone.name === undefined ? undefined : t("cloneOf", { name: clone.name })}>
+      <PageHeader
+        title={n("newJob")}
+        detail={clone.name === undefined ? undefined : t("cloneOf", { name: clone.name })}
+      >
         <Button variant="default" leftSection={<RotateCcw size={14} />} onClick={reset}>
           {t("startOver")}
         </Button>
       </PageHeader>
       <Grid gap="md" align="flex-start">
         <Grid.Col span={{ base: 12, md: 8 }}>
-          {clone.error !== null && clone.error !== undefined && <ProblemNote error={clone.error} onRetry={clone.retry} />}
+          {clone.error !== null && clone.error !== undefined && (
+            <ProblemNote error={clone.error} onRetry={clone.retry} />
+          )}
           <Panel>
             {clone.isLoading ? (
               <Skeleton h={360} aria-label={t("cloneLoading")} />
             ) : (
-              <Wizard form={form} at={at} goTo={goTo} isAttempted={isAttempted} onAttempt={setAttempted} refused={refused} isBusy={submit.isPending} onSubmit={() => submit.mutate(draft)} />
+              <Wizard
+                form={form}
+                at={at}
+                goTo={goTo}
+                isAttempted={isAttempted}
+                onAttempt={setAttempted}
+                refused={refused}
+                isBusy={submit.isPending}
+                onSubmit={() => submit.mutate(draft)}
+              />
             )}
           </Panel>
         </Grid.Col>
@@ -97,7 +111,12 @@ function useStep(): [number, (step: string) => void] {
   const navigate = useNavigate();
   const at = STEPS.findIndex((step) => step.key === search.step);
   const goTo = useCallback(
-    (step: string) => void navigate({ to: ".", search: (before: Record<string, unknown>) => ({ ...before, step: step === STEPS[0]?.key ? undefined : step }), resetScroll: false }),
+    (step: string) =>
+      void navigate({
+        to: ".",
+        search: (before: Record<string, unknown>) => ({ ...before, step: step === STEPS[0]?.key ? undefined : step }),
+        resetScroll: false,
+      }),
     [navigate],
   );
   return [Math.max(0, at), goTo];

@@ -19,10 +19,18 @@ export function OtherWays({ draft }: { draft: Draft }) {
         <Tabs.Tab value="cli">{t("asCli")}</Tabs.Tab>
       </Tabs.List>
       <Tabs.Panel value="yaml" pt="sm">
-        {isBench ? <Text size="sm">{t("noYaml")}</Text> : <Copyable text={yamlOf(jobBody(draft))} label={t("copyYaml")} hint={t("yamlHint")} />}
+        {isBench ? (
+          <Text size="sm">{t("noYaml")}</Text>
+        ) : (
+          <Copyable text={yamlOf(jobBody(draft))} label={t("copyYaml")} hint={t("yamlHint")} />
+        )}
       </Tabs.Panel>
       <Tabs.Panel value="cli" pt="sm">
-        <Copyable text={isBench ? workbenchLineOf(workbenchBody(draft)) : commandLineOf(jobBody(draft))} label={t("copyCli")} hint={t("cliHint")} />
+        <Copyable
+          text={isBench ? workbenchLineOf(workbenchBody(draft)) : commandLineOf(jobBody(draft))}
+          label={t("copyCli")}
+          hint={t("cliHint")}
+        />
       </Tabs.Panel>
     </Tabs>
   );

@@ -10,7 +10,9 @@ import { words } from "@/pages/newjob/words";
 import { useFormat } from "@/words/format";
 import { useWords } from "@/words/words";
 
-const LOOKS: Readonly<Record<Schema<"PlanView">["outcome"], readonly [LucideIcon, string, "wouldStart" | "wouldWait" | "wouldRefuse"]>> = {
+const LOOKS: Readonly<
+  Record<Schema<"PlanView">["outcome"], readonly [LucideIcon, string, "wouldStart" | "wouldWait" | "wouldRefuse"]>
+> = {
   start: [CircleCheck, "var(--corral-good)", "wouldStart"],
   wait: [Clock, "var(--corral-warn)", "wouldWait"],
   refuse: [CircleX, "var(--corral-bad)", "wouldRefuse"],
@@ -37,7 +39,10 @@ export function PlanPanel() {
 function PlanAnswer() {
   const t = useWords(words);
   const { planned, draft } = useForm();
-  const isUnset = draft.sizing === "unset" || (draft.sizing === "package" && draft.package === "") || (draft.kind === "preset" && draft.preset === "");
+  const isUnset =
+    draft.sizing === "unset" ||
+    (draft.sizing === "package" && draft.package === "") ||
+    (draft.kind === "preset" && draft.preset === "");
   if (planned.problem !== undefined) return <Outcome outcome="refuse" lines={[planned.problem.detail]} />;
   if (planned.plan !== undefined) return <PlanLines plan={planned.plan} />;
   const waiting = isUnset ? t("planUnset") : planned.isOld ? t("planning") : t("planAfterMending");
@@ -52,9 +57,18 @@ function PlanAnswer() {
 function PlanLines({ plan }: { plan: Schema<"PlanView"> }) {
   const t = useWords(words);
   const format = useFormat();
-  if (plan.outcome === "start") return <Outcome outcome="start" lines={plan.nodes.length > 0 ? [t("wouldStartOn", { nodes: plan.nodes.join(", ") })] : []} />;
+  if (plan.outcome === "start")
+    return (
+      <Outcome
+        outcome="start"
+        lines={plan.nodes.length > 0 ? [t("wouldStartOn", { nodes: plan.nodes.join(", ") })] : []}
+      />
+    );
   if (plan.outcome === "refuse") return <Outcome outcome="refuse" lines={reasonsOf(plan)} />;
-  const until = plan.start_at === null ? t("wouldWaitUnknown") : t("wouldWaitUntil", { time: format.time(plan.start_at), ago: format.ago(plan.start_at) });
+  const until =
+    plan.start_at === null
+      ? t("wouldWaitUnknown")
+      : t("wouldWaitUntil", { time: format.time(plan.start_at), ago: format.ago(plan.start_at) });
   const nodes = plan.nodes.length > 0 ? [t("wouldStartOn", { nodes: plan.nodes.join(", ") })] : [];
   const behind = plan.ahead_count > 0 ? [t("behind", { n: plan.ahead_count })] : [];
   return <Outcome outcome="wait" lines={[...reasonsOf(plan), until, ...nodes, ...behind]} />;

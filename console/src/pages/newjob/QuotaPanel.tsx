@@ -41,7 +41,17 @@ export function QuotaPanel() {
   );
 }
 
-function QuotaLine({ label, held, asked, text }: { label: string; held: Schema<"HeldView">; asked: number; text: (value: number) => string }) {
+function QuotaLine({
+  label,
+  held,
+  asked,
+  text,
+}: {
+  label: string;
+  held: Schema<"HeldView">;
+  asked: number;
+  text: (value: number) => string;
+}) {
   const t = useWords(words);
   const limit = held.limit ?? 0;
   const share = (amount: number) => (limit === 0 ? (amount > 0 ? 100 : 0) : Math.min(100, (amount / limit) * 100));
@@ -57,7 +67,11 @@ function QuotaLine({ label, held, asked, text }: { label: string; held: Schema<"
       </Group>
       <Progress.Root size={6} radius="xl" mt={4}>
         <Progress.Section value={share(held.held)} color="gray" aria-label={`${label}: ${said}`} />
-        <Progress.Section value={Math.min(100 - share(held.held), share(asked))} color={isOver ? "red" : "blue"} aria-hidden />
+        <Progress.Section
+          value={Math.min(100 - share(held.held), share(asked))}
+          color={isOver ? "red" : "blue"}
+          aria-hidden
+        />
       </Progress.Root>
     </div>
   );

@@ -47,7 +47,8 @@ export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy
 
   function goOn(event: FormEvent) {
     event.preventDefault();
-    const blocked = at < last ? (wrongHere.length > 0 ? step : undefined) : STEPS.find((one) => wrongIn(one.key).length > 0);
+    const blocked =
+      at < last ? (wrongHere.length > 0 ? step : undefined) : STEPS.find((one) => wrongIn(one.key).length > 0);
     if (blocked !== undefined) {
       onAttempt(true);
       if (blocked !== step) goTo(blocked.key);
@@ -59,10 +60,21 @@ export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy
   }
 
   if (step === undefined) return null;
-  const told = isAttempted && wrongHere.length > 0 ? t("mend", { n: wrongHere.length, what: wrongHere.map((field) => form.findings[field]?.text ?? "").join("; ") }) : "";
+  const told =
+    isAttempted && wrongHere.length > 0
+      ? t("mend", { n: wrongHere.length, what: wrongHere.map((field) => form.findings[field]?.text ?? "").join("; ") })
+      : "";
   return (
     <form ref={box} onSubmit={goOn} noValidate aria-label={t("steps")}>
-      <Stepper active={at} onStepClick={walkTo} size="xs" iconSize={30} mb="lg" wrap={false} styles={{ steps: { overflowX: "auto" }, stepLabel: { whiteSpace: "nowrap" } }}>
+      <Stepper
+        active={at}
+        onStepClick={walkTo}
+        size="xs"
+        iconSize={30}
+        mb="lg"
+        wrap={false}
+        styles={{ steps: { overflowX: "auto" }, stepLabel: { whiteSpace: "nowrap" } }}
+      >
         {STEPS.map(({ key, title, icon: Icon }, index) => {
           const isWrong = (index < at || isAttempted) && wrongIn(key).length > 0;
           return (
@@ -93,7 +105,13 @@ export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy
           {told}
         </Text>
         <Group justify="space-between">
-          <Button variant="default" size="sm" leftSection={<ArrowLeft size={16} />} disabled={at === 0} onClick={() => walkTo(at - 1)}>
+          <Button
+            variant="default"
+            size="sm"
+            leftSection={<ArrowLeft size={16} />}
+            disabled={at === 0}
+            onClick={() => walkTo(at - 1)}
+          >
             {t("back")}
           </Button>
           {at < last ? (
@@ -101,7 +119,13 @@ export function Wizard({ form, at, goTo, isAttempted, onAttempt, refused, isBusy
               {t("next")}
             </Button>
           ) : (
-            <Button type="submit" size="sm" leftSection={<Send size={16} />} loading={isBusy} disabled={form.refusal !== undefined}>
+            <Button
+              type="submit"
+              size="sm"
+              leftSection={<Send size={16} />}
+              loading={isBusy}
+              disabled={form.refusal !== undefined}
+            >
               {t(form.draft.hold ? "create" : "submit")}
             </Button>
           )}

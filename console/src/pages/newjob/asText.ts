@@ -6,10 +6,30 @@ import type { Schema } from "@/api/client";
 type Value = string | number | boolean | readonly string[] | Readonly<Record<string, unknown>>;
 
 /** The word of a job file where it is not the API's. */
-const FILE_WORDS: Readonly<Record<string, string>> = { max_retries: "retries", min_gpus: "min-gpus", max_gpus: "max-gpus", checkpoint_interval: "checkpoint-interval" };
+const FILE_WORDS: Readonly<Record<string, string>> = {
+  max_retries: "retries",
+  min_gpus: "min-gpus",
+  max_gpus: "max-gpus",
+  checkpoint_interval: "checkpoint-interval",
+};
 const FLAGS: Readonly<Record<string, string>> = { ...FILE_WORDS, labels: "label", idle_stop: "idle-stop" };
 /** What `corral preset run` has flags for. */
-const PRESET_FLAGS = new Set(["name", "preset", "parameters", "gpus", "cpus", "memory", "model", "package", "queue", "priority", "time", "env", "workdir", "hold"]);
+const PRESET_FLAGS = new Set([
+  "name",
+  "preset",
+  "parameters",
+  "gpus",
+  "cpus",
+  "memory",
+  "model",
+  "package",
+  "queue",
+  "priority",
+  "time",
+  "env",
+  "workdir",
+  "hold",
+]);
 
 // ------------------------------------------------------------------------------------------------ job.yaml
 
@@ -21,7 +41,9 @@ export function yamlOf(body: JobBody): string {
 
 /** A text is a line for the shell, a list a program and its arguments. */
 function shellLine(command: Value): Value {
-  return Array.isArray(command) && command[0] === "/bin/sh" && command[1] === "-c" && command.length === 3 ? String(command[2]) : command;
+  return Array.isArray(command) && command[0] === "/bin/sh" && command[1] === "-c" && command.length === 3
+    ? String(command[2])
+    : command;
 }
 
 /** With what stands between it and its key. */
@@ -29,7 +51,9 @@ function yamlValue(value: Value): string {
   if (typeof value === "number" || typeof value === "boolean") return ` ${String(value)}`;
   if (typeof value === "string") return ` ${yamlText(value)}`;
   if (Array.isArray(value)) return ` [${value.map((one) => yamlText(String(one))).join(", ")}]`;
-  return Object.entries(value).map(([name, one]) => `\n  ${yamlText(name)}: ${yamlText(String(one))}`).join("");
+  return Object.entries(value)
+    .map(([name, one]) => `\n  ${yamlText(name)}: ${yamlText(String(one))}`)
+    .join("");
 }
 
 const PLAIN = /^(?:[A-Za-z_][\w./-]*|\d+(?:\.\d+)?(?:w|d|h|m|s|[KMGTP]i?B?))$/;
@@ -38,7 +62,10 @@ const NOT_A_TEXT = /^(?:y|n|yes|no|on|off|true|false|null)$/i;
 /** Plain where YAML takes it as a text, otherwise in double quotes. */
 function yamlText(text: string): string {
   if (PLAIN.test(text) && !NOT_A_TEXT.test(text)) return text;
-  return JSON.stringify(text).replace(/[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return JSON.stringify(text).replace(
+    /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 // ------------------------------------------------------------------------------------------------ command lines
@@ -49,7 +76,8 @@ export function commandLineOf(body: JobBody): string {
     return wrapped(["corral submit", ...flagsOf(rest)], command ?? []);
   }
   const { preset, parameters, ...rest } = body;
-  if (Object.keys(body).some((name) => !PRESET_FLAGS.has(name))) return `corral submit -f /dev/stdin <<'EOF'\n${yamlOf(body)}EOF`;
+  if (Object.keys(body).some((name) => !PRESET_FLAGS.has(name)))
+    return `corral submit -f /dev/stdin <<'EOF'\n${yamlOf(body)}EOF`;
   const filled = Object.entries(parameters ?? {}).map(([name, value]) => `-p ${quoted(`${name}=${String(value)}`)}`);
   return wrapped([`corral preset run ${quoted(preset)}`, ...filled, ...flagsOf(rest)], []);
 }
@@ -65,7 +93,8 @@ function flagsOf(body: object): string[] {
     const flag = `--${FLAGS[name] ?? name}`;
     if (value === true) return [flag];
     if (Array.isArray(value)) return value.map((one) => `${flag} ${quoted(String(one))}`);
-    if (typeof value === "object") return Object.entries(value).map(([key, one]) => `${flag} ${quoted(`${key}=${String(one)}`)}`);
+    if (typeof value === "object")
+      return Object.entries(value).map(([key, one]) => `${flag} ${quoted(`${key}=${String(one)}`)}`);
     return [`${flag} ${quoted(String(value))}`];
   });
 }

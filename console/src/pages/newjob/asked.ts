@@ -11,8 +11,13 @@ export interface Amounts {
 
 export function askedBy(draft: Draft, facts: Facts): Amounts {
   const nodes = draft.kind === "distributed" ? (wholeOf(draft.nodes, 1, 10_000) ?? 1) : 1;
-  const one = draft.sizing === "package" ? facts.offers?.find((offer) => offer.name === draft.package) : customSize(draft, facts);
-  return { gpus: (one?.gpus ?? 0) * nodes, cpus: (one?.cpus ?? 0) * nodes, memory_bytes: (one?.memory_bytes ?? 0) * nodes };
+  const one =
+    draft.sizing === "package" ? facts.offers?.find((offer) => offer.name === draft.package) : customSize(draft, facts);
+  return {
+    gpus: (one?.gpus ?? 0) * nodes,
+    cpus: (one?.cpus ?? 0) * nodes,
+    memory_bytes: (one?.memory_bytes ?? 0) * nodes,
+  };
 }
 
 /** What is left empty is as the preset says, if it is one. */

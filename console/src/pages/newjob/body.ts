@@ -7,10 +7,16 @@ export type JobBody = Partial<Schema<"JobArray">>;
 
 function size(draft: Draft): JobBody {
   if (draft.sizing === "package") return { package: draft.package || undefined };
-  const gpus = draft.isElastic && draft.kind !== "workbench"
-    ? { min_gpus: amount(draft.min_gpus), max_gpus: amount(draft.max_gpus) }
-    : { gpus: amount(draft.gpus) };
-  return { ...gpus, cpus: amount(draft.cpus), memory: draft.memory.trim() || undefined, flavor: draft.flavor || undefined };
+  const gpus =
+    draft.isElastic && draft.kind !== "workbench"
+      ? { min_gpus: amount(draft.min_gpus), max_gpus: amount(draft.max_gpus) }
+      : { gpus: amount(draft.gpus) };
+  return {
+    ...gpus,
+    cpus: amount(draft.cpus),
+    memory: draft.memory.trim() || undefined,
+    flavor: draft.flavor || undefined,
+  };
 }
 
 function surroundings(draft: Draft): JobBody {
@@ -56,7 +62,12 @@ function common(draft: Draft): JobBody {
 
 /** For everything but workbenches. In the order in which a person reads it. */
 export function jobBody(draft: Draft): JobBody {
-  return given({ name: draft.name || undefined, ...program(draft), ...common(draft), array: draft.array.trim() || undefined });
+  return given({
+    name: draft.name || undefined,
+    ...program(draft),
+    ...common(draft),
+    array: draft.array.trim() || undefined,
+  });
 }
 
 export function workbenchBody(draft: Draft): Schema<"WorkbenchCreate"> {

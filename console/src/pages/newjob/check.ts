@@ -31,7 +31,8 @@ export interface Speech {
 
 export const NAME = /^[A-Za-z0-9_-]{4,63}$/;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
-const ADDRESS = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]{1,5})?\/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/;
+const ADDRESS =
+  /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]{1,5})?\/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$/;
 const MOST_NODES = 10_000;
 const WEEK = 7 * 86_400;
 
@@ -72,7 +73,13 @@ function checkPackage(draft: Draft, facts: Facts, speech: Speech, report: Report
   if (draft.package === "") return report("package", speech.t("packageMissing"), true);
   const chosen = facts.offers?.find((offer) => offer.name === draft.package);
   if (facts.offers !== undefined && chosen === undefined) return report("package", speech.t("packageGone"));
-  if (chosen !== undefined) checkQuota({ gpus: chosen.gpus * nodes, cpus: chosen.cpus * nodes, memory: chosen.memory_bytes * nodes }, facts, speech, (_, text) => report("package", text));
+  if (chosen !== undefined)
+    checkQuota(
+      { gpus: chosen.gpus * nodes, cpus: chosen.cpus * nodes, memory: chosen.memory_bytes * nodes },
+      facts,
+      speech,
+      (_, text) => report("package", text),
+    );
 }
 
 function checkCustomSize(draft: Draft, facts: Facts, speech: Speech, report: Report): void {
@@ -105,8 +112,10 @@ function checkElastic(draft: Draft, { t }: Speech, report: Report): number | und
   const least = draft.min_gpus.trim() === "" ? 1 : wholeOf(draft.min_gpus, 1, MOST_NODES);
   const most = draft.max_gpus.trim() === "" ? undefined : wholeOf(draft.max_gpus, 1, MOST_NODES);
   if (least === undefined) report("min_gpus", t("wholeBad", { least: 1, most: MOST_NODES }));
-  if (draft.max_gpus.trim() !== "" && most === undefined) report("max_gpus", t("wholeBad", { least: 1, most: MOST_NODES }));
-  if (least !== undefined && most !== undefined && least > most) report("max_gpus", t("minOverMax", { min: least, max: most }));
+  if (draft.max_gpus.trim() !== "" && most === undefined)
+    report("max_gpus", t("wholeBad", { least: 1, most: MOST_NODES }));
+  if (least !== undefined && most !== undefined && least > most)
+    report("max_gpus", t("minOverMax", { min: least, max: most }));
   if (draft.min_gpus.trim() === "" && draft.max_gpus.trim() === "") report("min_gpus", t("gpusMissing"), true);
   return least;
 }
@@ -118,7 +127,12 @@ interface Asked {
 }
 
 /** What a job of this size asks for beside what is held already. */
-function checkQuota(asked: Asked, facts: Facts, { t, kind, bytes }: Speech, report: (what: keyof Asked, text: string) => void): void {
+function checkQuota(
+  asked: Asked,
+  facts: Facts,
+  { t, kind, bytes }: Speech,
+  report: (what: keyof Asked, text: string) => void,
+): void {
   const plain = (value: number) => String(Math.round(value * 1000) / 1000);
   const lines = [
     ["gpus", asked.gpus, facts.quota?.gpus, plain],
@@ -129,7 +143,8 @@ function checkQuota(asked: Asked, facts: Facts, { t, kind, bytes }: Speech, repo
     const limit = held?.limit ?? null;
     if (held === undefined || limit === null || amount === 0) continue;
     const left = Math.max(0, limit - held.held);
-    if (amount > left) report(what, t("overQuota", { asked: text(amount), kind, left: text(left), limit: text(limit) }));
+    if (amount > left)
+      report(what, t("overQuota", { asked: text(amount), kind, left: text(left), limit: text(limit) }));
   }
   const most = facts.limits.max_gpus_per_job;
   if (most !== null && asked.gpus > most) report("gpus", t("overJobLimit", { asked: plain(asked.gpus), limit: most }));
@@ -191,21 +206,36 @@ function checkOrder(draft: Draft, { limits }: Facts, speech: Speech, report: Rep
   }
   const seconds = checkDuration("time", draft.time, speech, report);
   if (seconds === 0) report("time", t("durationZero"));
-  if (seconds !== undefined && limits.max_seconds !== null && seconds > limits.max_seconds) report("time", t("overTime", { limit: durationText(limits.max_seconds) }));
-  if (draft.priority.trim() !== "" && wholeOf(draft.priority, 0, 100) === undefined) report("priority", t("wholeBad", { least: 0, most: 100 }));
+  if (seconds !== undefined && limits.max_seconds !== null && seconds > limits.max_seconds)
+    report("time", t("overTime", { limit: durationText(limits.max_seconds) }));
+  if (draft.priority.trim() !== "" && wholeOf(draft.priority, 0, 100) === undefined)
+    report("priority", t("wholeBad", { least: 0, most: 100 }));
   if (draft.kind === "workbench") return;
   checkDuration("grace", draft.grace, speech, report, 0, 3_600);
   checkDuration("checkpoint_interval", draft.checkpoint_interval, speech, report, 1, WEEK);
-  if (draft.max_retries.trim() !== "" && wholeOf(draft.max_retries, 0, 100) === undefined) report("max_retries", t("wholeBad", { least: 0, most: 100 }));
+  if (draft.max_retries.trim() !== "" && wholeOf(draft.max_retries, 0, 100) === undefined)
+    report("max_retries", t("wholeBad", { least: 0, most: 100 }));
   if (draft.array.trim() !== "" && arraySizeOf(draft.array) === undefined) report("array", t("arrayBad"));
 }
 
-function checkDuration(field: string, text: string, { t }: Speech, report: Report, least = 0, most?: number): number | undefined {
+function checkDuration(
+  field: string,
+  text: string,
+  { t }: Speech,
+  report: Report,
+  least = 0,
+  most?: number,
+): number | undefined {
   if (text.trim() === "") return undefined;
   const seconds = secondsOf(text);
   if (seconds === undefined) report(field, t("durationBad"));
   else if (seconds < least || (most !== undefined && seconds > most)) {
-    report(field, most === undefined ? t("durationZero") : t("durationRange", { least: durationText(least), most: durationText(most) }));
+    report(
+      field,
+      most === undefined
+        ? t("durationZero")
+        : t("durationRange", { least: durationText(least), most: durationText(most) }),
+    );
   }
   return seconds;
 }

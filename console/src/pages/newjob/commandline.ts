@@ -46,7 +46,14 @@ export function commandOf(line: string): Command {
 /** A command as one would type it. */
 export function lineOf(command: readonly string[]): string {
   const [shell, flag, script] = command;
-  if (command.length === 3 && shell === SHELL[0] && flag === SHELL[1] && script !== undefined && commandOf(script).isShell) return script;
+  if (
+    command.length === 3 &&
+    shell === SHELL[0] &&
+    flag === SHELL[1] &&
+    script !== undefined &&
+    commandOf(script).isShell
+  )
+    return script;
   return command.map(quoted).join(" ");
 }
 

@@ -180,13 +180,20 @@ export function dropDraft(): void {
 
 /** Only what has the shape of a draft's field is taken over. */
 function restored(kept: Record<string, unknown>): Draft {
-  const fields = Object.entries(EMPTY).map(([name, usual]) => [name, isLike(kept[name], usual, name) ? kept[name] : usual]);
+  const fields = Object.entries(EMPTY).map(([name, usual]) => [
+    name,
+    isLike(kept[name], usual, name) ? kept[name] : usual,
+  ]);
   return Object.fromEntries(fields) as Draft;
 }
 
 function isLike(value: unknown, usual: unknown, name: string): boolean {
   if (name === "kind") return KINDS.some((kind) => kind === value);
-  if (name === "env") return Array.isArray(value) && value.every((one) => isRecord(one) && typeof one.name === "string" && typeof one.value === "string");
+  if (name === "env")
+    return (
+      Array.isArray(value) &&
+      value.every((one) => isRecord(one) && typeof one.name === "string" && typeof one.value === "string")
+    );
   if (name === "parameters") return isRecord(value) && Object.values(value).every((one) => typeof one === "string");
   if (Array.isArray(usual)) return Array.isArray(value) && value.every((one) => typeof one === "string");
   return typeof value === typeof usual;

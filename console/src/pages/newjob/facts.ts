@@ -21,7 +21,10 @@ export function useOffers(draft: Draft): readonly Schema<"PackageView">[] | unde
   const { data, refetch } = useAll("/packages", { kind: draft.kind, nodes });
   // Others' jobs are no news to everybody, but what they take is.
   useEvery(OFFERS_MS, () => void refetch());
-  return useMemo(() => data?.toSorted((left, right) => left.gpus - right.gpus || left.name.localeCompare(right.name)), [data]);
+  return useMemo(
+    () => data?.toSorted((left, right) => left.gpus - right.gpus || left.name.localeCompare(right.name)),
+    [data],
+  );
 }
 
 export function useFacts(draft: Draft): Facts {
@@ -46,7 +49,8 @@ function useTaken(draft: Draft, user: string): string | undefined {
   const { data } = useQuery<readonly Schema<"JobView">[], Problem>({
     queryKey: ["get", "/jobs", { named: name, user }],
     enabled: NAME.test(name),
-    queryFn: async () => (await sent(api.GET("/jobs", { params: { query: { user: [user], name, limit: 200 } } }))).items,
+    queryFn: async () =>
+      (await sent(api.GET("/jobs", { params: { query: { user: [user], name, limit: 200 } } }))).items,
   });
   return draft.name === name ? data?.find((job) => job.name === name && job.user === user)?.id : undefined;
 }

@@ -23,7 +23,9 @@ export function useForm(): Form {
   return form;
 }
 
-type TextField = { [K in keyof Draft]: Draft[K] extends string ? (string extends Draft[K] ? K : never) : never }[keyof Draft];
+type TextField = {
+  [K in keyof Draft]: Draft[K] extends string ? (string extends Draft[K] ? K : never) : never;
+}[keyof Draft];
 
 /** What a text input of one field needs: `<TextInput label=… {...field("time")} />`. */
 export function useField(): (name: TextField) => {

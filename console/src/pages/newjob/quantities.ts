@@ -51,7 +51,12 @@ export function bytesOf(text: string): number | undefined {
 
 /** Bytes as a text that reads back to exactly the same. */
 export function sizeText(bytes: number): string {
-  for (const [unit, power] of [["TiB", 4], ["GiB", 3], ["MiB", 2], ["KiB", 1]] as const) {
+  for (const [unit, power] of [
+    ["TiB", 4],
+    ["GiB", 3],
+    ["MiB", 2],
+    ["KiB", 1],
+  ] as const) {
     if (bytes >= 1024 ** power && bytes % 1024 ** power === 0) return `${bytes / 1024 ** power}${unit}`;
   }
   return String(bytes);

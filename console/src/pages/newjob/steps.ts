@@ -21,14 +21,61 @@ export interface Step {
   readonly Content: ComponentType;
 }
 
-const PROGRAM = ["command", "preset", "parameters", "env", "workdir", "venv", "time", "grace", "priority", "queue", "max_retries", "checkpoint_interval", "after", "array", "hold", "jupyter", "ssh", "idle_stop"];
+const PROGRAM = [
+  "command",
+  "preset",
+  "parameters",
+  "env",
+  "workdir",
+  "venv",
+  "time",
+  "grace",
+  "priority",
+  "queue",
+  "max_retries",
+  "checkpoint_interval",
+  "after",
+  "array",
+  "hold",
+  "jupyter",
+  "ssh",
+  "idle_stop",
+];
 
 export const STEPS: readonly Step[] = [
   { key: "kind", title: "kindStep", question: "kindQuestion", icon: Box, fields: ["kind", "name"], Content: KindStep },
-  { key: "image", title: "imageStep", question: "imageQuestion", icon: Container, fields: ["image"], Content: ImageStep },
-  { key: "size", title: "sizeStep", question: "sizeQuestion", icon: Cpu, fields: ["package", "nodes", "gpus", "min_gpus", "max_gpus", "cpus", "memory", "model", "flavor", "labels"], Content: SizeStep },
-  { key: "tools", title: "toolsStep", question: "toolsQuestion", icon: SquareTerminal, fields: PROGRAM, Content: ToolsStep },
-  { key: "review", title: "reviewStep", question: "reviewQuestion", icon: ClipboardCheck, fields: [], Content: ReviewStep },
+  {
+    key: "image",
+    title: "imageStep",
+    question: "imageQuestion",
+    icon: Container,
+    fields: ["image"],
+    Content: ImageStep,
+  },
+  {
+    key: "size",
+    title: "sizeStep",
+    question: "sizeQuestion",
+    icon: Cpu,
+    fields: ["package", "nodes", "gpus", "min_gpus", "max_gpus", "cpus", "memory", "model", "flavor", "labels"],
+    Content: SizeStep,
+  },
+  {
+    key: "tools",
+    title: "toolsStep",
+    question: "toolsQuestion",
+    icon: SquareTerminal,
+    fields: PROGRAM,
+    Content: ToolsStep,
+  },
+  {
+    key: "review",
+    title: "reviewStep",
+    question: "reviewQuestion",
+    icon: ClipboardCheck,
+    fields: [],
+    Content: ReviewStep,
+  },
 ];
 
 /** The step where a field of the API is given: `env.0` and `env` belong to the same. */

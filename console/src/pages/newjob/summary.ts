@@ -28,7 +28,12 @@ export function useSummary(): readonly SummaryPart[] {
     draft.sizing === "package"
       ? [[t("packages"), offer === undefined ? draft.package : `${offer.name}: ${contents(offer)}`]]
       : [
-          [c("gpus"), isElastic ? `${draft.min_gpus || "1"} … ${draft.max_gpus || ""}` : draft.gpus || (preset === undefined ? "" : t("asPreset", { value: preset.gpus }))],
+          [
+            c("gpus"),
+            isElastic
+              ? `${draft.min_gpus || "1"} … ${draft.max_gpus || ""}`
+              : draft.gpus || (preset === undefined ? "" : t("asPreset", { value: preset.gpus })),
+          ],
           [c("cpus"), draft.cpus],
           [c("memory"), draft.memory],
           [t("flavorLabel"), draft.flavor],
@@ -36,27 +41,59 @@ export function useSummary(): readonly SummaryPart[] {
         ];
   const nodes: Line[] = draft.kind === "distributed" ? [[t("nodesLabel"), draft.nodes]] : [];
   return [
-    { step: "kind", title: t("kindStep"), lines: said([[t("kindStep"), k(draft.kind)], [t("name"), draft.name || t("givenName")]]) },
-    { step: "image", title: t("imageStep"), lines: said([[t("imageLabel"), draft.imageFrom === "node" ? t("imageNode") : draft.image]]) },
+    {
+      step: "kind",
+      title: t("kindStep"),
+      lines: said([
+        [t("kindStep"), k(draft.kind)],
+        [t("name"), draft.name || t("givenName")],
+      ]),
+    },
+    {
+      step: "image",
+      title: t("imageStep"),
+      lines: said([[t("imageLabel"), draft.imageFrom === "node" ? t("imageNode") : draft.image]]),
+    },
     { step: "size", title: t("sizeStep"), lines: said([...nodes, ...size]) },
     { step: "tools", title: t("toolsStep"), lines: said(programLines(draft, t, c("yes"))) },
   ];
 }
 
-function programLines(draft: Draft, t: (key: keyof typeof words, values?: Record<string, string | number>) => string, yes: string): Line[] {
-  const parameters = Object.entries(draft.parameters).filter(([, value]) => value !== "").map(([name, value]): Line => [name, value]);
+function programLines(
+  draft: Draft,
+  t: (key: keyof typeof words, values?: Record<string, string | number>) => string,
+  yes: string,
+): Line[] {
+  const parameters = Object.entries(draft.parameters)
+    .filter(([, value]) => value !== "")
+    .map(([name, value]): Line => [name, value]);
   const runs: Line[] =
     draft.kind === "preset"
       ? [[t("preset"), draft.preset], ...parameters]
       : draft.kind === "workbench"
-        ? [[t("jupyter"), draft.jupyter ? yes : ""], [t("ssh"), draft.ssh ? yes : ""], [t("idleStop"), draft.idle_stop]]
-        : [[t("command"), commandOf(draft.command).isShell ? `/bin/sh -c\n${draft.command.trim()}` : draft.command.trim()]];
+        ? [
+            [t("jupyter"), draft.jupyter ? yes : ""],
+            [t("ssh"), draft.ssh ? yes : ""],
+            [t("idleStop"), draft.idle_stop],
+          ]
+        : [
+            [
+              t("command"),
+              commandOf(draft.command).isShell ? `/bin/sh -c\n${draft.command.trim()}` : draft.command.trim(),
+            ],
+          ];
   const isJob = draft.kind !== "workbench";
   return [
     ...runs,
     [t("workdir"), draft.workdir],
     [t("venv"), draft.venv],
-    [t("variables"), draft.env.filter((one) => one.name !== "").map((one) => one.name).join(", ")],
+    [
+      t("variables"),
+      draft.env
+        .filter((one) => one.name !== "")
+        .map((one) => one.name)
+        .join(", "),
+    ],
     [t("time"), draft.time],
     [t("queue"), draft.queue || t("queueAny")],
     [t("priority"), draft.priority],

@@ -5,7 +5,17 @@ import { useCallback, useEffect, useState } from "react";
 import { $api } from "@/api/client";
 import { useAll } from "@/api/useAll";
 import { useMe } from "@/app/session";
-import { changed, EMPTY, KINDS, keepDraft, keptDraft, ofJob, ofPreset, type Change, type Draft } from "@/pages/newjob/draft";
+import {
+  changed,
+  EMPTY,
+  KINDS,
+  keepDraft,
+  keptDraft,
+  ofJob,
+  ofPreset,
+  type Change,
+  type Draft,
+} from "@/pages/newjob/draft";
 import { useAllowedKinds } from "@/pages/newjob/steps/KindStep";
 
 export interface Drafting {
@@ -13,7 +23,12 @@ export interface Drafting {
   readonly set: (change: Change) => void;
   readonly startOver: () => void;
   /** The job that it is a copy of, while it is read and after. */
-  readonly clone: { readonly isLoading: boolean; readonly error: unknown; readonly retry: () => void; readonly name: string | undefined };
+  readonly clone: {
+    readonly isLoading: boolean;
+    readonly error: unknown;
+    readonly retry: () => void;
+    readonly name: string | undefined;
+  };
 }
 
 export function useDraft(): Drafting {
@@ -33,12 +48,20 @@ export function useDraft(): Drafting {
     if (isWanted && job.data !== undefined && images.data !== undefined) setDraft(ofJob(job.data, origin, images.data));
   }, [isWanted, job.data, images.data, origin]);
 
-  const startOver = useCallback(() => setDraft({ ...EMPTY, origin, kind: allowed[0] ?? "training" }), [origin, allowed]);
+  const startOver = useCallback(
+    () => setDraft({ ...EMPTY, origin, kind: allowed[0] ?? "training" }),
+    [origin, allowed],
+  );
   return {
     draft,
     set,
     startOver,
-    clone: { isLoading: isWanted && job.error === null, error: isWanted ? job.error : null, retry: () => void job.refetch(), name: draft.origin.startsWith("clone=") ? draft.origin.slice(6) : undefined },
+    clone: {
+      isLoading: isWanted && job.error === null,
+      error: isWanted ? job.error : null,
+      retry: () => void job.refetch(),
+      name: draft.origin.startsWith("clone=") ? draft.origin.slice(6) : undefined,
+    },
   };
 }
 
@@ -56,6 +79,7 @@ function first(user: string, origin: string, search: Record<string, unknown>, us
   if (kept !== undefined && (kept.origin === origin || origin === "")) return kept;
   if (origin.startsWith("preset=")) return ofPreset(String(search.preset), origin);
   const kind = KINDS.find((one) => one === search.kind);
-  if (origin.startsWith("kind=")) return kind === "preset" ? ofPreset("", origin) : { ...EMPTY, origin, kind: kind ?? usual };
+  if (origin.startsWith("kind="))
+    return kind === "preset" ? ofPreset("", origin) : { ...EMPTY, origin, kind: kind ?? usual };
   return { ...EMPTY, kind: usual };
 }

@@ -42,7 +42,8 @@ export function useJobForm({ draft, set, isAttempted, refused, goTo }: Options):
   const isUnset = draft.sizing === "unset";
   const hasOffers = facts.offers === undefined ? undefined : facts.offers.length > 0;
   useEffect(() => {
-    if (isUnset && hasOffers !== undefined) set((before) => (before.sizing === "unset" ? { sizing: hasOffers ? "package" : "custom" } : {}));
+    if (isUnset && hasOffers !== undefined)
+      set((before) => (before.sizing === "unset" ? { sizing: hasOffers ? "package" : "custom" } : {}));
   }, [isUnset, hasOffers, set]);
 
   const problem = useCallback(
@@ -53,15 +54,24 @@ export function useJobForm({ draft, set, isAttempted, refused, goTo }: Options):
     },
     [findings, fromServer, isAttempted],
   );
-  const refusal = draft.hold ? undefined : planned.problem?.detail ?? (planned.plan?.outcome === "refuse" ? planned.plan.detail : undefined);
+  const refusal = draft.hold
+    ? undefined
+    : (planned.problem?.detail ?? (planned.plan?.outcome === "refuse" ? planned.plan.detail : undefined));
   return { draft, set, facts, planned, problem, findings, refusal, goTo: goTo ?? (() => undefined) };
 }
 
 /** Something is asked for that the scheduler can judge; what is only missing does not matter to it. */
 function isPlannable(draft: Draft, findings: Findings): boolean {
-  if (draft.sizing === "unset" || (draft.sizing === "package" && draft.package === "") || (draft.kind === "preset" && draft.preset === "")) return false;
+  if (
+    draft.sizing === "unset" ||
+    (draft.sizing === "package" && draft.package === "") ||
+    (draft.kind === "preset" && draft.preset === "")
+  )
+    return false;
   // Beyond the quota the server says it best, with its numbers; what is no number at all it need not see.
-  return Object.entries(findings).every(([field, found]) => found.isMissing === true ? !field.startsWith("parameters.") : OVERRULED.has(field));
+  return Object.entries(findings).every(([field, found]) =>
+    found.isMissing === true ? !field.startsWith("parameters.") : OVERRULED.has(field),
+  );
 }
 
 /** Fields about which the server's dry run has something to say although they are not right. */
@@ -69,6 +79,7 @@ const OVERRULED = new Set(["package", "gpus", "cpus", "memory", "min_gpus", "nam
 
 function fieldsOf(...problems: readonly (Problem | null | undefined)[]): Map<string, string> {
   const found = new Map<string, string>();
-  for (const problem of problems) for (const { field, detail } of problem?.fields ?? []) if (!found.has(field)) found.set(field, detail);
+  for (const problem of problems)
+    for (const { field, detail } of problem?.fields ?? []) if (!found.has(field)) found.set(field, detail);
   return found;
 }

@@ -29,7 +29,11 @@ export function usePlan(body: Schema<"JobCreate"> | undefined): Planned {
     queryFn: () => planOf(settled),
   });
   if (asked === "") return { plan: undefined, problem: undefined, isOld: false };
-  return { plan: error === null ? data : undefined, problem: error === null ? undefined : problemOf(error), isOld: asked !== settled || isPlaceholderData };
+  return {
+    plan: error === null ? data : undefined,
+    problem: error === null ? undefined : problemOf(error),
+    isOld: asked !== settled || isPlaceholderData,
+  };
 }
 
 /** The body travels as the key of its answer, and so as a text. */

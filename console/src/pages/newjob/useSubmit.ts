@@ -36,7 +36,10 @@ export function useSubmit({ onDone, onProblem }: { onDone: () => void; onProblem
   return useAction<Draft, Made>({
     run: submit,
     touches: ["/jobs", "/workbenches", "/overview", "/queues", "/me/quota", "/packages"],
-    done: (made, draft) => (made.count > 1 ? t("submittedArray", { n: made.count }) : t(draft.hold ? "created" : "submitted", { name: made.name })),
+    done: (made, draft) =>
+      made.count > 1
+        ? t("submittedArray", { n: made.count })
+        : t(draft.hold ? "created" : "submitted", { name: made.name }),
     onDone: (made) => {
       onDone();
       router.history.push(made.path);

@@ -16,10 +16,19 @@ export function GpuCells({ gpus, free }: { gpus: readonly Gpu[]; free: number })
   const columns = Math.min(PER_ROW, gpus.length);
   const rows = Math.ceil(gpus.length / PER_ROW);
   return (
-    <svg role="img" aria-label={label} width={columns * (WIDTH + GAP)} height={rows * (HEIGHT + GAP) - GAP} style={{ display: "block" }}>
+    <svg
+      role="img"
+      aria-label={label}
+      width={columns * (WIDTH + GAP)}
+      height={rows * (HEIGHT + GAP) - GAP}
+      style={{ display: "block" }}
+    >
       <title>{label}</title>
       {gpus.map((gpu, at) => (
-        <g key={gpu.id} transform={`translate(${(at % PER_ROW) * (WIDTH + GAP)} ${Math.floor(at / PER_ROW) * (HEIGHT + GAP)})`}>
+        <g
+          key={gpu.id}
+          transform={`translate(${(at % PER_ROW) * (WIDTH + GAP)} ${Math.floor(at / PER_ROW) * (HEIGHT + GAP)})`}
+        >
           <Cell gpu={gpu} />
         </g>
       ))}
@@ -40,8 +49,26 @@ function Cell({ gpu }: { gpu: Gpu }) {
   const edge = gpu.health === "suspect" ? "var(--mantine-color-orange-6)" : "var(--mantine-color-blue-5)";
   return (
     <>
-      {held > 0 && <rect x={1} y={1 + (1 - held) * (HEIGHT - 2)} width={WIDTH - 2} height={held * (HEIGHT - 2)} rx={1} fill="var(--mantine-color-blue-5)" />}
-      <rect x={0.75} y={0.75} width={WIDTH - 1.5} height={HEIGHT - 1.5} rx={2} fill="none" stroke={held > 0 || gpu.health === "suspect" ? edge : "var(--corral-faint)"} strokeWidth={1.25} />
+      {held > 0 && (
+        <rect
+          x={1}
+          y={1 + (1 - held) * (HEIGHT - 2)}
+          width={WIDTH - 2}
+          height={held * (HEIGHT - 2)}
+          rx={1}
+          fill="var(--mantine-color-blue-5)"
+        />
+      )}
+      <rect
+        x={0.75}
+        y={0.75}
+        width={WIDTH - 1.5}
+        height={HEIGHT - 1.5}
+        rx={2}
+        fill="none"
+        stroke={held > 0 || gpu.health === "suspect" ? edge : "var(--corral-faint)"}
+        strokeWidth={1.25}
+      />
       {gpu.health === "suspect" && <path d="M1 8 L7 1 M3 11 L10 4" stroke={edge} strokeWidth={1.5} />}
     </>
   );

@@ -17,10 +17,39 @@ export function NodeCharts({ node }: { node: Node }) {
   const rate = (value: number) => `${format.bytes(value)}/s`;
   return (
     <ChartGrid>
-      <MetricChart title={t("cpu")} metrics={data} lines={[["cpu", t("used"), 0]]} format={(value) => format.percent(value)} max={1} />
-      <MetricChart title={t("memory")} metrics={data} lines={[["memory_used", t("used"), 4]]} binary format={format.bytes} max={node.host?.memory_total_bytes ?? undefined} />
-      <MetricChart title={t("network")} metrics={data} lines={[["network_receive", t("received"), 1], ["network_send", t("sent"), 2]]} binary format={rate} />
-      <MetricChart title={t("disk")} metrics={data} lines={[["disk_used", t("used"), 5]]} binary format={format.bytes} max={node.host?.disk_total_bytes ?? undefined} />
+      <MetricChart
+        title={t("cpu")}
+        metrics={data}
+        lines={[["cpu", t("used"), 0]]}
+        format={(value) => format.percent(value)}
+        max={1}
+      />
+      <MetricChart
+        title={t("memory")}
+        metrics={data}
+        lines={[["memory_used", t("used"), 4]]}
+        binary
+        format={format.bytes}
+        max={node.host?.memory_total_bytes ?? undefined}
+      />
+      <MetricChart
+        title={t("network")}
+        metrics={data}
+        lines={[
+          ["network_receive", t("received"), 1],
+          ["network_send", t("sent"), 2],
+        ]}
+        binary
+        format={rate}
+      />
+      <MetricChart
+        title={t("disk")}
+        metrics={data}
+        lines={[["disk_used", t("used"), 5]]}
+        binary
+        format={format.bytes}
+        max={node.host?.disk_total_bytes ?? undefined}
+      />
     </ChartGrid>
   );
 }

@@ -37,7 +37,8 @@ export default function NodePage() {
       </EmptyState>
     );
   }
-  if (node === undefined) return error === null ? <PageLoading /> : <ProblemNote error={error} onRetry={() => void refetch()} />;
+  if (node === undefined)
+    return error === null ? <PageLoading /> : <ProblemNote error={error} onRetry={() => void refetch()} />;
   return <NodeView node={node} />;
 }
 
@@ -53,7 +54,8 @@ function NodeView({ node }: { node: Node }) {
           <Group gap="xs">
             <StateBadge state={node.state} />
             <span>
-              {node.cluster} · {t("hardware", { cpus: format.number(node.cpus), memory: format.bytes(node.memory_bytes) })}
+              {node.cluster} ·{" "}
+              {t("hardware", { cpus: format.number(node.cpus), memory: format.bytes(node.memory_bytes) })}
             </span>
             <Labels labels={node.labels} most={6} />
           </Group>
@@ -65,7 +67,13 @@ function NodeView({ node }: { node: Node }) {
       <Figures node={node} />
       <Stack gap="sm" mt="sm">
         <Panel title={t("gpusHere")}>
-          {node.gpus.length === 0 ? <Text size="sm" c="dimmed">{t("noGpus")}</Text> : <GpuTable label={t("gpusHere")} gpus={node.gpus} />}
+          {node.gpus.length === 0 ? (
+            <Text size="sm" c="dimmed">
+              {t("noGpus")}
+            </Text>
+          ) : (
+            <GpuTable label={t("gpusHere")} gpus={node.gpus} />
+          )}
         </Panel>
         <Panel title={t("charts")} tools={<RangePicker />}>
           <NodeCharts node={node} />
@@ -102,15 +110,41 @@ function Figures({ node }: { node: Node }) {
   const t = useWords(words);
   const format = useFormat();
   const { host } = node;
-  const of = (used: number | null | undefined, total: number | null | undefined) => (part(used, total) === null ? undefined : `${format.bytes(used)} / ${format.bytes(total)}`);
+  const of = (used: number | null | undefined, total: number | null | undefined) =>
+    part(used, total) === null ? undefined : `${format.bytes(used)} / ${format.bytes(total)}`;
   return (
     <div className={classes.figures}>
-      <Stat label={t("gpus")} value={format.number(node.gpus_allocated)} unit={`/ ${node.gpus_total}`} detail={t("free", { free: format.number(node.gpus_free), n: node.gpus_total })} />
+      <Stat
+        label={t("gpus")}
+        value={format.number(node.gpus_allocated)}
+        unit={`/ ${node.gpus_total}`}
+        detail={t("free", { free: format.number(node.gpus_free), n: node.gpus_total })}
+      />
       <Stat label={t("load")} value={format.percent(node.load)} />
       <Stat label={t("cpu")} value={format.percent(host?.cpu ?? null)} />
-      <Stat label={t("memory")} value={format.percent(part(host?.memory_used_bytes, host?.memory_total_bytes))} detail={of(host?.memory_used_bytes, host?.memory_total_bytes)} />
-      <Stat label={t("disk")} value={format.percent(part(host?.disk_used_bytes, host?.disk_total_bytes))} detail={of(host?.disk_used_bytes, host?.disk_total_bytes)} />
-      <Stat label={t("network")} value={host?.network_receive_bytes === null || host?.network_receive_bytes === undefined ? "–" : `${format.bytes(host.network_receive_bytes)}/s`} detail={host?.network_send_bytes === null || host?.network_send_bytes === undefined ? undefined : `${t("sent")} ${format.bytes(host.network_send_bytes)}/s`} />
+      <Stat
+        label={t("memory")}
+        value={format.percent(part(host?.memory_used_bytes, host?.memory_total_bytes))}
+        detail={of(host?.memory_used_bytes, host?.memory_total_bytes)}
+      />
+      <Stat
+        label={t("disk")}
+        value={format.percent(part(host?.disk_used_bytes, host?.disk_total_bytes))}
+        detail={of(host?.disk_used_bytes, host?.disk_total_bytes)}
+      />
+      <Stat
+        label={t("network")}
+        value={
+          host?.network_receive_bytes === null || host?.network_receive_bytes === undefined
+            ? "–"
+            : `${format.bytes(host.network_receive_bytes)}/s`
+        }
+        detail={
+          host?.network_send_bytes === null || host?.network_send_bytes === undefined
+            ? undefined
+            : `${t("sent")} ${format.bytes(host.network_send_bytes)}/s`
+        }
+      />
     </div>
   );
 }

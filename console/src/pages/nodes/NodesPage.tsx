@@ -30,7 +30,10 @@ export default function NodesPage() {
   const ready = nodes.data?.filter((node) => node.state === "ready").length ?? 0;
   return (
     <>
-      <PageHeader title={page("nodes")} detail={nodes.data !== undefined && t("summary", { ready, n: nodes.data.length })} />
+      <PageHeader
+        title={page("nodes")}
+        detail={nodes.data !== undefined && t("summary", { ready, n: nodes.data.length })}
+      />
       {nodes.error !== null && <ProblemNote error={nodes.error} onRetry={() => void nodes.refetch()} />}
       {(nodes.data !== undefined || nodes.error === null) && <Nodes nodes={nodes.data} />}
     </>
@@ -46,7 +49,12 @@ function Nodes({ nodes }: { nodes: readonly Node[] | undefined }) {
   const actionsFor = useNodeActions();
   const shown = useMemo(() => (nodes === undefined ? undefined : matching(nodes, filters)), [nodes, filters]);
   const chosen = shown?.filter((node) => selected.has(node.id)) ?? [];
-  if (nodes?.length === 0) return <EmptyState icon={Server} title={t("none")} hint={t("noneHint")}><Code>corral doctor</Code></EmptyState>;
+  if (nodes?.length === 0)
+    return (
+      <EmptyState icon={Server} title={t("none")} hint={t("noneHint")}>
+        <Code>corral doctor</Code>
+      </EmptyState>
+    );
   return (
     <>
       <FilterBar nodes={nodes ?? []} filters={filters} setFilters={setFilters} />
@@ -69,17 +77,55 @@ function Nodes({ nodes }: { nodes: readonly Node[] | undefined }) {
   );
 }
 
-function FilterBar({ nodes, filters, setFilters }: { nodes: readonly Node[]; filters: Readonly<Record<keyof typeof FILTERS, string>>; setFilters: (change: Partial<Record<keyof typeof FILTERS, string>>) => void }) {
+function FilterBar({
+  nodes,
+  filters,
+  setFilters,
+}: {
+  nodes: readonly Node[];
+  filters: Readonly<Record<keyof typeof FILTERS, string>>;
+  setFilters: (change: Partial<Record<keyof typeof FILTERS, string>>) => void;
+}) {
   const t = useWords(words);
   const stateWord = useWords(states);
   const clusters = [...new Set(nodes.map((node) => node.cluster))];
   const models = [...new Set(nodes.flatMap((node) => node.gpus.map((gpu) => gpu.model)))].sort();
   return (
     <Group gap="xs" mb="sm">
-      <TextInput size="xs" w={240} aria-label={t("find")} placeholder={t("find")} leftSection={<Search size={14} aria-hidden />} value={filters.q} onChange={(event) => setFilters({ q: event.currentTarget.value })} />
-      <FilterSelect label={t("state")} everything={t("allStates")} options={STATES.map((value) => ({ value, label: stateWord(value) }))} value={filters.state} onChange={(state) => setFilters({ state })} />
-      {clusters.length > 1 && <FilterSelect label={t("cluster")} everything={t("allClusters")} options={clusters} value={filters.cluster} onChange={(cluster) => setFilters({ cluster })} />}
-      {models.length > 1 && <FilterSelect label={t("model")} everything={t("allModels")} options={models} value={filters.model} onChange={(model) => setFilters({ model })} />}
+      <TextInput
+        size="xs"
+        w={240}
+        aria-label={t("find")}
+        placeholder={t("find")}
+        leftSection={<Search size={14} aria-hidden />}
+        value={filters.q}
+        onChange={(event) => setFilters({ q: event.currentTarget.value })}
+      />
+      <FilterSelect
+        label={t("state")}
+        everything={t("allStates")}
+        options={STATES.map((value) => ({ value, label: stateWord(value) }))}
+        value={filters.state}
+        onChange={(state) => setFilters({ state })}
+      />
+      {clusters.length > 1 && (
+        <FilterSelect
+          label={t("cluster")}
+          everything={t("allClusters")}
+          options={clusters}
+          value={filters.cluster}
+          onChange={(cluster) => setFilters({ cluster })}
+        />
+      )}
+      {models.length > 1 && (
+        <FilterSelect
+          label={t("model")}
+          everything={t("allModels")}
+          options={models}
+          value={filters.model}
+          onChange={(model) => setFilters({ model })}
+        />
+      )}
       {STATES.map((state) => {
         const count = nodes.filter((node) => node.state === state).length;
         return count > 0 && state !== "ready" ? (

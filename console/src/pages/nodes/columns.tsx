@@ -18,15 +18,76 @@ export function useNodeColumns(): readonly Column<Node>[] {
   return useMemo<Column<Node>[]>(
     () => [
       { key: "id", title: t("nodeName"), render: (node) => <Name node={node} />, sort: (node) => node.id },
-      { key: "state", title: t("state"), render: (node) => <StateBadge state={node.state} />, sort: (node) => node.state },
-      { key: "gpus", title: t("gpus"), render: (node) => <GpuCells gpus={node.gpus} free={node.gpus_free} />, sort: (node) => node.gpus_total },
-      { key: "free", title: t("freeTitle"), numeric: true, render: (node) => `${format.number(node.gpus_free)} / ${node.gpus_total}`, sort: (node) => node.gpus_free },
-      { key: "load", title: t("load"), wide: true, render: (node) => <Part value={node.load} label={t("load")} />, sort: (node) => node.load },
-      { key: "cpu", title: t("cpu"), wide: true, render: (node) => <Part value={node.host?.cpu ?? null} label={t("cpu")} />, sort: (node) => node.host?.cpu ?? null },
-      { key: "memory", title: t("memory"), wide: true, render: (node) => <Part value={part(node.host?.memory_used_bytes, node.host?.memory_total_bytes)} label={t("memory")} warnAt={0.9} />, sort: (node) => part(node.host?.memory_used_bytes, node.host?.memory_total_bytes) },
-      { key: "disk", title: t("disk"), wide: true, render: (node) => <Part value={part(node.host?.disk_used_bytes, node.host?.disk_total_bytes)} label={t("disk")} warnAt={0.9} />, sort: (node) => part(node.host?.disk_used_bytes, node.host?.disk_total_bytes) },
-      { key: "network", title: t("network"), wide: true, numeric: true, render: (node) => <Network node={node} />, sort: (node) => (node.host?.network_receive_bytes ?? 0) + (node.host?.network_send_bytes ?? 0) },
-      { key: "jobs", title: t("jobs"), numeric: true, render: (node) => node.jobs.length, sort: (node) => node.jobs.length },
+      {
+        key: "state",
+        title: t("state"),
+        render: (node) => <StateBadge state={node.state} />,
+        sort: (node) => node.state,
+      },
+      {
+        key: "gpus",
+        title: t("gpus"),
+        render: (node) => <GpuCells gpus={node.gpus} free={node.gpus_free} />,
+        sort: (node) => node.gpus_total,
+      },
+      {
+        key: "free",
+        title: t("freeTitle"),
+        numeric: true,
+        render: (node) => `${format.number(node.gpus_free)} / ${node.gpus_total}`,
+        sort: (node) => node.gpus_free,
+      },
+      {
+        key: "load",
+        title: t("load"),
+        wide: true,
+        render: (node) => <Part value={node.load} label={t("load")} />,
+        sort: (node) => node.load,
+      },
+      {
+        key: "cpu",
+        title: t("cpu"),
+        wide: true,
+        render: (node) => <Part value={node.host?.cpu ?? null} label={t("cpu")} />,
+        sort: (node) => node.host?.cpu ?? null,
+      },
+      {
+        key: "memory",
+        title: t("memory"),
+        wide: true,
+        render: (node) => (
+          <Part
+            value={part(node.host?.memory_used_bytes, node.host?.memory_total_bytes)}
+            label={t("memory")}
+            warnAt={0.9}
+          />
+        ),
+        sort: (node) => part(node.host?.memory_used_bytes, node.host?.memory_total_bytes),
+      },
+      {
+        key: "disk",
+        title: t("disk"),
+        wide: true,
+        render: (node) => (
+          <Part value={part(node.host?.disk_used_bytes, node.host?.disk_total_bytes)} label={t("disk")} warnAt={0.9} />
+        ),
+        sort: (node) => part(node.host?.disk_used_bytes, node.host?.disk_total_bytes),
+      },
+      {
+        key: "network",
+        title: t("network"),
+        wide: true,
+        numeric: true,
+        render: (node) => <Network node={node} />,
+        sort: (node) => (node.host?.network_receive_bytes ?? 0) + (node.host?.network_send_bytes ?? 0),
+      },
+      {
+        key: "jobs",
+        title: t("jobs"),
+        numeric: true,
+        render: (node) => node.jobs.length,
+        sort: (node) => node.jobs.length,
+      },
       { key: "labels", title: t("labels"), wide: true, render: (node) => <Labels labels={node.labels} /> },
     ],
     [t, format],
@@ -34,7 +95,9 @@ export function useNodeColumns(): readonly Column<Node>[] {
 }
 
 export function part(used: number | null | undefined, total: number | null | undefined): number | null {
-  return used === null || used === undefined || total === null || total === undefined || total === 0 ? null : used / total;
+  return used === null || used === undefined || total === null || total === undefined || total === 0
+    ? null
+    : used / total;
 }
 
 function Name({ node }: { node: Node }) {
@@ -74,7 +137,18 @@ export function Labels({ labels, most = LABELS }: { labels: Readonly<Record<stri
           {name}={value}
         </Badge>
       ))}
-      {all.length > most && <Text size="xs" c="dimmed" title={all.slice(most).map(([name, value]) => `${name}=${value}`).join(", ")}>+{all.length - most}</Text>}
+      {all.length > most && (
+        <Text
+          size="xs"
+          c="dimmed"
+          title={all
+            .slice(most)
+            .map(([name, value]) => `${name}=${value}`)
+            .join(", ")}
+        >
+          +{all.length - most}
+        </Text>
+      )}
     </Group>
   );
 }

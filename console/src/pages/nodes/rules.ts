@@ -34,6 +34,11 @@ export function matching(nodes: readonly Node[], { q, state, cluster, model }: N
       (state === "" || node.state === state) &&
       (cluster === "" || node.cluster === cluster) &&
       (model === "" || node.gpus.some((gpu) => gpu.model === model)) &&
-      (text === "" || [node.id, ...Object.entries(node.labels).map(([name, value]) => `${name}=${value}`), ...node.jobs.map((job) => job.user)].some((one) => one.toLowerCase().includes(text))),
+      (text === "" ||
+        [
+          node.id,
+          ...Object.entries(node.labels).map(([name, value]) => `${name}=${value}`),
+          ...node.jobs.map((job) => job.user),
+        ].some((one) => one.toLowerCase().includes(text))),
   );
 }

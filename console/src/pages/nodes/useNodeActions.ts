@@ -13,7 +13,11 @@ import { toastProblem } from "@/parts/toasts";
 import { useWords } from "@/words/words";
 
 const ICONS: Readonly<Record<Verb, LucideIcon>> = { cordon: Ban, uncordon: CircleCheck, drain: LogOut, remove: Trash2 };
-const WITHHELD: Readonly<Record<Exclude<Verb, "remove">, Node["state"]>> = { cordon: "cordoned", uncordon: "ready", drain: "draining" };
+const WITHHELD: Readonly<Record<Exclude<Verb, "remove">, Node["state"]>> = {
+  cordon: "cordoned",
+  uncordon: "ready",
+  drain: "draining",
+};
 
 interface Order {
   readonly verb: Verb;
@@ -30,7 +34,10 @@ export function useNodeActions(): (nodes: readonly Node[]) => RowAction[] {
     optimistic: (cache, given) => showAtOnce(cache, given),
     done: ({ done }, { verb }) => (done.length === 0 ? undefined : t(`${verb}Done`, { n: done.length })),
     onDone: ({ refused }) => {
-      if (refused.length > 0) toastProblem(new Problem(409, t("refused", { n: refused.length }), refused.map((one) => one.problem.detail).join(" ")));
+      if (refused.length > 0)
+        toastProblem(
+          new Problem(409, t("refused", { n: refused.length }), refused.map((one) => one.problem.detail).join(" ")),
+        );
     },
   });
   function ask(verb: Verb, nodes: readonly Node[]) {
@@ -43,8 +50,17 @@ export function useNodeActions(): (nodes: readonly Node[]) => RowAction[] {
     }
     const left = nodes.filter((node) => !fit.includes(node));
     const text = t(`${verb}Text`, { names: listed(names), jobs: fit.reduce((sum, node) => sum + node.jobs.length, 0) });
-    const rest = left.length === 0 ? "" : ` ${t("left", { names: left.map((node) => `${node.id} (${t(refusalOf(verb, node) ?? "refused")})`).join(", ") })}`;
-    confirm({ title: t(`${verb}Title`, { n: names.length }), text: text + rest, action: t(verb), onConfirm: begin, danger: verb === "remove" });
+    const rest =
+      left.length === 0
+        ? ""
+        : ` ${t("left", { names: left.map((node) => `${node.id} (${t(refusalOf(verb, node) ?? "refused")})`).join(", ") })}`;
+    confirm({
+      title: t(`${verb}Title`, { n: names.length }),
+      text: text + rest,
+      action: t(verb),
+      onConfirm: begin,
+      danger: verb === "remove",
+    });
   }
   return (nodes) =>
     VERBS.map((verb) => {
@@ -66,7 +82,8 @@ function showAtOnce(cache: Cache, { verb, names }: Order): void {
   // Whether a removal is allowed only the server knows: it is not shown before.
   if (verb === "remove") return;
   const withheld = WITHHELD[verb];
-  const update = (node: Node): Node => (names.includes(node.id) ? { ...node, withheld, state: node.state === "down" ? "down" : withheld } : node);
+  const update = (node: Node): Node =>
+    names.includes(node.id) ? { ...node, withheld, state: node.state === "down" ? "down" : withheld } : node;
   cache.changeItems<Node>("/nodes", () => true, update);
   cache.change<Node>("/nodes/{node}", update);
 }

@@ -20,10 +20,19 @@ const WEIGHT = { critical: 0, warning: 1, info: 2 } as const;
 /** What fires now, the worst first; it appears here the moment it begins. */
 export const Alerts = memo(function Alerts() {
   const t = useWords(words);
-  const { data, error, refetch } = $api.useQuery("get", "/alerts", { params: { query: { state: ["firing"], limit: READ } } });
+  const { data, error, refetch } = $api.useQuery("get", "/alerts", {
+    params: { query: { state: ["firing"], limit: READ } },
+  });
   const worst = data?.items.toSorted((left, right) => WEIGHT[left.severity] - WEIGHT[right.severity]).slice(0, MOST);
   return (
-    <Panel title={t("firing")} tools={<Link to="/alerts" className={classes.link}><Text size="xs">{t("allAlerts")}</Text></Link>}>
+    <Panel
+      title={t("firing")}
+      tools={
+        <Link to="/alerts" className={classes.link}>
+          <Text size="xs">{t("allAlerts")}</Text>
+        </Link>
+      }
+    >
       {error !== null && <ProblemNote error={error} onRetry={() => void refetch()} />}
       {data === undefined && error === null && <Skeleton h={80} />}
       {worst?.length === 0 && <EmptyState icon={ShieldCheck} title={t("nothingFires")} hint={t("nothingFiresHint")} />}

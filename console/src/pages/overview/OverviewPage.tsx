@@ -36,7 +36,16 @@ export default function OverviewPage() {
   const unready = now === undefined ? 0 : now.nodes - (now.nodes_by_state.ready ?? 0);
   return (
     <>
-      <PageHeader title={page("overview")} detail={now !== undefined && [t("summary", { nodes: now.nodes, gpus: now.gpus }), ...(unready > 0 ? [t("notReady", { n: unready })] : [])].join(" · ")}>
+      <PageHeader
+        title={page("overview")}
+        detail={
+          now !== undefined &&
+          [
+            t("summary", { nodes: now.nodes, gpus: now.gpus }),
+            ...(unready > 0 ? [t("notReady", { n: unready })] : []),
+          ].join(" · ")
+        }
+      >
         <RangePicker />
         <Button leftSection={<Plus size={15} aria-hidden />} renderRoot={(props) => <Link to="/jobs/new" {...props} />}>
           {t("newJob")}
@@ -46,7 +55,11 @@ export default function OverviewPage() {
       <Tiles now={now} trends={trends.data} />
       <div className={classes.columns}>
         <div className={classes.column}>
-          {map.error === null ? <MapPanel data={map.data} /> : <ProblemNote error={map.error} onRetry={() => void map.refetch()} />}
+          {map.error === null ? (
+            <MapPanel data={map.data} />
+          ) : (
+            <ProblemNote error={map.error} onRetry={() => void map.refetch()} />
+          )}
           <Trends data={trends.data} error={trends.error} onRetry={trends.refetch} />
         </div>
         <div className={classes.column}>

@@ -19,15 +19,34 @@ export const Quota = memo(function Quota() {
   const format = useFormat();
   const { data, error, refetch } = $api.useQuery("get", "/me/quota");
   const limits = Object.entries(data?.kinds ?? {}).flatMap(([kind, quota]) =>
-    ([["gpus", quota.gpus, format.number], ["cpus", quota.cpus, format.number], ["memory", quota.memory_bytes, format.bytes]] as const).flatMap(([what, held, shown]) =>
-      held.limit === null ? [] : [{ key: `${kind}.${what}`, label: `${kind in kinds ? kindWord(kind as keyof typeof kinds) : kind} · ${t(what)}`, held, shown }],
+    (
+      [
+        ["gpus", quota.gpus, format.number],
+        ["cpus", quota.cpus, format.number],
+        ["memory", quota.memory_bytes, format.bytes],
+      ] as const
+    ).flatMap(([what, held, shown]) =>
+      held.limit === null
+        ? []
+        : [
+            {
+              key: `${kind}.${what}`,
+              label: `${kind in kinds ? kindWord(kind as keyof typeof kinds) : kind} · ${t(what)}`,
+              held,
+              shown,
+            },
+          ],
     ),
   );
   return (
     <Panel title={t("myQuota")}>
       {error !== null && <ProblemNote error={error} onRetry={() => void refetch()} />}
       {data === undefined && error === null && <Skeleton h={60} />}
-      {data !== undefined && limits.length === 0 && <Text size="sm" c="dimmed">{t("noQuota")}</Text>}
+      {data !== undefined && limits.length === 0 && (
+        <Text size="sm" c="dimmed">
+          {t("noQuota")}
+        </Text>
+      )}
       <Stack gap={6}>
         {limits.map(({ key, label, held, shown }) => (
           <Limit key={key} label={label} held={held} shown={shown} />
@@ -45,7 +64,12 @@ function Limit({ label, held, shown }: { label: string; held: Held; shown: (valu
       <Text size="sm" truncate>
         {label}
       </Text>
-      <Meter value={limit > 0 ? held.held / limit : 1} label={label} text={t("heldOf", { held: shown(held.held), limit: shown(limit) })} warnAt={1} />
+      <Meter
+        value={limit > 0 ? held.held / limit : 1}
+        label={label}
+        text={t("heldOf", { held: shown(held.held), limit: shown(limit) })}
+        warnAt={1}
+      />
     </Group>
   );
 }

@@ -55,16 +55,43 @@ function GpuTiles({ now, trends }: TileProps) {
   return (
     <>
       <Tile to={to}>
-        <Stat label={t("inUse")} value={format.number(now.gpus_allocated)} unit={t("ofAll", { n: now.gpus })} detail={t("allocation", { part: format.percent(now.allocation) })} chart={<Spark trends={trends} metric="gpus_held" color={0} />} />
+        <Stat
+          label={t("inUse")}
+          value={format.number(now.gpus_allocated)}
+          unit={t("ofAll", { n: now.gpus })}
+          detail={t("allocation", { part: format.percent(now.allocation) })}
+          chart={<Spark trends={trends} metric="gpus_held" color={0} />}
+        />
       </Tile>
       <Tile to={to}>
-        <Stat label={t("utilization")} value={format.percent(now.utilization, 1)} detail={now.idle_gpus > 0 ? t("idleHeld", { n: now.idle_gpus }) : t("noneIdle")} chart={<Spark trends={trends} metric="utilization" color={1} />} />
+        <Stat
+          label={t("utilization")}
+          value={format.percent(now.utilization, 1)}
+          detail={now.idle_gpus > 0 ? t("idleHeld", { n: now.idle_gpus }) : t("noneIdle")}
+          chart={<Spark trends={trends} metric="utilization" color={1} />}
+        />
       </Tile>
       <Tile to={to}>
-        <Stat label={t("power")} value={kilo ? format.number(Math.round(watts / 100) / 10) : watts === null ? "–" : Math.round(watts)} unit={kilo ? "kW" : watts === null ? undefined : "W"} detail={limit !== null && watts !== null && limit > 0 && t("ofLimit", { part: format.percent(watts / limit), limit: format.watts(limit) })} chart={<Spark trends={trends} metric="power" color={2} />} />
+        <Stat
+          label={t("power")}
+          value={kilo ? format.number(Math.round(watts / 100) / 10) : watts === null ? "–" : Math.round(watts)}
+          unit={kilo ? "kW" : watts === null ? undefined : "W"}
+          detail={
+            limit !== null &&
+            watts !== null &&
+            limit > 0 &&
+            t("ofLimit", { part: format.percent(watts / limit), limit: format.watts(limit) })
+          }
+          chart={<Spark trends={trends} metric="power" color={2} />}
+        />
       </Tile>
       <Tile to={to}>
-        <Stat label={t("temperature")} value={format.celsius(now.temperature_mean_celsius)} detail={now.temperature_celsius !== null && t("hottest", { value: format.celsius(now.temperature_celsius) })} chart={<Spark trends={trends} metric="temperature" color={3} />} />
+        <Stat
+          label={t("temperature")}
+          value={format.celsius(now.temperature_mean_celsius)}
+          detail={now.temperature_celsius !== null && t("hottest", { value: format.celsius(now.temperature_celsius) })}
+          chart={<Spark trends={trends} metric="temperature" color={3} />}
+        />
       </Tile>
     </>
   );
@@ -76,7 +103,11 @@ function HostTile({ now }: { now: Overview }) {
   const { memory_used_bytes: used, memory_total_bytes: total } = now;
   return (
     <Tile to={useIsOperator() ? "/nodes" : undefined}>
-      <Stat label={t("hosts")} value={format.percent(now.cpu, 1)} detail={used !== null && total !== null && total > 0 && t("hostMemory", { used: format.percent(used / total) })} />
+      <Stat
+        label={t("hosts")}
+        value={format.percent(now.cpu, 1)}
+        detail={used !== null && total !== null && total > 0 && t("hostMemory", { used: format.percent(used / total) })}
+      />
     </Tile>
   );
 }
@@ -87,18 +118,32 @@ function QueueTile({ now, trends }: TileProps) {
   const wait = now.wait_seconds_median;
   return (
     <Tile to="/queue">
-      <Stat label={t("waiting")} value={format.number(now.queued)} unit={t("jobs", { n: now.queued })} detail={wait === null ? t("nobodyWaits") : t("medianWait", { time: format.duration(wait) })} chart={<Spark trends={trends} metric="jobs_queued" color={4} />} />
+      <Stat
+        label={t("waiting")}
+        value={format.number(now.queued)}
+        unit={t("jobs", { n: now.queued })}
+        detail={wait === null ? t("nobodyWaits") : t("medianWait", { time: format.duration(wait) })}
+        chart={<Spark trends={trends} metric="jobs_queued" color={4} />}
+      />
     </Tile>
   );
 }
 
 function AlertTile({ now }: { now: Overview }) {
   const t = useWords(words);
-  const counts = (["critical", "warning", "info"] as const).map((severity) => [severity, now.alerts[severity] ?? 0] as const);
+  const counts = (["critical", "warning", "info"] as const).map(
+    (severity) => [severity, now.alerts[severity] ?? 0] as const,
+  );
   const open = counts.filter(([, count]) => count > 0);
   return (
     <Tile to="/alerts">
-      <Stat label={t("alerts")} value={counts.reduce((sum, [, count]) => sum + count, 0)} detail={open.length === 0 ? t("noAlerts") : open.map(([severity, count]) => t(severity, { n: count })).join(" · ")} />
+      <Stat
+        label={t("alerts")}
+        value={counts.reduce((sum, [, count]) => sum + count, 0)}
+        detail={
+          open.length === 0 ? t("noAlerts") : open.map(([severity, count]) => t(severity, { n: count })).join(" · ")
+        }
+      />
     </Tile>
   );
 }
@@ -110,7 +155,12 @@ function MyJobsTile() {
   const sum = (of: "running" | "queued") => data?.kinds.reduce((all, kind) => all + kind[of], 0);
   return (
     <Tile to={`/jobs?user=${encodeURIComponent(me.name)}`}>
-      <Stat label={t("myJobs")} value={sum("running") ?? "–"} unit={t("running")} detail={t("iWait", { n: sum("queued") ?? 0 })} />
+      <Stat
+        label={t("myJobs")}
+        value={sum("running") ?? "–"}
+        unit={t("running")}
+        detail={t("iWait", { n: sum("queued") ?? 0 })}
+      />
     </Tile>
   );
 }

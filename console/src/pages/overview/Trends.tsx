@@ -17,7 +17,15 @@ const MOST_QUEUES = 6;
 const HEIGHT = 132;
 
 /** Kept as it is while other parts of the page change: drawing six charts is not free. */
-export const Trends = memo(function Trends({ data, error, onRetry }: { data: Metrics | undefined; error: Problem | null; onRetry: () => unknown }) {
+export const Trends = memo(function Trends({
+  data,
+  error,
+  onRetry,
+}: {
+  data: Metrics | undefined;
+  error: Problem | null;
+  onRetry: () => unknown;
+}) {
   const t = useWords(words);
   const format = useFormat();
   const lines = useMemo(() => (data === undefined ? undefined : linesOf(data, t)), [data, t]);
@@ -36,7 +44,15 @@ export const Trends = memo(function Trends({ data, error, onRetry }: { data: Met
   );
 });
 
-function Trend({ title, lines, format }: { title: string; lines: readonly Line[] | undefined; format: (value: number) => string }) {
+function Trend({
+  title,
+  lines,
+  format,
+}: {
+  title: string;
+  lines: readonly Line[] | undefined;
+  format: (value: number) => string;
+}) {
   return (
     <div style={{ minWidth: 0 }}>
       <Title order={3} size="sm" fw={500} mb={4}>
@@ -49,7 +65,11 @@ function Trend({ title, lines, format }: { title: string; lines: readonly Line[]
 
 function linesOf(data: Metrics, t: Say<typeof words>) {
   const step = data.step_seconds;
-  const line = (metric: string, label: string, color: number): Line => ({ label, color: seriesColor(color), points: pointsOf(seriesOf(data, metric), step) });
+  const line = (metric: string, label: string, color: number): Line => ({
+    label,
+    color: seriesColor(color),
+    points: pointsOf(seriesOf(data, metric), step),
+  });
   const perQueue = (metric: string): Line[] =>
     data.series
       .filter((one) => one.metric === metric)

@@ -22,13 +22,21 @@ export const Users = memo(function Users({ data }: { data: MapData | undefined }
   return (
     <Panel title={t("users")}>
       {held === undefined && <Skeleton h={80} />}
-      {held?.length === 0 && <Text size="sm" c="dimmed">{t("nobody")}</Text>}
+      {held?.length === 0 && (
+        <Text size="sm" c="dimmed">
+          {t("nobody")}
+        </Text>
+      )}
       <ul className={classes.list}>
         {held?.slice(0, MOST).map(([owner, gpus]) => (
           <Owner key={owner} owner={owner} gpus={gpus} part={gpus / most} color={colors.get(owner)} />
         ))}
       </ul>
-      {held !== undefined && held.length > MOST && <Text size="xs" c="dimmed">{t("more", { n: held.length - MOST })}</Text>}
+      {held !== undefined && held.length > MOST && (
+        <Text size="xs" c="dimmed">
+          {t("more", { n: held.length - MOST })}
+        </Text>
+      )}
     </Panel>
   );
 });
@@ -39,7 +47,13 @@ function Owner({ owner, gpus, part, color }: { owner: string; gpus: number; part
   return (
     <li className={classes.owner}>
       <Text size="sm" truncate>
-        {mayOpen ? <Link to="/jobs" search={{ user: owner }} className={classes.link}>{owner}</Link> : owner}
+        {mayOpen ? (
+          <Link to="/jobs" search={{ user: owner }} className={classes.link}>
+            {owner}
+          </Link>
+        ) : (
+          owner
+        )}
       </Text>
       <Progress value={part * 100} color={color} size={8} aria-hidden />
       <Text size="sm" ta="right" className="num">

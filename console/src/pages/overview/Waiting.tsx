@@ -25,11 +25,24 @@ export const Waiting = memo(function Waiting() {
   const t = useWords(words);
   const queues = useAll("/queues");
   const busy = queues.data?.filter((queue) => queue.queued > 0).sort((left, right) => right.queued - left.queued) ?? [];
-  const orders = useQueries({ queries: busy.slice(0, QUEUES).map((queue) => $api.queryOptions("get", "/queues/{name}/order", { params: { path: { name: queue.name } } })) });
+  const orders = useQueries({
+    queries: busy
+      .slice(0, QUEUES)
+      .map((queue) => $api.queryOptions("get", "/queues/{name}/order", { params: { path: { name: queue.name } } })),
+  });
   const isLoading = queues.data === undefined || orders.some((order) => order.isPending);
-  const next = isLoading ? undefined : firstOf(orders.flatMap((order) => order.data?.lines.flatMap((line) => line.jobs) ?? []));
+  const next = isLoading
+    ? undefined
+    : firstOf(orders.flatMap((order) => order.data?.lines.flatMap((line) => line.jobs) ?? []));
   return (
-    <Panel title={t("nextUp")} tools={<Link to="/queue" className={classes.link}><Text size="xs">{t("allWaiting")}</Text></Link>}>
+    <Panel
+      title={t("nextUp")}
+      tools={
+        <Link to="/queue" className={classes.link}>
+          <Text size="xs">{t("allWaiting")}</Text>
+        </Link>
+      }
+    >
       {queues.error !== null && <ProblemNote error={queues.error} onRetry={() => void queues.refetch()} />}
       {next === undefined && queues.error === null && <Skeleton h={160} />}
       {next?.length === 0 && <EmptyState icon={PartyPopper} title={t("nextUpEmpty")} hint={t("nextUpEmptyHint")} />}
@@ -47,7 +60,8 @@ export const Waiting = memo(function Waiting() {
 /** Those with a planned start first, in its order; then by place in their own line. */
 export function firstOf(jobs: readonly Waiter[]): readonly Waiter[] {
   const start = (job: Waiter) => (job.planned_start === null ? Infinity : Date.parse(job.planned_start));
-  const compare = (left: Waiter, right: Waiter) => (start(left) === start(right) ? left.position - right.position : start(left) < start(right) ? -1 : 1);
+  const compare = (left: Waiter, right: Waiter) =>
+    start(left) === start(right) ? left.position - right.position : start(left) < start(right) ? -1 : 1;
   return [...jobs].sort(compare).slice(0, JOBS);
 }
 
@@ -57,7 +71,13 @@ function WaitingJob({ job }: { job: Waiter }) {
     <li className={classes.row}>
       <Group justify="space-between" wrap="nowrap" gap="xs">
         <Text size="sm" truncate>
-          {job.id === null ? t("someJob") : <Link to={`/jobs/${job.id}`} className={classes.link}>{job.name}</Link>}
+          {job.id === null ? (
+            t("someJob")
+          ) : (
+            <Link to={`/jobs/${job.id}`} className={classes.link}>
+              {job.name}
+            </Link>
+          )}
         </Text>
         <Text size="sm" className="num">
           {job.gpus > 0 ? t("gpuCount", { n: job.gpus * job.nodes }) : t("noGpu")}
@@ -92,7 +112,12 @@ function Start({ at }: { at: string | null }) {
   const t = useWords(words);
   const format = useFormat();
   const now = useNow();
-  if (at === null) return <Text size="xs" c="dimmed" style={{ flexShrink: 0 }}>{t("notPlanned")}</Text>;
+  if (at === null)
+    return (
+      <Text size="xs" c="dimmed" style={{ flexShrink: 0 }}>
+        {t("notPlanned")}
+      </Text>
+    );
   const isDue = Date.parse(at) <= Math.max(now, Date.now() - 10_000);
   return (
     <Text size="xs" className="num" title={format.dateTime(at)} style={{ flexShrink: 0 }}>

@@ -54,7 +54,10 @@ export const words = defineWords({
   firing: ["Alerts", "告警"],
   allAlerts: ["All alerts", "全部告警"],
   nothingFires: ["No alert fires", "没有告警"],
-  nothingFiresHint: ["Temperatures, GPUs, nodes and queues are within their limits.", "温度、GPU、节点与队列均在限值之内。"],
+  nothingFiresHint: [
+    "Temperatures, GPUs, nodes and queues are within their limits.",
+    "温度、GPU、节点与队列均在限值之内。",
+  ],
   users: ["GPUs by user", "各用户占用 GPU"],
   nobody: ["All GPUs are free", "所有 GPU 空闲"],
   more: ["{n} more {n|user|users}", "其余 {n} 位用户"],

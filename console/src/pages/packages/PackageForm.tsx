@@ -51,18 +51,37 @@ export function PackageForm({ one, taken, flavors, nodes, onClose }: PackageForm
       problem={problem}
     >
       {one === undefined ? (
-        <TextInput label={c("name")} description={t("nameHint")} required data-autofocus {...form.getInputProps("name")} />
+        <TextInput
+          label={c("name")}
+          description={t("nameHint")}
+          required
+          data-autofocus
+          {...form.getInputProps("name")}
+        />
       ) : (
         <Text size="sm" c="dimmed">
           {t("editHint")}
         </Text>
       )}
       <Amounts form={form} />
-      <Select label={t("flavor")} description={t("flavorHint")} clearable searchable data={flavors.map((flavor) => ({ value: flavor.name, label: flavorLabel(flavor) }))} {...form.getInputProps("flavor")} />
-      <Switch label={t("rdmaLabel")} description={t("rdmaHint")} {...form.getInputProps("rdma", { type: "checkbox" })} />
+      <Select
+        label={t("flavor")}
+        description={t("flavorHint")}
+        clearable
+        searchable
+        data={flavors.map((flavor) => ({ value: flavor.name, label: flavorLabel(flavor) }))}
+        {...form.getInputProps("flavor")}
+      />
+      <Switch
+        label={t("rdmaLabel")}
+        description={t("rdmaHint")}
+        {...form.getInputProps("rdma", { type: "checkbox" })}
+      />
       <Kinds form={form} />
       <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
-      {size !== undefined && <Preview size={size} flavor={flavors.find((flavor) => flavor.name === form.getValues().flavor)} nodes={nodes} />}
+      {size !== undefined && (
+        <Preview size={size} flavor={flavors.find((flavor) => flavor.name === form.getValues().flavor)} nodes={nodes} />
+      )}
     </FormDrawer>
   );
 }
@@ -75,11 +94,15 @@ function usePackageForm(one: Package | undefined, taken: readonly string[], flav
     initialValues: draftOf(one),
     validateInputOnChange: true,
     validate: {
-      name: (name) => (one !== undefined ? null : !NAME.test(name) ? t("nameWrong") : taken.includes(name) ? t("nameTaken") : null),
+      name: (name) =>
+        one !== undefined ? null : !NAME.test(name) ? t("nameWrong") : taken.includes(name) ? t("nameTaken") : null,
       gpus: (text, draft) => (gpusOf(text) === undefined ? t("gpusWrong") : isNothing(draft) ? t("nothing") : null),
       cpus: (text) => (cpusOf(text) === undefined ? t("cpusWrong") : null),
       memory_bytes: (text) => (parseSize(text) === undefined ? t("memoryWrong") : null),
-      flavor: (name, draft) => (gpusOf(draft.gpus) === 0 && (flavors.find((flavor) => flavor.name === name)?.models.length ?? 0) > 0 ? t("flavorNeedsGpus") : null),
+      flavor: (name, draft) =>
+        gpusOf(draft.gpus) === 0 && (flavors.find((flavor) => flavor.name === name)?.models.length ?? 0) > 0
+          ? t("flavorNeedsGpus")
+          : null,
     },
   });
 }
@@ -100,9 +123,31 @@ function Amounts({ form }: { form: Form }) {
   const bytes = parseSize(form.getValues().memory_bytes);
   return (
     <SimpleGrid cols={{ base: 1, xs: 3 }}>
-      <TextInput label={c("gpus")} inputWrapperOrder={[...HINT_BELOW]} description={t("gpusHint")} inputMode="decimal" required {...form.getInputProps("gpus")} />
-      <TextInput label={c("cpus")} inputWrapperOrder={[...HINT_BELOW]} description={t("cpusHint")} inputMode="decimal" required {...form.getInputProps("cpus")} />
-      <TextInput label={c("memory")} inputWrapperOrder={[...HINT_BELOW]} description={bytes === undefined ? t("memoryHint") : `${t("memoryIs", { bytes: format.bytes(bytes) })}. ${t("memoryHint")}`} required {...form.getInputProps("memory_bytes")} />
+      <TextInput
+        label={c("gpus")}
+        inputWrapperOrder={[...HINT_BELOW]}
+        description={t("gpusHint")}
+        inputMode="decimal"
+        required
+        {...form.getInputProps("gpus")}
+      />
+      <TextInput
+        label={c("cpus")}
+        inputWrapperOrder={[...HINT_BELOW]}
+        description={t("cpusHint")}
+        inputMode="decimal"
+        required
+        {...form.getInputProps("cpus")}
+      />
+      <TextInput
+        label={c("memory")}
+        inputWrapperOrder={[...HINT_BELOW]}
+        description={
+          bytes === undefined ? t("memoryHint") : `${t("memoryIs", { bytes: format.bytes(bytes) })}. ${t("memoryHint")}`
+        }
+        required
+        {...form.getInputProps("memory_bytes")}
+      />
     </SimpleGrid>
   );
 }
@@ -110,5 +155,13 @@ function Amounts({ form }: { form: Form }) {
 function Kinds({ form }: { form: Form }) {
   const t = useWords(words);
   const k = useWords(kindWords);
-  return <MultiSelect label={t("kinds")} description={t("kindsHint")} clearable data={KINDS.map((kind) => ({ value: kind, label: k(kind) }))} {...form.getInputProps("kinds")} />;
+  return (
+    <MultiSelect
+      label={t("kinds")}
+      description={t("kindsHint")}
+      clearable
+      data={KINDS.map((kind) => ({ value: kind, label: k(kind) }))}
+      {...form.getInputProps("kinds")}
+    />
+  );
 }

@@ -28,7 +28,11 @@ interface Facts {
   readonly nodes: readonly Node[] | undefined;
 }
 
-export function PackageTable({ onEdit, onCreate, ...facts }: Facts & { readonly onEdit: (name: string) => void; readonly onCreate: () => void }) {
+export function PackageTable({
+  onEdit,
+  onCreate,
+  ...facts
+}: Facts & { readonly onEdit: (name: string) => void; readonly onCreate: () => void }) {
   const t = useWords(words);
   const c = useWords(common);
   const n = useWords(navigation);
@@ -38,7 +42,11 @@ export function PackageTable({ onEdit, onCreate, ...facts }: Facts & { readonly 
   const chosen = facts.packages?.filter((one) => selected.has(one.name)).map((one) => one.name) ?? [];
   return (
     <>
-      <BatchBar count={chosen.length} actions={[{ label: c("delete"), icon: Trash2, danger: true, onClick: () => remove(chosen) }]} onClear={() => setSelected(new Set())} />
+      <BatchBar
+        count={chosen.length}
+        actions={[{ label: c("delete"), icon: Trash2, danger: true, onClick: () => remove(chosen) }]}
+        onClear={() => setSelected(new Set())}
+      />
       <Panel p={0}>
         <DataTable
           label={n("packages")}
@@ -89,9 +97,29 @@ function usePackageColumns({ offers, kind, flavors, nodes }: Facts): readonly Co
           </>
         ),
       },
-      { key: "gpus", title: c("gpus"), numeric: true, sort: (one) => one.gpus, render: (one) => format.number(one.gpus) },
-      { key: "cpus", title: c("cpus"), numeric: true, wide: true, sort: (one) => one.cpus, render: (one) => format.number(one.cpus) },
-      { key: "memory", title: c("memory"), numeric: true, wide: true, sort: (one) => one.memory_bytes, render: (one) => format.bytes(one.memory_bytes) },
+      {
+        key: "gpus",
+        title: c("gpus"),
+        numeric: true,
+        sort: (one) => one.gpus,
+        render: (one) => format.number(one.gpus),
+      },
+      {
+        key: "cpus",
+        title: c("cpus"),
+        numeric: true,
+        wide: true,
+        sort: (one) => one.cpus,
+        render: (one) => format.number(one.cpus),
+      },
+      {
+        key: "memory",
+        title: c("memory"),
+        numeric: true,
+        wide: true,
+        sort: (one) => one.memory_bytes,
+        render: (one) => format.bytes(one.memory_bytes),
+      },
       {
         key: "flavor",
         title: t("flavor"),
@@ -99,22 +127,59 @@ function usePackageColumns({ offers, kind, flavors, nodes }: Facts): readonly Co
         sort: (one) => one.flavor,
         render: (one) => (
           <>
-            {one.flavor ?? t("anyHardware")} {one.rdma && <Badge variant="light" tt="none">{t("rdma")}</Badge>}
+            {one.flavor ?? t("anyHardware")}{" "}
+            {one.rdma && (
+              <Badge variant="light" tt="none">
+                {t("rdma")}
+              </Badge>
+            )}
             {one.models.length > 0 && <Faint>{one.models.join(" / ")}</Faint>}
           </>
         ),
       },
-      { key: "kinds", title: t("kinds"), wide: true, render: (one) => (one.kinds.length === 0 ? t("everyKind") : one.kinds.map((each) => k(each)).join(", ")) },
-      { key: "fits", title: t("fits"), numeric: true, wide: true, render: (one) => <Fits one={one} flavor={one.flavor === null ? undefined : flavorOf.get(one.flavor)} nodes={nodes} /> },
-      { key: "free", title: t("free", { kind: k(kind) }), numeric: true, sort: (one) => offerOf.get(one.name)?.free_count ?? null, render: (one) => <Free one={one} kind={kind} offer={offers === undefined ? undefined : (offerOf.get(one.name) ?? null)} /> },
+      {
+        key: "kinds",
+        title: t("kinds"),
+        wide: true,
+        render: (one) => (one.kinds.length === 0 ? t("everyKind") : one.kinds.map((each) => k(each)).join(", ")),
+      },
+      {
+        key: "fits",
+        title: t("fits"),
+        numeric: true,
+        wide: true,
+        render: (one) => (
+          <Fits one={one} flavor={one.flavor === null ? undefined : flavorOf.get(one.flavor)} nodes={nodes} />
+        ),
+      },
+      {
+        key: "free",
+        title: t("free", { kind: k(kind) }),
+        numeric: true,
+        sort: (one) => offerOf.get(one.name)?.free_count ?? null,
+        render: (one) => (
+          <Free one={one} kind={kind} offer={offers === undefined ? undefined : (offerOf.get(one.name) ?? null)} />
+        ),
+      },
     ];
   }, [t, c, k, format, offers, kind, flavors, nodes]);
 }
 
-function Fits({ one, flavor, nodes }: { one: Package; flavor: Flavor | undefined; nodes: readonly Node[] | undefined }) {
+function Fits({
+  one,
+  flavor,
+  nodes,
+}: {
+  one: Package;
+  flavor: Flavor | undefined;
+  nodes: readonly Node[] | undefined;
+}) {
   const t = useWords(words);
   if (nodes === undefined || (one.flavor !== null && flavor === undefined)) return <>–</>;
-  const fit = fitOf(askedBy({ gpus: one.gpus, cpus: one.cpus, memory: one.memory_bytes, rdma: one.rdma }, flavor), nodes);
+  const fit = fitOf(
+    askedBy({ gpus: one.gpus, cpus: one.cpus, memory: one.memory_bytes, rdma: one.rdma }, flavor),
+    nodes,
+  );
   if (fit.able.length > 0) return <>{t("fitsOf", { n: fit.able.length, all: fit.all })}</>;
   return (
     <Tooltip label={t("couldNever")}>
@@ -130,7 +195,12 @@ function Free({ one, kind, offer }: { one: Package; kind: Kind; offer: Package |
   const t = useWords(words);
   const format = useFormat();
   if (offer === undefined) return <>–</>;
-  if (one.kinds.length > 0 && !one.kinds.includes(kind)) return <Text size="xs" c="dimmed" span>{t("notOffered")}</Text>;
+  if (one.kinds.length > 0 && !one.kinds.includes(kind))
+    return (
+      <Text size="xs" c="dimmed" span>
+        {t("notOffered")}
+      </Text>
+    );
   if (offer === null) {
     return (
       <Tooltip label={t("notReachableHint")}>
@@ -145,7 +215,9 @@ function Free({ one, kind, offer }: { one: Package; kind: Kind; offer: Package |
   return (
     <>
       {t("freeNone")}
-      <Faint>{wait === null || wait === undefined ? t("waitUnknown") : t("waitAbout", { time: format.duration(wait) })}</Faint>
+      <Faint>
+        {wait === null || wait === undefined ? t("waitUnknown") : t("waitAbout", { time: format.duration(wait) })}
+      </Faint>
     </>
   );
 }

@@ -33,7 +33,15 @@ export default function PackagesPage() {
   return (
     <>
       <PageHeader title={n("packages")} detail={t("detail")}>
-        <Select aria-label={t("freeFor")} allowDeselect={false} w={150} size="xs" data={KINDS.map((one) => ({ value: one, label: k(one) }))} value={kind} onChange={(next) => setFilters({ kind: next ?? "training" })} />
+        <Select
+          aria-label={t("freeFor")}
+          allowDeselect={false}
+          w={150}
+          size="xs"
+          data={KINDS.map((one) => ({ value: one, label: k(one) }))}
+          value={kind}
+          onChange={(next) => setFilters({ kind: next ?? "training" })}
+        />
         <Button leftSection={<Plus size={15} />} onClick={() => setFilters({ new: "yes", open: "" })}>
           {t("create")}
         </Button>
@@ -41,9 +49,19 @@ export default function PackagesPage() {
       {failure !== null ? (
         <ProblemNote error={failure} onRetry={() => void packages.refetch()} />
       ) : (
-        <PackageTable packages={packages.data} offers={offers.data} kind={kind} flavors={flavors.data} nodes={nodes.data} onEdit={(name) => setFilters({ open: name, new: "" })} onCreate={() => setFilters({ new: "yes" })} />
+        <PackageTable
+          packages={packages.data}
+          offers={offers.data}
+          kind={kind}
+          flavors={flavors.data}
+          nodes={nodes.data}
+          onEdit={(name) => setFilters({ open: name, new: "" })}
+          onCreate={() => setFilters({ new: "yes" })}
+        />
       )}
-      {filters.new !== "" && packages.data !== undefined && <PackageForm one={undefined} taken={packages.data.map((one) => one.name)} {...form} />}
+      {filters.new !== "" && packages.data !== undefined && (
+        <PackageForm one={undefined} taken={packages.data.map((one) => one.name)} {...form} />
+      )}
       {open !== undefined && <PackageForm key={open.name} one={open} taken={[]} {...form} />}
     </>
   );

@@ -11,16 +11,36 @@ import { useWords } from "@/words/words";
 
 const NAMED = 5;
 
-export function Preview({ size, flavor, nodes }: { size: Size; flavor: Schema<"FlavorView"> | undefined; nodes: readonly Node[] }) {
+export function Preview({
+  size,
+  flavor,
+  nodes,
+}: {
+  size: Size;
+  flavor: Schema<"FlavorView"> | undefined;
+  nodes: readonly Node[];
+}) {
   const t = useWords(words);
   const what = useWhat(size, flavor?.models ?? []);
   const fit = fitOf(askedBy(size, flavor), nodes);
   const isAble = fit.able.length > 0;
-  const names = fit.able.slice(0, NAMED).join(", ") + (fit.able.length > NAMED ? ` ${t("andMore", { n: fit.able.length - NAMED })}` : "");
+  const names =
+    fit.able.slice(0, NAMED).join(", ") +
+    (fit.able.length > NAMED ? ` ${t("andMore", { n: fit.able.length - NAMED })}` : "");
   return (
-    <Alert variant="default" color={isAble ? "teal" : "orange"} title={t("preview")} icon={isAble ? <CircleCheck size={18} /> : <TriangleAlert size={18} />} role="status">
+    <Alert
+      variant="default"
+      color={isAble ? "teal" : "orange"}
+      title={t("preview")}
+      icon={isAble ? <CircleCheck size={18} /> : <TriangleAlert size={18} />}
+      role="status"
+    >
       {what !== "" && <Text size="sm">{t("previewText", { what })}</Text>}
-      {isAble ? <Text size="sm">{t("couldRun", { n: fit.able.length, all: fit.all, names })}</Text> : <Lacks fit={fit} />}
+      {isAble ? (
+        <Text size="sm">{t("couldRun", { n: fit.able.length, all: fit.all, names })}</Text>
+      ) : (
+        <Lacks fit={fit} />
+      )}
     </Alert>
   );
 }
@@ -52,7 +72,9 @@ function useWhat(size: Size, models: readonly string[]): string {
   const model = models.length === 0 ? t("anyGpu") : models.join(" / ");
   return [
     size.gpus >= 1 && t("gpuOf", { n: size.gpus, model }),
-    size.gpus > 0 && size.gpus < 1 && t("shareOf", { percent: format.percent(size.gpus, size.gpus < 0.01 ? 1 : 0), model }),
+    size.gpus > 0 &&
+      size.gpus < 1 &&
+      t("shareOf", { percent: format.percent(size.gpus, size.gpus < 0.01 ? 1 : 0), model }),
     size.cpus > 0 && t("cpuCount", { n: format.number(size.cpus) }),
     size.memory > 0 && t("memoryOf", { bytes: format.bytes(size.memory) }),
   ]

@@ -17,18 +17,32 @@ export interface Fit {
   readonly able: readonly string[];
   readonly all: number;
   /** What no node has enough of, with the most that one has. */
-  readonly lacks: readonly ({ readonly what: "gpus" | "cpus" | "memory"; readonly most: number } | { readonly what: "labels"; readonly labels: string })[];
+  readonly lacks: readonly (
+    | { readonly what: "gpus" | "cpus" | "memory"; readonly most: number }
+    | { readonly what: "labels"; readonly labels: string }
+  )[];
 }
 
-export function askedBy(size: { readonly gpus: number; readonly cpus: number; readonly memory: number; readonly rdma: boolean }, flavor: Flavor | undefined): Asked {
+export function askedBy(
+  size: { readonly gpus: number; readonly cpus: number; readonly memory: number; readonly rdma: boolean },
+  flavor: Flavor | undefined,
+): Asked {
   const labels = { ...(flavor?.labels ?? {}), ...(size.rdma ? { rdma: "true" } : {}) };
   return { ...size, models: flavor?.models ?? [], labels };
 }
 
 export function fitOf(asked: Asked, nodes: readonly Node[]): Fit {
-  const labelled = nodes.filter((node) => Object.entries(asked.labels).every(([key, value]) => node.labels[key] === value));
-  const able = labelled.filter((node) => gpusTogether(node, asked) >= asked.gpus && node.cpus >= asked.cpus && node.memory_bytes >= asked.memory);
-  return { able: able.map((node) => node.id), all: nodes.length, lacks: able.length > 0 ? [] : lacksOf(asked, labelled) };
+  const labelled = nodes.filter((node) =>
+    Object.entries(asked.labels).every(([key, value]) => node.labels[key] === value),
+  );
+  const able = labelled.filter(
+    (node) => gpusTogether(node, asked) >= asked.gpus && node.cpus >= asked.cpus && node.memory_bytes >= asked.memory,
+  );
+  return {
+    able: able.map((node) => node.id),
+    all: nodes.length,
+    lacks: able.length > 0 ? [] : lacksOf(asked, labelled),
+  };
 }
 
 function lacksOf(asked: Asked, nodes: readonly Node[]): Fit["lacks"] {
@@ -41,7 +55,9 @@ function lacksOf(asked: Asked, nodes: readonly Node[]): Fit["lacks"] {
     cpus: Math.max(...nodes.map((node) => node.cpus)),
     memory: Math.max(...nodes.map((node) => node.memory_bytes)),
   };
-  return (["gpus", "cpus", "memory"] as const).filter((what) => most[what] < asked[what]).map((what) => ({ what, most: most[what] }));
+  return (["gpus", "cpus", "memory"] as const)
+    .filter((what) => most[what] < asked[what])
+    .map((what) => ({ what, most: most[what] }));
 }
 
 /** A job's GPUs on a node are of one model and one pool. */

@@ -36,7 +36,8 @@ export function useDeletePackages(onDone: () => void) {
   });
   return (names: readonly string[]) =>
     confirm({
-      title: names.length === 1 ? t("deleteTitle", { name: names[0] ?? "" }) : t("deleteTitleMany", { n: names.length }),
+      title:
+        names.length === 1 ? t("deleteTitle", { name: names[0] ?? "" }) : t("deleteTitleMany", { n: names.length }),
       text: t("deleteText", { n: names.length }),
       action: t("deleteAction", { n: names.length }),
       onConfirm: () => remove.mutate(names),

@@ -9,7 +9,10 @@ export const words = defineWords({
   titleEdit: ["Package {name}", "套餐 {name}"],
   menuOf: ["Actions for {name}", "{name} 的操作"],
   empty: ["No packages yet", "还没有套餐"],
-  emptyHint: ["With packages people pick a size instead of counting GPUs, CPUs and memory themselves.", "有了套餐，用户只需选择大小，无需自行计算 GPU、CPU 和内存。"],
+  emptyHint: [
+    "With packages people pick a size instead of counting GPUs, CPUs and memory themselves.",
+    "有了套餐，用户只需选择大小，无需自行计算 GPU、CPU 和内存。",
+  ],
   // columns
   perNode: ["of each node", "每个节点"],
   flavor: ["Flavor", "规格"],
@@ -25,21 +28,36 @@ export const words = defineWords({
   waitUnknown: ["wait unknown", "等待时间未知"],
   notOffered: ["not for this kind", "不适用此类型"],
   notReachable: ["refused now", "目前会被拒绝"],
-  notReachableHint: ["A job of it would be refused, or would wait for hardware that is not within your reach: pool, quota or limits.", "提交会被拒绝，或所需硬件不在您可用的范围内（资源池、配额或限制）。"],
+  notReachableHint: [
+    "A job of it would be refused, or would wait for hardware that is not within your reach: pool, quota or limits.",
+    "提交会被拒绝，或所需硬件不在您可用的范围内（资源池、配额或限制）。",
+  ],
   fits: ["Nodes", "可运行节点"],
   fitsOf: ["{n} of {all}", "{n} / {all}"],
   fitsNone: ["no node", "无节点"],
   // delete
   deleteTitle: ["Delete package {name}?", "删除套餐 {name}？"],
   deleteTitleMany: ["Delete {n} packages?", "删除 {n} 个套餐？"],
-  deleteText: ["Nobody can pick {n|it|them} any more. Jobs that were submitted with {n|it|them} keep their size and are not touched. Several are deleted together, or none of them.", "之后将无法再选用。已用它提交的作业保持原有大小，不受影响。多个套餐要么全部删除，要么全部保留。"],
+  deleteText: [
+    "Nobody can pick {n|it|them} any more. Jobs that were submitted with {n|it|them} keep their size and are not touched. Several are deleted together, or none of them.",
+    "之后将无法再选用。已用它提交的作业保持原有大小，不受影响。多个套餐要么全部删除，要么全部保留。",
+  ],
   deleteAction: ["Delete {n|the package|the packages}", "删除套餐"],
   // form
-  nameHint: ["Up to 63 letters, digits, - and _. It cannot be changed later.", "最多 63 个字母、数字、- 和 _，之后不能修改。"],
+  nameHint: [
+    "Up to 63 letters, digits, - and _. It cannot be changed later.",
+    "最多 63 个字母、数字、- 和 _，之后不能修改。",
+  ],
   nameWrong: ["Up to 63 letters, digits, - and _", "最多 63 个字母、数字、- 和 _"],
   nameTaken: ["There is a package of this name", "已有同名套餐"],
-  editHint: ["Jobs that were submitted with it keep their size: changes hold for later jobs.", "已提交的作业保持原有大小，修改只对之后的作业生效。"],
-  gpusHint: ["Of each node: 0, a share such as 0.5, or a whole number.", "每个节点：0、小于 1 的份额（如 0.5）或整数。"],
+  editHint: [
+    "Jobs that were submitted with it keep their size: changes hold for later jobs.",
+    "已提交的作业保持原有大小，修改只对之后的作业生效。",
+  ],
+  gpusHint: [
+    "Of each node: 0, a share such as 0.5, or a whole number.",
+    "每个节点：0、小于 1 的份额（如 0.5）或整数。",
+  ],
   gpusWrong: ["0, a share below 1 such as 0.25, or a whole number", "请填写 0、小于 1 的份额（如 0.25）或整数"],
   cpusHint: ["Cores of each node; 0: none are set aside.", "每个节点的核数；0 表示不预留。"],
   cpusWrong: ["A number from 0 on", "请填写不小于 0 的数"],
@@ -60,8 +78,14 @@ export const words = defineWords({
   anyGpu: ["any GPU", "任意 GPU"],
   cpuCount: ["{n} {n|CPU|CPUs}", "{n} 核 CPU"],
   memoryOf: ["{bytes} of memory", "{bytes} 内存"],
-  couldRun: ["{n} of {all} {all|node|nodes} could run it, once free: {names}", "{all} 个节点中有 {n} 个在空闲时可以运行：{names}"],
-  couldNever: ["No node could ever run it: every job of it would be refused.", "没有任何节点能运行它：提交的作业都会被拒绝。"],
+  couldRun: [
+    "{n} of {all} {all|node|nodes} could run it, once free: {names}",
+    "{all} 个节点中有 {n} 个在空闲时可以运行：{names}",
+  ],
+  couldNever: [
+    "No node could ever run it: every job of it would be refused.",
+    "没有任何节点能运行它：提交的作业都会被拒绝。",
+  ],
   noLabels: ["no node has the labels {labels}", "没有节点带有标签 {labels}"],
   mostGpus: ["the most such GPUs together on one node are {n}", "单个节点上此类 GPU 最多 {n} 个"],
   mostCpus: ["the most CPUs on one node are {n}", "单个节点最多 {n} 核 CPU"],

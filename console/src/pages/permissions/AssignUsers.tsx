@@ -17,7 +17,8 @@ export function AssignUsers({ group, onClose }: { group: PermissionGroup; onClos
   const [problem, setProblem] = useState<Problem | null>(null);
   const { name } = group;
   const assign = useAction<string[], PermissionGroup>({
-    run: (names) => sent(api.POST("/permission-groups/{name}/users", { params: { path: { name } }, body: { users: names } })),
+    run: (names) =>
+      sent(api.POST("/permission-groups/{name}/users", { params: { path: { name } }, body: { users: names } })),
     touches: ["/permission-groups", "/users", "/me"],
     done: (_, names) => t("assigned", { n: names.length, name }),
     onDone: onClose,
@@ -47,7 +48,10 @@ export function AssignUsers({ group, onClose }: { group: PermissionGroup; onClos
         data-autofocus
         value={chosen}
         onChange={setChosen}
-        data={others.map((user) => ({ value: user.name, label: t("userIn", { name: user.name, group: user.permission_group }) }))}
+        data={others.map((user) => ({
+          value: user.name,
+          label: t("userIn", { name: user.name, group: user.permission_group }),
+        }))}
       />
     </FormDrawer>
   );

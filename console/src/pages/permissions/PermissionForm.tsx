@@ -23,7 +23,15 @@ interface Values {
 
 const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 
-export function PermissionForm({ group, taken, onClose }: { group: PermissionGroup | undefined; taken: readonly string[]; onClose: () => void }) {
+export function PermissionForm({
+  group,
+  taken,
+  onClose,
+}: {
+  group: PermissionGroup | undefined;
+  taken: readonly string[];
+  onClose: () => void;
+}) {
   const t = useWords(words);
   const c = useWords(common);
   const f = useWords(functions);
@@ -31,16 +39,36 @@ export function PermissionForm({ group, taken, onClose }: { group: PermissionGro
   const [problem, setProblem] = useState<Problem | null>(null);
   const isNew = group === undefined;
   const form = useForm<Values>({
-    initialValues: { name: group?.name ?? "", description: group?.description ?? "", functions: [...(group?.functions ?? [])] },
+    initialValues: {
+      name: group?.name ?? "",
+      description: group?.description ?? "",
+      functions: [...(group?.functions ?? [])],
+    },
     validateInputOnChange: true,
     validate: {
-      name: (name) => (!isNew ? null : name === "" ? c("required") : !NAME.test(name) ? t("nameBad") : taken.includes(name) ? t("nameTaken") : null),
+      name: (name) =>
+        !isNew
+          ? null
+          : name === ""
+            ? c("required")
+            : !NAME.test(name)
+              ? t("nameBad")
+              : taken.includes(name)
+                ? t("nameTaken")
+                : null,
     },
   });
   const save = useAction<Values, PermissionGroup>({
     run: (values) => {
-      const body = { description: values.description, functions: FUNCTIONS.filter((name) => values.functions.includes(name)) };
-      return sent(isNew ? api.POST("/permission-groups", { body: { ...body, name: values.name } }) : api.PATCH("/permission-groups/{name}", { params: { path: { name: values.name } }, body }));
+      const body = {
+        description: values.description,
+        functions: FUNCTIONS.filter((name) => values.functions.includes(name)),
+      };
+      return sent(
+        isNew
+          ? api.POST("/permission-groups", { body: { ...body, name: values.name } })
+          : api.PATCH("/permission-groups/{name}", { params: { path: { name: values.name } }, body }),
+      );
     },
     touches: ["/permission-groups", "/me"],
     done: (_, { name }) => t(isNew ? "created" : "saved", { name }),
@@ -61,7 +89,15 @@ export function PermissionForm({ group, taken, onClose }: { group: PermissionGro
       busy={save.isPending}
       problem={problem}
     >
-      {isNew && <TextInput label={c("name")} description={t("nameHint")} required data-autofocus {...form.getInputProps("name")} />}
+      {isNew && (
+        <TextInput
+          label={c("name")}
+          description={t("nameHint")}
+          required
+          data-autofocus
+          {...form.getInputProps("name")}
+        />
+      )}
       <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
       <Checkbox.Group label={t("functions")} description={t("functionsHint")} {...form.getInputProps("functions")}>
         <Stack gap="xs" mt="xs">

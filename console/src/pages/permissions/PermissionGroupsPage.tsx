@@ -7,7 +7,11 @@ import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { AssignUsers } from "@/pages/permissions/AssignUsers";
 import { FUNCTIONS, PermissionForm } from "@/pages/permissions/PermissionForm";
-import { useDeletePermissionGroup, useDeleteRefusal, type PermissionGroup } from "@/pages/permissions/usePermissionActions";
+import {
+  useDeletePermissionGroup,
+  useDeleteRefusal,
+  type PermissionGroup,
+} from "@/pages/permissions/usePermissionActions";
 import { functions, meanings, words } from "@/pages/permissions/words";
 import { DataTable, Faint, type Column } from "@/parts/DataTable";
 import { PageHeader } from "@/parts/PageHeader";
@@ -55,16 +59,32 @@ export default function PermissionGroupsPage() {
                 actions={[
                   { label: c("edit"), icon: Pencil, onClick: () => setFilters({ open: group.name }) },
                   { label: t("assign"), icon: UserPlus, onClick: () => setFilters({ assign: group.name }) },
-                  { label: c("delete"), icon: Trash2, danger: true, refusal: refusal(group), onClick: () => remove(group) },
+                  {
+                    label: c("delete"),
+                    icon: Trash2,
+                    danger: true,
+                    refusal: refusal(group),
+                    onClick: () => remove(group),
+                  },
                 ]}
               />
             )}
           />
         </Panel>
       )}
-      {filters.new !== "" && groups.data !== undefined && <PermissionForm group={undefined} taken={groups.data.map((group) => group.name)} onClose={() => setFilters({ new: "" })} />}
-      {open !== undefined && <PermissionForm key={open.name} group={open} taken={[]} onClose={() => setFilters({ open: "" })} />}
-      {assigned !== undefined && <AssignUsers key={assigned.name} group={assigned} onClose={() => setFilters({ assign: "" })} />}
+      {filters.new !== "" && groups.data !== undefined && (
+        <PermissionForm
+          group={undefined}
+          taken={groups.data.map((group) => group.name)}
+          onClose={() => setFilters({ new: "" })}
+        />
+      )}
+      {open !== undefined && (
+        <PermissionForm key={open.name} group={open} taken={[]} onClose={() => setFilters({ open: "" })} />
+      )}
+      {assigned !== undefined && (
+        <AssignUsers key={assigned.name} group={assigned} onClose={() => setFilters({ assign: "" })} />
+      )}
     </>
   );
 }
@@ -88,14 +108,29 @@ function useColumns(): readonly Column<PermissionGroup>[] {
         ),
       },
       { key: "allows", title: t("allows"), wide: true, render: (group) => <Allowed group={group} /> },
-      { key: "count", title: t("members"), numeric: true, sort: (group) => group.users_count, render: (group) => <Link to="/users" search={{ permission: group.name }}>{group.users_count}</Link> },
+      {
+        key: "count",
+        title: t("members"),
+        numeric: true,
+        sort: (group) => group.users_count,
+        render: (group) => (
+          <Link to="/users" search={{ permission: group.name }}>
+            {group.users_count}
+          </Link>
+        ),
+      },
       {
         key: "members",
         title: c("user"),
         wide: true,
         render: (group) => (
           <Text size="sm" c={group.users_count === 0 ? "dimmed" : undefined} lineClamp={1}>
-            {group.users_count === 0 ? t("noMembers") : [...group.users.slice(0, NAMED), ...(group.users_count > NAMED ? [t("more", { n: group.users_count - NAMED })] : [])].join(", ")}
+            {group.users_count === 0
+              ? t("noMembers")
+              : [
+                  ...group.users.slice(0, NAMED),
+                  ...(group.users_count > NAMED ? [t("more", { n: group.users_count - NAMED })] : []),
+                ].join(", ")}
           </Text>
         ),
       },
@@ -108,8 +143,18 @@ function Allowed({ group }: { group: PermissionGroup }) {
   const t = useWords(words);
   const f = useWords(functions);
   const m = useWords(meanings);
-  if (group.functions.length === 0) return <Text size="sm" c="dimmed">{t("nothing")}</Text>;
-  if (group.functions.length === FUNCTIONS.length) return <Badge variant="light" tt="none" fw={500}>{t("everything")}</Badge>;
+  if (group.functions.length === 0)
+    return (
+      <Text size="sm" c="dimmed">
+        {t("nothing")}
+      </Text>
+    );
+  if (group.functions.length === FUNCTIONS.length)
+    return (
+      <Badge variant="light" tt="none" fw={500}>
+        {t("everything")}
+      </Badge>
+    );
   return (
     <Group gap={4}>
       {group.functions.map((name) => (

@@ -26,5 +26,11 @@ export function useDeletePermissionGroup(): (group: PermissionGroup) => void {
     optimistic: (cache, name) => cache.dropItems<PermissionGroup>("/permission-groups", (group) => group.name === name),
     done: (_, name) => t("deleted", { name }),
   });
-  return ({ name }) => confirm({ title: t("deleteTitle", { name }), text: t("deleteText"), action: t("deleteAction"), onConfirm: () => remove.mutate(name) });
+  return ({ name }) =>
+    confirm({
+      title: t("deleteTitle", { name }),
+      text: t("deleteText"),
+      action: t("deleteAction"),
+      onConfirm: () => remove.mutate(name),
+    });
 }

@@ -1,7 +1,10 @@
 import { defineWords } from "@/words/words";
 
 export const words = defineWords({
-  detail: ["Which functions a set of users may use. Operators may do everything.", "一组用户可以使用哪些功能。管理员可以使用全部功能。"],
+  detail: [
+    "Which functions a set of users may use. Operators may do everything.",
+    "一组用户可以使用哪些功能。管理员可以使用全部功能。",
+  ],
   create: ["Create permission group", "创建权限组"],
   createTitle: ["New permission group", "新建权限组"],
   editTitle: ["Permission group {name}", "权限组 {name}"],
@@ -17,18 +20,30 @@ export const words = defineWords({
   nameBad: ["Only letters, digits, - and _, up to 63", "只能使用字母、数字、- 和 _，最多 63 个"],
   nameTaken: ["There is a permission group of that name", "已有同名权限组"],
   functions: ["Functions", "功能"],
-  functionsHint: ["Taking one away holds from the next request on; a job that waits or runs goes on.", "取消某项功能从下一次请求起生效；等待或运行中的作业不受影响。"],
+  functionsHint: [
+    "Taking one away holds from the next request on; a job that waits or runs goes on.",
+    "取消某项功能从下一次请求起生效；等待或运行中的作业不受影响。",
+  ],
   created: ["Permission group {name} is there", "权限组 {name} 已创建"],
   saved: ["Permission group {name} is saved", "权限组 {name} 已保存"],
   deleted: ["Permission group {name} is deleted", "权限组 {name} 已删除"],
   deleteTitle: ["Delete permission group {name}?", "删除权限组 {name}？"],
   deleteText: ["Nobody is in it, so nobody loses anything.", "其中没有成员，不影响任何人。"],
   deleteAction: ["Delete the permission group", "删除权限组"],
-  isEveryone: ["The group everyone cannot be deleted: new users come into it.", "everyone 权限组不能删除：新用户会加入其中。"],
-  hasUsers: ["It has {n} {n|user|users}: assign {n|that one|them} to another first.", "它有 {n} 个用户：请先分配到其他权限组。"],
+  isEveryone: [
+    "The group everyone cannot be deleted: new users come into it.",
+    "everyone 权限组不能删除：新用户会加入其中。",
+  ],
+  hasUsers: [
+    "It has {n} {n|user|users}: assign {n|that one|them} to another first.",
+    "它有 {n} 个用户：请先分配到其他权限组。",
+  ],
   assign: ["Assign users", "分配用户"],
   assignTitle: ["Assign users to {name}", "将用户分配到 {name}"],
-  assignHint: ["Each leaves the permission group they are in now. For operators it has no effect while they are operators.", "所选用户将离开当前的权限组。对管理员暂时没有影响。"],
+  assignHint: [
+    "Each leaves the permission group they are in now. For operators it has no effect while they are operators.",
+    "所选用户将离开当前的权限组。对管理员暂时没有影响。",
+  ],
   usersLabel: ["Users", "用户"],
   userIn: ["{name} (in {group})", "{name}（在 {group}）"],
   assigned: ["{n} {n|user|users} assigned to {name}", "已将 {n} 个用户分配到 {name}"],

@@ -26,7 +26,13 @@ export function MoveDialog({ move, gpus, pools, onClose, onMove }: MoveDialogPro
   const refusal = moveRefusal(t, gpus, moving, move.pool);
   const parts = grouped(joining, (gpu) => `${gpu.pool}\n${gpu.model}`);
   return (
-    <Modal opened onClose={onClose} title={t("moveTitle", { n: joining.length, pool: move.pool })} size="lg" closeButtonProps={{ "aria-label": c("close") }}>
+    <Modal
+      opened
+      onClose={onClose}
+      title={t("moveTitle", { n: joining.length, pool: move.pool })}
+      size="lg"
+      closeButtonProps={{ "aria-label": c("close") }}
+    >
       <Stack gap="sm">
         <List size="sm">
           {[...parts.values()].map((part) => (
@@ -53,7 +59,11 @@ export function MoveDialog({ move, gpus, pools, onClose, onMove }: MoveDialogPro
           <Button variant="default" onClick={onClose}>
             {c("cancel")}
           </Button>
-          <Button data-autofocus disabled={refusal !== undefined} onClick={() => onMove({ pool: move.pool, ids: joining.map((gpu) => gpu.id) })}>
+          <Button
+            data-autofocus
+            disabled={refusal !== undefined}
+            onClick={() => onMove({ pool: move.pool, ids: joining.map((gpu) => gpu.id) })}
+          >
             {t("move")}
           </Button>
         </Group>
@@ -62,10 +72,20 @@ export function MoveDialog({ move, gpus, pools, onClose, onMove }: MoveDialogPro
   );
 }
 
-function consequences(t: Say<typeof words>, joining: readonly Gpu[], name: string, pools: readonly Schema<"PoolView">[]): readonly string[] {
+function consequences(
+  t: Say<typeof words>,
+  joining: readonly Gpu[],
+  name: string,
+  pools: readonly Schema<"PoolView">[],
+): readonly string[] {
   const target = pools.find((pool) => pool.name === name);
   const sources = pools.filter((pool) => pool.queued > 0 && joining.some((gpu) => gpu.pool === pool.name));
   const group = target?.group ?? null;
-  const gain = group !== null ? t("moveGroup", { group }) : name === DEFAULT_POOL ? t("moveDefault") : t("moveNoGroup", { pool: name });
+  const gain =
+    group !== null
+      ? t("moveGroup", { group })
+      : name === DEFAULT_POOL
+        ? t("moveDefault")
+        : t("moveNoGroup", { pool: name });
   return [t("moveNothingRuns"), gain, ...sources.map((pool) => t("moveWaiting", { n: pool.queued, from: pool.name }))];
 }

@@ -24,13 +24,31 @@ export function PoolBoard({ pools, gpus }: { pools: readonly Schema<"PoolView">[
   const moveGpus = useMoveGpus(() => setSelected(new Set()));
   const [filters, setFilters] = useFilters(FILTERS);
   const columns = useColumns(pools, gpus, filters);
-  const refusal = useCallback((ids: readonly string[], pool: string) => moveRefusal(t, gpus, only(gpus, ids), pool), [t, gpus]);
+  const refusal = useCallback(
+    (ids: readonly string[], pool: string) => moveRefusal(t, gpus, only(gpus, ids), pool),
+    [t, gpus],
+  );
   const describe = useCallback((n: number) => t("gpuCount", { n }), [t]);
   if (gpus.length === 0) return <EmptyState icon={CircuitBoard} title={t("emptyTitle")} hint={t("emptyHint")} />;
   return (
     <>
-      <GpuFilters gpus={gpus} filters={filters} onChange={setFilters} shown={columns.reduce((sum, column) => sum + column.rows.reduce((count, row) => count + row.tiles.length, 0), 0)} />
-      <Board columns={columns} selected={selected} onSelect={setSelected} refusal={refusal} onMove={(ids, pool) => setMove({ ids, pool })} describe={describe} />
+      <GpuFilters
+        gpus={gpus}
+        filters={filters}
+        onChange={setFilters}
+        shown={columns.reduce(
+          (sum, column) => sum + column.rows.reduce((count, row) => count + row.tiles.length, 0),
+          0,
+        )}
+      />
+      <Board
+        columns={columns}
+        selected={selected}
+        onSelect={setSelected}
+        refusal={refusal}
+        onMove={(ids, pool) => setMove({ ids, pool })}
+        describe={describe}
+      />
       {move !== undefined && (
         <MoveDialog
           move={move}
@@ -49,14 +67,46 @@ export function PoolBoard({ pools, gpus }: { pools: readonly Schema<"PoolView">[
 
 type Wanted = Readonly<Record<keyof typeof FILTERS, string>>;
 
-function GpuFilters({ gpus, filters, onChange, shown }: { gpus: readonly Gpu[]; filters: Wanted; onChange: (change: Partial<Wanted>) => void; shown: number }) {
+function GpuFilters({
+  gpus,
+  filters,
+  onChange,
+  shown,
+}: {
+  gpus: readonly Gpu[];
+  filters: Wanted;
+  onChange: (change: Partial<Wanted>) => void;
+  shown: number;
+}) {
   const t = useWords(words);
   const c = useWords(common);
   return (
     <Group gap="xs" align="center">
-      <TextInput aria-label={t("searchGpus")} placeholder={t("searchGpus")} size="xs" w={240} leftSection={<Search size={14} />} value={filters.q} onChange={(event) => onChange({ q: event.currentTarget.value })} />
-      <Select aria-label={c("model")} placeholder={t("allModels")} size="xs" w={180} clearable data={modelsOf(gpus).map(([model]) => model)} value={filters.model === "" ? null : filters.model} onChange={(model) => onChange({ model: model ?? "" })} />
-      <Checkbox size="xs" label={t("onlyFree")} checked={filters.free !== ""} onChange={(event) => onChange({ free: event.currentTarget.checked ? "yes" : "" })} />
+      <TextInput
+        aria-label={t("searchGpus")}
+        placeholder={t("searchGpus")}
+        size="xs"
+        w={240}
+        leftSection={<Search size={14} />}
+        value={filters.q}
+        onChange={(event) => onChange({ q: event.currentTarget.value })}
+      />
+      <Select
+        aria-label={c("model")}
+        placeholder={t("allModels")}
+        size="xs"
+        w={180}
+        clearable
+        data={modelsOf(gpus).map(([model]) => model)}
+        value={filters.model === "" ? null : filters.model}
+        onChange={(model) => onChange({ model: model ?? "" })}
+      />
+      <Checkbox
+        size="xs"
+        label={t("onlyFree")}
+        checked={filters.free !== ""}
+        onChange={(event) => onChange({ free: event.currentTarget.checked ? "yes" : "" })}
+      />
       <Text size="xs" c="dimmed" className="num" role="status">
         {t("shown", { shown, total: gpus.length })}
       </Text>
@@ -64,7 +114,11 @@ function GpuFilters({ gpus, filters, onChange, shown }: { gpus: readonly Gpu[]; 
   );
 }
 
-function useColumns(pools: readonly Schema<"PoolView">[], gpus: readonly Gpu[], filters: Wanted): readonly BoardColumn[] {
+function useColumns(
+  pools: readonly Schema<"PoolView">[],
+  gpus: readonly Gpu[],
+  filters: Wanted,
+): readonly BoardColumn[] {
   const t = useWords(words);
   const s = useWords(states);
   return useMemo(() => {
@@ -73,7 +127,9 @@ function useColumns(pools: readonly Schema<"PoolView">[], gpus: readonly Gpu[], 
       const own = inPool.get(pool.name) ?? [];
       const shown = own.filter((gpu) => fits(gpu, filters));
       const free = own.filter((gpu) => !gpu.isHeld).length;
-      const models = modelsOf(own).map(([model]) => model).join(", ");
+      const models = modelsOf(own)
+        .map(([model]) => model)
+        .join(", ");
       const counts = t("columnDetail", { total: own.length, free, models: models === "" ? "–" : models });
       const nodes = grouped(shown, (gpu) => `${gpu.node} · ${gpu.model}`);
       return {
@@ -90,7 +146,11 @@ function useColumns(pools: readonly Schema<"PoolView">[], gpus: readonly Gpu[], 
 function tileOf(t: Say<typeof words>, s: Say<typeof states>, gpu: Gpu): Tile {
   const isBad = gpu.health !== "healthy";
   const health = gpu.health in states ? s(gpu.health as keyof typeof states) : gpu.health;
-  const parts = [t("gpuLabel", { index: gpu.index, node: gpu.node, model: gpu.model }), ...(isBad ? [health] : []), ...(gpu.isHeld ? [] : [t("gpuFree")])];
+  const parts = [
+    t("gpuLabel", { index: gpu.index, node: gpu.node, model: gpu.model }),
+    ...(isBad ? [health] : []),
+    ...(gpu.isHeld ? [] : [t("gpuFree")]),
+  ];
   return {
     id: gpu.id,
     label: parts.join(", "),
@@ -102,7 +162,9 @@ function tileOf(t: Say<typeof words>, s: Say<typeof states>, gpu: Gpu): Tile {
         {gpu.index}
       </>
     ),
-    ...(gpu.isHeld ? { fixed: gpu.job === null ? t("gpuFixedUnknown") : t("gpuFixed", { job: gpu.job, owner: gpu.owner ?? "?" }) } : {}),
+    ...(gpu.isHeld
+      ? { fixed: gpu.job === null ? t("gpuFixedUnknown") : t("gpuFixed", { job: gpu.job, owner: gpu.owner ?? "?" }) }
+      : {}),
   };
 }
 
@@ -110,7 +172,9 @@ function fits(gpu: Gpu, { q, model, free }: Wanted): boolean {
   if (model !== "" && gpu.model !== model) return false;
   if (free !== "" && gpu.isHeld) return false;
   const text = q.trim().toLowerCase();
-  return text === "" || [gpu.id, gpu.node, gpu.job ?? "", gpu.owner ?? ""].some((one) => one.toLowerCase().includes(text));
+  return (
+    text === "" || [gpu.id, gpu.node, gpu.job ?? "", gpu.owner ?? ""].some((one) => one.toLowerCase().includes(text))
+  );
 }
 
 function only(gpus: readonly Gpu[], ids: readonly string[]): readonly Gpu[] {

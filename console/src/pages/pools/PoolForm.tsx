@@ -19,7 +19,17 @@ interface Values {
 const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 
 /** A new pool, or another description for one that is there. */
-export function PoolForm({ pool, taken, onClose, onCreated }: { pool: Schema<"PoolView"> | undefined; taken: readonly string[]; onClose: () => void; onCreated: (name: string) => void }) {
+export function PoolForm({
+  pool,
+  taken,
+  onClose,
+  onCreated,
+}: {
+  pool: Schema<"PoolView"> | undefined;
+  taken: readonly string[];
+  onClose: () => void;
+  onCreated: (name: string) => void;
+}) {
   const t = useWords(words);
   const c = useWords(common);
   const [problem, setProblem] = useState<Problem | null>(null);
@@ -28,12 +38,25 @@ export function PoolForm({ pool, taken, onClose, onCreated }: { pool: Schema<"Po
     initialValues: { name: pool?.name ?? "", description: pool?.description ?? "" },
     validateInputOnChange: true,
     validate: {
-      name: (name) => (!isNew ? null : name === "" ? c("required") : !NAME.test(name) ? t("nameBad") : taken.includes(name) ? t("nameTaken") : null),
+      name: (name) =>
+        !isNew
+          ? null
+          : name === ""
+            ? c("required")
+            : !NAME.test(name)
+              ? t("nameBad")
+              : taken.includes(name)
+                ? t("nameTaken")
+                : null,
     },
   });
   const save = useAction<Values, Schema<"PoolDetailView">>({
     run: ({ name, description }) =>
-      sent(isNew ? api.POST("/pools", { body: { name, description, gpus: [] } }) : api.PATCH("/pools/{name}", { params: { path: { name } }, body: { description } })),
+      sent(
+        isNew
+          ? api.POST("/pools", { body: { name, description, gpus: [] } })
+          : api.PATCH("/pools/{name}", { params: { path: { name } }, body: { description } }),
+      ),
     touches: ["/pools", "/gpus", "/queues"],
     done: (_, { name }) => t(isNew ? "created" : "saved", { name }),
     onDone: (_, { name }) => (isNew ? onCreated(name) : onClose()),
@@ -53,7 +76,15 @@ export function PoolForm({ pool, taken, onClose, onCreated }: { pool: Schema<"Po
       busy={save.isPending}
       problem={problem}
     >
-      {isNew && <TextInput label={c("name")} description={t("nameHint")} required data-autofocus {...form.getInputProps("name")} />}
+      {isNew && (
+        <TextInput
+          label={c("name")}
+          description={t("nameHint")}
+          required
+          data-autofocus
+          {...form.getInputProps("name")}
+        />
+      )}
       <Textarea label={c("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
       {isNew && (
         <Text size="sm" c="dimmed">

@@ -63,7 +63,12 @@ function useColumns(gpus: ReadonlyMap<string, readonly Gpu[]>): readonly Column<
         </>
       ),
     },
-    { key: "models", title: t("models"), sort: (pool) => pool.gpus_total, render: (pool) => <Models gpus={gpus.get(pool.name) ?? []} /> },
+    {
+      key: "models",
+      title: t("models"),
+      sort: (pool) => pool.gpus_total,
+      render: (pool) => <Models gpus={gpus.get(pool.name) ?? []} />,
+    },
     {
       key: "used",
       title: t("used"),
@@ -76,16 +81,47 @@ function useColumns(gpus: ReadonlyMap<string, readonly Gpu[]>): readonly Column<
         />
       ),
     },
-    { key: "free", title: t("free"), numeric: true, sort: (pool) => pool.gpus_free, render: (pool) => format.number(pool.gpus_free) },
-    { key: "group", title: c("group"), sort: (pool) => pool.group, render: (pool) => (pool.group === null ? <Text size="sm" c="dimmed">{t("noGroup")}</Text> : <Link to="/groups" search={{ open: pool.group }}>{pool.group}</Link>) },
+    {
+      key: "free",
+      title: t("free"),
+      numeric: true,
+      sort: (pool) => pool.gpus_free,
+      render: (pool) => format.number(pool.gpus_free),
+    },
+    {
+      key: "group",
+      title: c("group"),
+      sort: (pool) => pool.group,
+      render: (pool) =>
+        pool.group === null ? (
+          <Text size="sm" c="dimmed">
+            {t("noGroup")}
+          </Text>
+        ) : (
+          <Link to="/groups" search={{ open: pool.group }}>
+            {pool.group}
+          </Link>
+        ),
+    },
     { key: "queues", title: t("queues"), wide: true, render: (pool) => pool.queues.join(", ") },
-    { key: "jobs", title: t("jobs"), wide: true, sort: (pool) => pool.running, render: (pool) => <span className="num">{t("jobsOf", { running: pool.running, queued: pool.queued })}</span> },
+    {
+      key: "jobs",
+      title: t("jobs"),
+      wide: true,
+      sort: (pool) => pool.running,
+      render: (pool) => <span className="num">{t("jobsOf", { running: pool.running, queued: pool.queued })}</span>,
+    },
   ];
 }
 
 function Models({ gpus }: { gpus: readonly Gpu[] }) {
   const t = useWords(words);
-  if (gpus.length === 0) return <Text size="sm" c="dimmed">{t("noGpus")}</Text>;
+  if (gpus.length === 0)
+    return (
+      <Text size="sm" c="dimmed">
+        {t("noGpus")}
+      </Text>
+    );
   return (
     <Group gap={10}>
       {modelsOf(gpus).map(([model, count]) => (

@@ -46,7 +46,9 @@ export default function PoolsPage() {
           {t("create")}
         </Button>
       </PageHeader>
-      {failure !== null && <ProblemNote error={failure} onRetry={() => void Promise.all([pools.refetch(), map.refetch()])} />}
+      {failure !== null && (
+        <ProblemNote error={failure} onRetry={() => void Promise.all([pools.refetch(), map.refetch()])} />
+      )}
       {filters.view === "board" ? (
         pools.data === undefined || gpus === undefined ? (
           failure === null && <Skeleton h={360} />
@@ -56,12 +58,31 @@ export default function PoolsPage() {
       ) : (
         failure === null && (
           <Panel p={0}>
-            <PoolTable pools={gpus === undefined ? undefined : pools.data} gpus={inPools} onEdit={(name) => setFilters({ open: name })} />
+            <PoolTable
+              pools={gpus === undefined ? undefined : pools.data}
+              gpus={inPools}
+              onEdit={(name) => setFilters({ open: name })}
+            />
           </Panel>
         )
       )}
-      {filters.new !== "" && <PoolForm pool={undefined} taken={pools.data?.map((pool) => pool.name) ?? []} onClose={() => setFilters({ new: "" })} onCreated={() => setFilters({ new: "", view: "board" })} />}
-      {open !== undefined && <PoolForm key={open.name} pool={open} taken={[]} onClose={() => setFilters({ open: "" })} onCreated={() => undefined} />}
+      {filters.new !== "" && (
+        <PoolForm
+          pool={undefined}
+          taken={pools.data?.map((pool) => pool.name) ?? []}
+          onClose={() => setFilters({ new: "" })}
+          onCreated={() => setFilters({ new: "", view: "board" })}
+        />
+      )}
+      {open !== undefined && (
+        <PoolForm
+          key={open.name}
+          pool={open}
+          taken={[]}
+          onClose={() => setFilters({ open: "" })}
+          onCreated={() => undefined}
+        />
+      )}
     </>
   );
 }

@@ -39,7 +39,11 @@ export function gpusOf(map: Schema<"GpuMapView">): readonly Gpu[] {
 export function withMoved(map: Schema<"GpuMapView">, ids: ReadonlySet<string>, pool: string): Schema<"GpuMapView"> {
   const pools = map.pools.includes(pool) ? map.pools : [...map.pools, pool];
   const place = pools.indexOf(pool);
-  return { ...map, pools, gpus: { ...map.gpus, pool: map.gpus.pool.map((at, row) => (ids.has(map.gpus.id[row] ?? "") ? place : at)) } };
+  return {
+    ...map,
+    pools,
+    gpus: { ...map.gpus, pool: map.gpus.pool.map((at, row) => (ids.has(map.gpus.id[row] ?? "") ? place : at)) },
+  };
 }
 
 /** How many GPUs there are of each model, the most frequent first. */
@@ -66,7 +70,12 @@ export function grouped<T>(things: readonly T[], key: (thing: T) => string): Rea
 }
 
 /** Why these GPUs cannot go to a pool, in words; undefined if they can. */
-export function moveRefusal(t: Say<typeof words>, all: readonly Gpu[], moving: readonly Gpu[], pool: string): string | undefined {
+export function moveRefusal(
+  t: Say<typeof words>,
+  all: readonly Gpu[],
+  moving: readonly Gpu[],
+  pool: string,
+): string | undefined {
   const joining = moving.filter((gpu) => gpu.pool !== pool);
   if (joining.length === 0) return t("sameHere", { pool });
   const models = new Set([...joining, ...all.filter((gpu) => gpu.pool === pool)].map((gpu) => gpu.model));
@@ -74,5 +83,12 @@ export function moveRefusal(t: Say<typeof words>, all: readonly Gpu[], moving: r
   const held = joining.filter((gpu) => gpu.isHeld);
   if (held.length === 0) return undefined;
   const jobs = [...new Set(held.map((gpu) => gpu.job ?? "?"))];
-  return t("held", { n: held.length, gpus: held.map((gpu) => gpu.id).slice(0, 5).join(", "), jobs: jobs.slice(0, 5).join(", ") });
+  return t("held", {
+    n: held.length,
+    gpus: held
+      .map((gpu) => gpu.id)
+      .slice(0, 5)
+      .join(", "),
+    jobs: jobs.slice(0, 5).join(", "),
+  });
 }

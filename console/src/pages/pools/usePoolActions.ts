@@ -19,9 +19,11 @@ export interface GpuMove {
 export function useMoveGpus(onDone: () => void) {
   const t = useWords(words);
   return useAction<GpuMove, Schema<"PoolDetailView">>({
-    run: ({ pool, ids }) => sent(api.POST("/pools/{name}/gpus", { params: { path: { name: pool } }, body: { gpus: [...ids] } })),
+    run: ({ pool, ids }) =>
+      sent(api.POST("/pools/{name}/gpus", { params: { path: { name: pool } }, body: { gpus: [...ids] } })),
     touches: TOUCHES,
-    optimistic: (cache, { pool, ids }) => cache.change<GpuMap>("/gpus/map", (map) => withMoved(map, new Set(ids), pool)),
+    optimistic: (cache, { pool, ids }) =>
+      cache.change<GpuMap>("/gpus/map", (map) => withMoved(map, new Set(ids), pool)),
     done: (_, { pool, ids }) => t("moved", { n: ids.length, pool }),
     onDone,
   });
@@ -54,6 +56,11 @@ export function useDeletePool(onDone: () => void): (pool: Pool) => void {
       t("deleteQueues", { queues: pool.queues.join(", ") }),
       ...(pool.queued > 0 ? [t("deleteWaiting", { n: pool.queued })] : []),
     ];
-    confirm({ title: t("deleteTitle", { name: pool.name }), text: losses.join(" "), action: t("deleteAction"), onConfirm: () => remove.mutate(pool.name) });
+    confirm({
+      title: t("deleteTitle", { name: pool.name }),
+      text: losses.join(" "),
+      action: t("deleteAction"),
+      onConfirm: () => remove.mutate(pool.name),
+    });
   };
 }

@@ -1,7 +1,10 @@
 import { defineWords } from "@/words/words";
 
 export const words = defineWords({
-  detail: ["A pool is a set of GPUs of one model; a group's jobs run in its pool.", "资源池是同一型号 GPU 的集合；用户组的作业在其资源池中运行。"],
+  detail: [
+    "A pool is a set of GPUs of one model; a group's jobs run in its pool.",
+    "资源池是同一型号 GPU 的集合；用户组的作业在其资源池中运行。",
+  ],
   create: ["Create pool", "创建资源池"],
   createTitle: ["New pool", "新建资源池"],
   editTitle: ["Pool {name}", "资源池 {name}"],
@@ -19,10 +22,16 @@ export const words = defineWords({
   jobsOf: ["{running} running · {queued} waiting", "{running} 个运行 · {queued} 个等待"],
   noGroup: ["no group", "未分配"],
   actionsOf: ["Actions for {name}", "{name} 的操作"],
-  nameHint: ["Up to 63 letters, digits, - and _. The pool's queue gets the same name.", "最多 63 个字母、数字、- 和 _。资源池的队列使用同样的名称。"],
+  nameHint: [
+    "Up to 63 letters, digits, - and _. The pool's queue gets the same name.",
+    "最多 63 个字母、数字、- 和 _。资源池的队列使用同样的名称。",
+  ],
   nameBad: ["Only letters, digits, - and _, up to 63", "只能使用字母、数字、- 和 _，最多 63 个"],
   nameTaken: ["There is a pool of that name", "已有同名资源池"],
-  gpusHint: ["The pool begins empty: choose its GPUs on the board afterwards.", "资源池创建后为空，之后在面板中为它选择 GPU。"],
+  gpusHint: [
+    "The pool begins empty: choose its GPUs on the board afterwards.",
+    "资源池创建后为空，之后在面板中为它选择 GPU。",
+  ],
   created: ["Pool {name} is there. Choose its GPUs now.", "资源池 {name} 已创建，现在可为其选择 GPU。"],
   saved: ["Pool {name} is saved", "资源池 {name} 已保存"],
   deleted: ["Pool {name} is deleted", "资源池 {name} 已删除"],
@@ -30,10 +39,19 @@ export const words = defineWords({
   deleteAction: ["Delete the pool", "删除资源池"],
   deleteGpus: ["{n} {n|GPU goes|GPUs go} back to the pool default.", "{n} 块 GPU 将归还给 default 资源池。"],
   deleteQueues: ["Its queues are removed: {queues}.", "将移除其队列：{queues}。"],
-  deleteWaiting: ["{n} {n|job that waits there stays, and says that its queue is gone.|jobs that wait there stay, and say that their queue is gone.}", "{n} 个等待中的作业会保留，并提示其队列已不存在。"],
-  isDefault: ["The default pool cannot be deleted: it holds every GPU that no other pool has.", "default 资源池不能删除：它保存所有未分配的 GPU。"],
+  deleteWaiting: [
+    "{n} {n|job that waits there stays, and says that its queue is gone.|jobs that wait there stay, and say that their queue is gone.}",
+    "{n} 个等待中的作业会保留，并提示其队列已不存在。",
+  ],
+  isDefault: [
+    "The default pool cannot be deleted: it holds every GPU that no other pool has.",
+    "default 资源池不能删除：它保存所有未分配的 GPU。",
+  ],
   hasGroup: ["It belongs to group {group}: detach it there first.", "它属于用户组 {group}：请先在该组中解除绑定。"],
-  hasJobs: ["{n} {n|job runs|jobs run} in it: wait for the end, or stop {n|it|them}.", "有 {n} 个作业正在其中运行：请等待结束或先停止。"],
+  hasJobs: [
+    "{n} {n|job runs|jobs run} in it: wait for the end, or stop {n|it|them}.",
+    "有 {n} 个作业正在其中运行：请等待结束或先停止。",
+  ],
   gpusHeld: ["Some of its GPUs are held by jobs.", "其部分 GPU 正被作业占用。"],
   searchGpus: ["Search GPU, node or job", "搜索 GPU、节点或作业"],
   allModels: ["All models", "所有型号"],
@@ -46,17 +64,32 @@ export const words = defineWords({
   emptyFiltered: ["None match the filters.", "没有符合筛选条件的 GPU。"],
   gpuLabel: ["GPU {index} of {node}, {model}", "{node} 的 GPU {index}，{model}"],
   gpuFree: ["free", "空闲"],
-  gpuFixed: ["Held by job {job} of {owner}: it can be moved when that has ended.", "被 {owner} 的作业 {job} 占用：作业结束后才能移动。"],
+  gpuFixed: [
+    "Held by job {job} of {owner}: it can be moved when that has ended.",
+    "被 {owner} 的作业 {job} 占用：作业结束后才能移动。",
+  ],
   gpuFixedUnknown: ["Held by a job: it can be moved when that has ended.", "被作业占用：作业结束后才能移动。"],
   sameHere: ["They are in {pool} already.", "它们已在 {pool} 中。"],
   oneModel: ["A pool has one model: {pool} would have {models}.", "一个资源池只能有一种型号：{pool} 将包含 {models}。"],
-  held: ["{gpus} {n|is|are} held by running jobs ({jobs}) and cannot be moved.", "{gpus} 正被运行中的作业（{jobs}）占用，不能移动。"],
+  held: [
+    "{gpus} {n|is|are} held by running jobs ({jobs}) and cannot be moved.",
+    "{gpus} 正被运行中的作业（{jobs}）占用，不能移动。",
+  ],
   moveTitle: ["Move {n} {n|GPU|GPUs} to {pool}?", "将 {n} 块 GPU 移到 {pool}？"],
   moveFrom: ["{n} {model} from {from}", "来自 {from} 的 {n} 块 {model}"],
-  moveGroup: ["Jobs of group {group} can use them from the next plan on.", "用户组 {group} 的作业从下一次调度起可以使用它们。"],
-  moveNoGroup: ["No group has pool {pool} yet: give it to one, so that somebody can use it.", "资源池 {pool} 还没有分配给用户组：分配后才有人可以使用。"],
+  moveGroup: [
+    "Jobs of group {group} can use them from the next plan on.",
+    "用户组 {group} 的作业从下一次调度起可以使用它们。",
+  ],
+  moveNoGroup: [
+    "No group has pool {pool} yet: give it to one, so that somebody can use it.",
+    "资源池 {pool} 还没有分配给用户组：分配后才有人可以使用。",
+  ],
   moveDefault: ["They return to the default pool.", "它们将归还给 default 资源池。"],
-  moveWaiting: ["{n} {n|job waits|jobs wait} in {from} and {n|loses|lose} these GPUs as a chance.", "{from} 中有 {n} 个作业在等待，将不能再使用这些 GPU。"],
+  moveWaiting: [
+    "{n} {n|job waits|jobs wait} in {from} and {n|loses|lose} these GPUs as a chance.",
+    "{from} 中有 {n} 个作业在等待，将不能再使用这些 GPU。",
+  ],
   moveNothingRuns: ["Nothing runs on them, so no job is disturbed.", "它们上面没有运行中的作业，不影响任何作业。"],
   move: ["Move", "移动"],
   moved: ["{n} {n|GPU|GPUs} moved to {pool}", "已将 {n} 块 GPU 移到 {pool}"],

@@ -47,7 +47,16 @@ export function AddDrawer({ presets, onClose }: { presets: readonly Preset[]; on
     if (!isEmpty) add.mutate(fields);
   }
   return (
-    <FormDrawer opened title={t("addTitle")} size="xl" onClose={onClose} onSubmit={submit} submitLabel={t("add")} busy={add.isPending} problem={problem}>
+    <FormDrawer
+      opened
+      title={t("addTitle")}
+      size="xl"
+      onClose={onClose}
+      onSubmit={submit}
+      submitLabel={t("add")}
+      busy={add.isPending}
+      problem={problem}
+    >
       <Text size="sm">{t("addHint")}</Text>
       <Group gap="xs">
         <Button variant="default" onClick={() => setFields({ ...fields, yaml: EXAMPLE })} disabled={!isEmpty}>
@@ -76,7 +85,13 @@ export function AddDrawer({ presets, onClose }: { presets: readonly Preset[]; on
           ))}
         </List>
       )}
-      {(isTaken || fields.replace) && <Checkbox label={t("replace")} checked={fields.replace} onChange={(event) => setFields({ ...fields, replace: event.currentTarget.checked })} />}
+      {(isTaken || fields.replace) && (
+        <Checkbox
+          label={t("replace")}
+          checked={fields.replace}
+          onChange={(event) => setFields({ ...fields, replace: event.currentTarget.checked })}
+        />
+      )}
     </FormDrawer>
   );
 }

@@ -63,10 +63,23 @@ function Buttons({ preset, onOpen, onRun }: { preset: Preset; onOpen: () => void
     <Group justify="space-between" mt="auto">
       <Tooltip label={t("notAllowed", { group: me.permission_group })} disabled={may}>
         <Group gap="xs">
-          <Button leftSection={<Wand size={14} />} aria-label={t("useName", { name })} {...off} renderRoot={(props) => (may ? <Link to="/jobs/new" search={{ preset: name }} {...props} /> : <button type="button" {...props} />)}>
+          <Button
+            leftSection={<Wand size={14} />}
+            aria-label={t("useName", { name })}
+            {...off}
+            renderRoot={(props) =>
+              may ? <Link to="/jobs/new" search={{ preset: name }} {...props} /> : <button type="button" {...props} />
+            }
+          >
             {t("use")}
           </Button>
-          <Button variant="default" leftSection={<Play size={14} />} aria-label={t("runName", { name })} {...off} onClick={() => may && onRun()}>
+          <Button
+            variant="default"
+            leftSection={<Play size={14} />}
+            aria-label={t("runName", { name })}
+            {...off}
+            onClick={() => may && onRun()}
+          >
             {t("run")}
           </Button>
         </Group>
@@ -95,10 +108,24 @@ function RemoveButton({ preset }: { preset: Preset }) {
   });
   if (!isOperator) return null;
   const label = t("remove", { name: preset.name });
-  const ask = () => confirm({ title: t("removeTitle", { name: preset.name }), text: t("removeText"), action: label, onConfirm: () => remove.mutate(preset) });
+  const ask = () =>
+    confirm({
+      title: t("removeTitle", { name: preset.name }),
+      text: t("removeText"),
+      action: label,
+      onConfirm: () => remove.mutate(preset),
+    });
   return (
     <Tooltip label={preset.shipped ? t("notShipped") : label}>
-      <ActionIcon variant="subtle" color="red" size="lg" aria-label={label} aria-disabled={preset.shipped} data-disabled={preset.shipped || undefined} onClick={() => !preset.shipped && ask()}>
+      <ActionIcon
+        variant="subtle"
+        color="red"
+        size="lg"
+        aria-label={label}
+        aria-disabled={preset.shipped}
+        data-disabled={preset.shipped || undefined}
+        onClick={() => !preset.shipped && ask()}
+      >
         <Trash2 size={16} />
       </ActionIcon>
     </Tooltip>

@@ -36,14 +36,23 @@ export default function PresetsPage() {
       {presets.error !== null && <ProblemNote error={presets.error} onRetry={() => void presets.refetch()} />}
       {presets.data?.length === 0 && <EmptyState icon={BadgeCheck} title={t("emptyTitle")} hint={t("addHint")} />}
       <SimpleGrid cols={{ base: 1, md: 2, xl: 3 }} spacing="md">
-        {presets.data === undefined && presets.error === null && [0, 1].map((key) => <Skeleton key={key} h={190} radius="md" />)}
+        {presets.data === undefined &&
+          presets.error === null &&
+          [0, 1].map((key) => <Skeleton key={key} h={190} radius="md" />)}
         {presets.data?.map((preset) => (
-          <PresetCard key={preset.name} preset={preset} onOpen={() => setFilters({ open: preset.name })} onRun={() => setFilters({ run: preset.name })} />
+          <PresetCard
+            key={preset.name}
+            preset={preset}
+            onOpen={() => setFilters({ open: preset.name })}
+            onRun={() => setFilters({ run: preset.name })}
+          />
         ))}
       </SimpleGrid>
       <TemplateDrawer name={filters.open} onClose={() => setFilters({ open: "" })} />
       {toRun !== undefined && <RunDrawer key={toRun.name} preset={toRun} onClose={() => setFilters({ run: "" })} />}
-      {isOperator && filters.add !== "" && <AddDrawer presets={presets.data ?? []} onClose={() => setFilters({ add: "" })} />}
+      {isOperator && filters.add !== "" && (
+        <AddDrawer presets={presets.data ?? []} onClose={() => setFilters({ add: "" })} />
+      )}
     </>
   );
 }

@@ -44,7 +44,17 @@ export function RunDrawer({ preset, onClose }: { preset: Preset; onClose: () => 
   }
   return (
     <FormContext value={form}>
-      <FormDrawer opened title={t("runTitle", { title: preset.title || preset.name })} size="lg" onClose={onClose} onSubmit={submit} submitLabel={t("runIt")} busy={run.isPending} disabled={form.refusal !== undefined} problem={refused}>
+      <FormDrawer
+        opened
+        title={t("runTitle", { title: preset.title || preset.name })}
+        size="lg"
+        onClose={onClose}
+        onSubmit={submit}
+        submitLabel={t("runIt")}
+        busy={run.isPending}
+        disabled={form.refusal !== undefined}
+        problem={refused}
+      >
         <SizeFields preset={preset} />
         <Parameters of={preset} />
         <PlanPanel />
@@ -57,11 +67,20 @@ function SizeFields({ preset }: { preset: Preset }) {
   const j = useWords(jobWords);
   const format = useFormat();
   const field = useField();
-  const time = preset.time_limit_seconds === null ? undefined : j("asPreset", { value: format.duration(preset.time_limit_seconds) });
+  const time =
+    preset.time_limit_seconds === null
+      ? undefined
+      : j("asPreset", { value: format.duration(preset.time_limit_seconds) });
   return (
     <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="md">
       <TextInput label={j("name")} description={j("givenName")} autoComplete="off" data-autofocus {...field("name")} />
-      <TextInput label={j("gpusLabel")} description={j("gpusHint")} inputMode="decimal" placeholder={j("asPreset", { value: format.number(preset.gpus) })} {...field("gpus")} />
+      <TextInput
+        label={j("gpusLabel")}
+        description={j("gpusHint")}
+        inputMode="decimal"
+        placeholder={j("asPreset", { value: format.number(preset.gpus) })}
+        {...field("gpus")}
+      />
       <TextInput label={j("time")} description="90m, 2h, 1d12h" placeholder={time} {...field("time")} />
     </SimpleGrid>
   );

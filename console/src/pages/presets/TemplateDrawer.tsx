@@ -11,9 +11,20 @@ import { useWords } from "@/words/words";
 export function TemplateDrawer({ name, onClose }: { name: string; onClose: () => void }) {
   const t = useWords(words);
   const c = useWords(common);
-  const { data, error, refetch } = $api.useQuery("get", "/presets/{preset}", { params: { path: { preset: name } } }, { enabled: name !== "", retry: false });
+  const { data, error, refetch } = $api.useQuery(
+    "get",
+    "/presets/{preset}",
+    { params: { path: { preset: name } } },
+    { enabled: name !== "", retry: false },
+  );
   return (
-    <Drawer opened={name !== ""} onClose={onClose} size="xl" title={t("templateTitle", { name })} closeButtonProps={{ "aria-label": c("close") }}>
+    <Drawer
+      opened={name !== ""}
+      onClose={onClose}
+      size="xl"
+      title={t("templateTitle", { name })}
+      closeButtonProps={{ "aria-label": c("close") }}
+    >
       {error !== null && <ProblemNote error={error} onRetry={() => void refetch()} />}
       {data === undefined && error === null && <Skeleton h={300} />}
       {data !== undefined && (

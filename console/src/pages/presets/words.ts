@@ -24,10 +24,16 @@ export const words = defineWords({
   parameterCount: ["{n} {n|parameter|parameters}", "{n} 个参数"],
   yaml: ["As it is written", "原文"],
   copyYaml: ["Copy the template", "复制模板"],
-  notAllowed: ["Your permission group ({group}) does not allow trainings. Ask an operator.", "您的权限组（{group}）不允许训练，请联系管理员。"],
+  notAllowed: [
+    "Your permission group ({group}) does not allow trainings. Ask an operator.",
+    "您的权限组（{group}）不允许训练，请联系管理员。",
+  ],
   add: ["Add preset", "添加模板"],
   addTitle: ["A new preset", "添加模板"],
-  addHint: ["A template in YAML: a command with places, parameters that fill them, and a size. Everybody who is signed in can read it: keep secrets out.", "YAML 格式：带占位符的命令、参数和规格。所有登录用户都能查看，请勿包含机密。"],
+  addHint: [
+    "A template in YAML: a command with places, parameters that fill them, and a size. Everybody who is signed in can read it: keep secrets out.",
+    "YAML 格式：带占位符的命令、参数和规格。所有登录用户都能查看，请勿包含机密。",
+  ],
   addStart: ["Begin with a template that there is", "从现有模板开始"],
   replace: ["Take the place of one of the same name", "替换同名模板"],
   added: ["Preset {name} is added", "模板 {name} 已添加"],

@@ -25,7 +25,11 @@ export function FreeGpus({ pool }: { pool: string }) {
           <Text size="sm" fw={500}>
             {model}
           </Text>
-          <Meter value={total === 0 ? 0 : free / total} label={t("freeOf", { free, total, model })} text={t("freeShort", { free, total })} />
+          <Meter
+            value={total === 0 ? 0 : free / total}
+            label={t("freeOf", { free, total, model })}
+            text={t("freeShort", { free, total })}
+          />
         </Group>
       ))}
     </Group>
@@ -44,5 +48,7 @@ export function freePerModel(map: Schema<"GpuMapView">, pool: string): readonly 
     if (map.gpus.allocated[at] === 0 && map.gpus.health[at] === "healthy" && isReady) count.free += 1;
     counts.set(name, count);
   }
-  return [...counts].map(([model, count]) => ({ model, ...count })).sort((left, right) => left.model.localeCompare(right.model));
+  return [...counts]
+    .map(([model, count]) => ({ model, ...count }))
+    .sort((left, right) => left.model.localeCompare(right.model));
 }

@@ -6,7 +6,16 @@ import { Info, TriangleAlert } from "lucide-react";
 import { useMemo, useState } from "react";
 
 import { useIsOperator, useMe } from "@/app/session";
-import { areOfOneSequence, hasOwnOrder, rowsOf, withWish, type Line, type Place, type Row, type Wish } from "@/pages/queue/order";
+import {
+  areOfOneSequence,
+  hasOwnOrder,
+  rowsOf,
+  withWish,
+  type Line,
+  type Place,
+  type Row,
+  type Wish,
+} from "@/pages/queue/order";
 import { PlaceMenu } from "@/pages/queue/PlaceMenu";
 import { PlaceRow } from "@/pages/queue/PlaceRow";
 import classes from "@/pages/queue/queue.module.css";
@@ -42,26 +51,45 @@ export function LinePanel({ line, policy, onlyMine, chosen, onChoose, actions }:
   const move = useMove();
   const places = useMemo(() => withWish(line.jobs, wish), [line.jobs, wish]);
   const rows = useMemo(
-    () => rowsOf(places).filter(({ place }, index) => (onlyMine ? place.user === me.name : index < count || place.user === me.name)),
+    () =>
+      rowsOf(places).filter(({ place }, index) =>
+        onlyMine ? place.user === me.name : index < count || place.user === me.name,
+      ),
     [places, count, onlyMine, me.name],
   );
-  const list = useGlide(rows.map((row) => row.key), wish !== undefined);
+  const list = useGlide(
+    rows.map((row) => row.key),
+    wish !== undefined,
+  );
 
   function send(next: Wish) {
     const name = (id: string) => places.find((place) => place.id === id)?.name ?? id;
     setWish(next);
     // What was wished for is shown until the server's own order is there, or its refusal.
-    move.mutate({ ...next, name: name(next.id), targetName: name(next.target) }, { onSettled: () => setWish(undefined) });
+    move.mutate(
+      { ...next, name: name(next.id), targetName: name(next.target) },
+      { onSettled: () => setWish(undefined) },
+    );
   }
 
   const dragging = useDragging(rows, send);
   const mayMove = (place: Place) =>
-    hasOwnOrder(policy) && (isOperator || place.user === me.name) && rows.some((row) => row.place.id !== place.id && areOfOneSequence(place, row.place));
+    hasOwnOrder(policy) &&
+    (isOperator || place.user === me.name) &&
+    rows.some((row) => row.place.id !== place.id && areOfOneSequence(place, row.place));
   const title = t("lineTitle", { model: modelName(line.model, t("anyGpu"), t("cpuOnly")), line: t(line.line) });
   const hidden = onlyMine ? 0 : line.jobs.length - count;
   if (rows.length === 0) return null;
   return (
-    <Panel title={title} tools={<Text size="sm" c="dimmed">{t("lineLength", { n: line.length })}</Text>} p="sm">
+    <Panel
+      title={title}
+      tools={
+        <Text size="sm" c="dimmed">
+          {t("lineLength", { n: line.length })}
+        </Text>
+      }
+      p="sm"
+    >
       {dragging.held !== undefined && <DragNote user={dragging.held.user} refusal={dragging.refusal} />}
       <DndContext {...dragging.context} collisionDetection={closestCenter}>
         <SortableContext items={rows.map((row) => row.key)} strategy={dragging.strategy}>
@@ -69,7 +97,10 @@ export function LinePanel({ line, policy, onlyMine, chosen, onChoose, actions }:
             <Head />
             <ol className={classes.rows} ref={list} aria-label={title}>
               {rows.map((row, index) => [
-                <Gap key={`gap-${row.key}`} missing={row.place.position - (rows[index - 1]?.place.position ?? 0) - 1} />,
+                <Gap
+                  key={`gap-${row.key}`}
+                  missing={row.place.position - (rows[index - 1]?.place.position ?? 0) - 1}
+                />,
                 <PlaceRow
                   key={row.key}
                   row={row}
@@ -80,7 +111,16 @@ export function LinePanel({ line, policy, onlyMine, chosen, onChoose, actions }:
                   isForbidden={dragging.held?.id === row.place.id && dragging.refusal !== undefined}
                   isChosen={isOperator ? chosen.has(row.key) : undefined}
                   onChoose={() => onChoose(row.key)}
-                  tools={<PlaceMenu place={row.place} places={rows.map((one: Row) => one.place)} isOwn={row.place.user === me.name} isMovable={mayMove(row.place)} actions={actions} onMove={send} />}
+                  tools={
+                    <PlaceMenu
+                      place={row.place}
+                      places={rows.map((one: Row) => one.place)}
+                      isOwn={row.place.user === me.name}
+                      isMovable={mayMove(row.place)}
+                      actions={actions}
+                      onMove={send}
+                    />
+                  }
                 />,
               ])}
               <Behind missing={line.length - (rows.at(-1)?.place.position ?? 0)} />
@@ -134,8 +174,18 @@ function DragNote({ user, refusal }: { user: string; refusal: string | undefined
   const t = useWords(words);
   return (
     // Above the page, so that nothing in it shifts while somebody aims.
-    <Affix position={{ bottom: 20, left: 0, right: 0 }} style={{ pointerEvents: "none", display: "flex", justifyContent: "center" }} aria-hidden>
-      <Alert variant="filled" maw={560} color={refusal === undefined ? "blue" : "red"} icon={refusal === undefined ? <Info size={16} /> : <TriangleAlert size={16} />} py={8}>
+    <Affix
+      position={{ bottom: 20, left: 0, right: 0 }}
+      style={{ pointerEvents: "none", display: "flex", justifyContent: "center" }}
+      aria-hidden
+    >
+      <Alert
+        variant="filled"
+        maw={560}
+        color={refusal === undefined ? "blue" : "red"}
+        icon={refusal === undefined ? <Info size={16} /> : <TriangleAlert size={16} />}
+        py={8}
+      >
         {refusal === undefined ? t("dropHere", { user }) : capital(refusal)}
       </Alert>
     </Affix>

@@ -19,10 +19,20 @@ import { useWords } from "@/words/words";
 
 type Queue = Schema<"QueueView">;
 
-export function OrderTab({ queue, onlyMine, onOnlyMine }: { queue: Queue; onlyMine: boolean; onOnlyMine: (value: boolean) => void }) {
+export function OrderTab({
+  queue,
+  onlyMine,
+  onOnlyMine,
+}: {
+  queue: Queue;
+  onlyMine: boolean;
+  onOnlyMine: (value: boolean) => void;
+}) {
   const t = useWords(words);
   const me = useMe();
-  const { data, error, refetch } = $api.useQuery("get", "/queues/{name}/order", { params: { path: { name: queue.name } } });
+  const { data, error, refetch } = $api.useQuery("get", "/queues/{name}/order", {
+    params: { path: { name: queue.name } },
+  });
   const actions = useQueueActions();
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const places = useMemo(() => data?.lines.flatMap((line) => line.jobs) ?? [], [data]);
@@ -32,22 +42,42 @@ export function OrderTab({ queue, onlyMine, onOnlyMine }: { queue: Queue; onlyMi
     if (!next.delete(id)) next.add(id);
     setChosen(next);
   }
-  if (data === undefined) return error === null ? <Skeleton h={320} /> : <ProblemNote error={error} onRetry={() => void refetch()} />;
+  if (data === undefined)
+    return error === null ? <Skeleton h={320} /> : <ProblemNote error={error} onRetry={() => void refetch()} />;
   return (
     <Stack gap="md">
       <Panel p="sm">
         <Group justify="space-between" gap="sm">
           <PolicyWords queue={queue} />
           <Group gap="md">
-            <Switch size="sm" label={t("mine")} checked={onlyMine} onChange={(event) => onOnlyMine(event.currentTarget.checked)} />
-            <Button variant="default" leftSection={<Crosshair size={14} />} disabled={mine.length === 0} title={mine.length === 0 ? t("jumpNone") : undefined} onClick={() => jumpTo(mine[0])}>
+            <Switch
+              size="sm"
+              label={t("mine")}
+              checked={onlyMine}
+              onChange={(event) => onOnlyMine(event.currentTarget.checked)}
+            />
+            <Button
+              variant="default"
+              leftSection={<Crosshair size={14} />}
+              disabled={mine.length === 0}
+              title={mine.length === 0 ? t("jumpNone") : undefined}
+              onClick={() => jumpTo(mine[0])}
+            >
               {t("jump")}
             </Button>
           </Group>
         </Group>
       </Panel>
       {data.lines.map((line) => (
-        <LinePanel key={lineKey(line)} line={line} policy={queue.policy} onlyMine={onlyMine} chosen={chosen} onChoose={choose} actions={actions} />
+        <LinePanel
+          key={lineKey(line)}
+          line={line}
+          policy={queue.policy}
+          onlyMine={onlyMine}
+          chosen={chosen}
+          onChoose={choose}
+          actions={actions}
+        />
       ))}
       {places.length === 0 && <NothingWaits queue={queue} />}
       {places.length > 0 && onlyMine && mine.length === 0 && (
@@ -70,7 +100,9 @@ export function OrderTab({ queue, onlyMine, onOnlyMine }: { queue: Queue; onlyMi
 function PolicyWords({ queue }: { queue: Queue }) {
   const t = useWords(words);
   const isOperator = useIsOperator();
-  const policy = { "fair-share": t("policyFairShare"), fcfs: t("policyFcfs"), priority: t("policyPriority") }[queue.policy] ?? queue.policy;
+  const policy =
+    { "fair-share": t("policyFairShare"), fcfs: t("policyFcfs"), priority: t("policyPriority") }[queue.policy] ??
+    queue.policy;
   const order = !hasOwnOrder(queue.policy) ? t("noOwnOrder") : isOperator ? t("dragHintOperator") : t("dragHint");
   return (
     <Text size="sm" c="dimmed" maw={760}>
@@ -94,9 +126,21 @@ function NothingWaits({ queue }: { queue: Queue }) {
 }
 
 /** Operators' actions on several jobs at once; only what still waits counts. */
-function ChosenBar({ places, chosen, onDone, actions }: { places: readonly Place[]; chosen: ReadonlySet<string>; onDone: () => void; actions: QueueActions }) {
+function ChosenBar({
+  places,
+  chosen,
+  onDone,
+  actions,
+}: {
+  places: readonly Place[];
+  chosen: ReadonlySet<string>;
+  onDone: () => void;
+  actions: QueueActions;
+}) {
   const t = useWords(words);
-  const jobs = places.flatMap((place): Named[] => (place.id !== null && chosen.has(place.id) ? [{ id: place.id, name: place.name ?? place.id }] : []));
+  const jobs = places.flatMap((place): Named[] =>
+    place.id !== null && chosen.has(place.id) ? [{ id: place.id, name: place.name ?? place.id }] : [],
+  );
   const done = (act: (jobs: readonly Named[]) => void) => () => {
     act(jobs);
     onDone();

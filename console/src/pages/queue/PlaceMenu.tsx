@@ -1,7 +1,17 @@
 /** Everything that can be done with a job in a line, also without dragging. */
 import { ActionIcon, Menu } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { ArrowDown, ArrowDownToLine, ArrowUp, ArrowUpToLine, CircleStop, EllipsisVertical, ExternalLink, Pin, PinOff } from "lucide-react";
+import {
+  ArrowDown,
+  ArrowDownToLine,
+  ArrowUp,
+  ArrowUpToLine,
+  CircleStop,
+  EllipsisVertical,
+  ExternalLink,
+  Pin,
+  PinOff,
+} from "lucide-react";
 
 import { useIsOperator } from "@/app/session";
 import { slotsOf, type Place, type Wish } from "@/pages/queue/order";
@@ -32,7 +42,10 @@ export function PlaceMenu({ place, places, isOwn, isMovable, actions, onMove }: 
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item leftSection={<ExternalLink size={14} />} renderRoot={(props) => <Link to="/jobs/$job" params={{ job: id }} {...props} />}>
+        <Menu.Item
+          leftSection={<ExternalLink size={14} />}
+          renderRoot={(props) => <Link to="/jobs/$job" params={{ job: id }} {...props} />}
+        >
           {t("open")}
         </Menu.Item>
         {isMovable && <Moves place={place} places={places} id={id} onMove={onMove} />}
@@ -58,7 +71,17 @@ export function PlaceMenu({ place, places, isOwn, isMovable, actions, onMove }: 
   );
 }
 
-function Moves({ place, places, id, onMove }: { place: Place; places: readonly Place[]; id: string; onMove: (wish: Wish) => void }) {
+function Moves({
+  place,
+  places,
+  id,
+  onMove,
+}: {
+  place: Place;
+  places: readonly Place[];
+  id: string;
+  onMove: (wish: Wish) => void;
+}) {
   const t = useWords(words);
   const own = slotsOf(places, place).flatMap((slot) => places[slot]?.id ?? []);
   const at = own.indexOf(id);
@@ -72,7 +95,12 @@ function Moves({ place, places, id, onMove }: { place: Place; places: readonly P
     <>
       <Menu.Divider />
       {moves.map(({ key, icon: Icon, target, where, isPossible }) => (
-        <Menu.Item key={key} leftSection={<Icon size={14} />} disabled={!isPossible} onClick={() => target !== undefined && onMove({ id, target, where })}>
+        <Menu.Item
+          key={key}
+          leftSection={<Icon size={14} />}
+          disabled={!isPossible}
+          onClick={() => target !== undefined && onMove({ id, target, where })}
+        >
           {t(key, { user: place.user })}
         </Menu.Item>
       ))}

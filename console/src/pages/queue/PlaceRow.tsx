@@ -32,8 +32,18 @@ export function PlaceRow(props: PlaceRowProps) {
   const t = useWords(words);
   const { key, place } = props.row;
   const name = useNameOf()(place);
-  const sortable = useSortable({ id: key, disabled: { draggable: !props.isMovable, droppable: false }, attributes: { roleDescription: t("sortable") } });
-  const looks = [classes.row, props.isOwn && classes.own, sortable.isDragging && classes.held, props.isForbidden && classes.forbidden, props.isAway && classes.away];
+  const sortable = useSortable({
+    id: key,
+    disabled: { draggable: !props.isMovable, droppable: false },
+    attributes: { roleDescription: t("sortable") },
+  });
+  const looks = [
+    classes.row,
+    props.isOwn && classes.own,
+    sortable.isDragging && classes.held,
+    props.isForbidden && classes.forbidden,
+    props.isAway && classes.away,
+  ];
   return (
     <li
       ref={sortable.setNodeRef}
@@ -44,12 +54,22 @@ export function PlaceRow(props: PlaceRowProps) {
     >
       {props.isChosen !== undefined && (
         <span className={classes.areaChoose}>
-          {place.id !== null && <Checkbox size="xs" aria-label={t("choose", { name })} checked={props.isChosen} onChange={props.onChoose} />}
+          {place.id !== null && (
+            <Checkbox size="xs" aria-label={t("choose", { name })} checked={props.isChosen} onChange={props.onChoose} />
+          )}
         </span>
       )}
       <span className={classes.areaGrip}>
         {props.isMovable ? (
-          <ActionIcon variant="subtle" color="gray" className={classes.grip} ref={sortable.setActivatorNodeRef} {...sortable.attributes} {...sortable.listeners} aria-label={t("move", { name })}>
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            className={classes.grip}
+            ref={sortable.setActivatorNodeRef}
+            {...sortable.attributes}
+            {...sortable.listeners}
+            aria-label={t("move", { name })}
+          >
             <GripVertical size={16} aria-hidden />
           </ActionIcon>
         ) : (
@@ -82,7 +102,13 @@ function JobCell({ place, isOwn, name }: { place: Place; isOwn: boolean; name: s
   return (
     <div className={classes.areaJob}>
       <Text size="sm" fw={place.id === null ? 400 : 550} c={place.id === null ? "dimmed" : undefined} truncate>
-        {place.id === null ? name : <Link to="/jobs/$job" params={{ job: place.id }} style={{ color: "inherit", textDecoration: "none" }}>{name}</Link>}
+        {place.id === null ? (
+          name
+        ) : (
+          <Link to="/jobs/$job" params={{ job: place.id }} style={{ color: "inherit", textDecoration: "none" }}>
+            {name}
+          </Link>
+        )}
       </Text>
       {place.id !== null && (
         <Faint>
@@ -107,7 +133,9 @@ export function useNameOf(): (place: Place) => string {
 export function Size({ place }: { place: { readonly gpus: number; readonly nodes: number } }) {
   const t = useWords(words);
   if (place.gpus === 0) return <>{t("cpuJob")}</>;
-  return <>{place.nodes > 1 ? t("gpuNodes", { n: place.nodes, gpus: place.gpus }) : t("gpuCount", { n: place.gpus })}</>;
+  return (
+    <>{place.nodes > 1 ? t("gpuNodes", { n: place.nodes, gpus: place.gpus }) : t("gpuCount", { n: place.gpus })}</>
+  );
 }
 
 function Waited({ since }: { since: string | null }) {

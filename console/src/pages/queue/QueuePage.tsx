@@ -39,7 +39,9 @@ export default function QueuePage() {
           w={240}
           allowDeselect={false}
           searchable={(queues?.length ?? 0) > 8}
-          data={queues?.map((one) => ({ value: one.name, label: t("lengthOf", { name: one.name, n: one.queued }) })) ?? []}
+          data={
+            queues?.map((one) => ({ value: one.name, label: t("lengthOf", { name: one.name, n: one.queued }) })) ?? []
+          }
           value={queue?.name ?? null}
           onChange={(next) => setFilters({ queue: next ?? "" })}
         />
@@ -47,7 +49,11 @@ export default function QueuePage() {
       {error !== null && queues === undefined && <ProblemNote error={error} onRetry={() => void refetch()} />}
       {queues === undefined && error === null && <Skeleton h={320} />}
       {queues !== undefined && (
-        <Tabs value={filters.tab === "scores" ? "scores" : "order"} onChange={(tab) => setFilters({ tab: tab ?? "order" })} keepMounted={false}>
+        <Tabs
+          value={filters.tab === "scores" ? "scores" : "order"}
+          onChange={(tab) => setFilters({ tab: tab ?? "order" })}
+          keepMounted={false}
+        >
           <Tabs.List mb="md" aria-label={t("tabs")}>
             <Tabs.Tab value="order" leftSection={<ListOrdered size={15} />}>
               {t("order")}
@@ -57,7 +63,16 @@ export default function QueuePage() {
             </Tabs.Tab>
           </Tabs.List>
           <Tabs.Panel value="order">
-            {queue === undefined ? <NoQueue name={name} /> : <OrderTab key={queue.name} queue={queue} onlyMine={filters.mine !== ""} onOnlyMine={(on) => setFilters({ mine: on ? "yes" : "" })} />}
+            {queue === undefined ? (
+              <NoQueue name={name} />
+            ) : (
+              <OrderTab
+                key={queue.name}
+                queue={queue}
+                onlyMine={filters.mine !== ""}
+                onOnlyMine={(on) => setFilters({ mine: on ? "yes" : "" })}
+              />
+            )}
           </Tabs.Panel>
           <Tabs.Panel value="scores">
             <ScoresTab queue={queue} />

@@ -26,7 +26,12 @@ const HOLDING = ["starting", "running", "stopping"];
 export function RunningPanel({ queue, onlyMine, actions }: { queue: Queue; onlyMine: boolean; actions: QueueActions }) {
   const t = useWords(words);
   const me = useMe();
-  const jobs = usePages("/jobs", { queue: queue.name, state: HOLDING, sort: "id", user: onlyMine ? me.name : undefined });
+  const jobs = usePages("/jobs", {
+    queue: queue.name,
+    state: HOLDING,
+    sort: "id",
+    user: onlyMine ? me.name : undefined,
+  });
   const columns = useRunningColumns();
   const unseen = onlyMine || jobs.hasMore ? 0 : queue.running - (jobs.items?.length ?? queue.running);
   return (
@@ -41,8 +46,16 @@ export function RunningPanel({ queue, onlyMine, actions }: { queue: Queue; onlyM
           rowKey={(job) => job.id}
           href={(job) => `/jobs/${job.id}`}
           actions={(job) => <RunningMenu job={job} actions={actions} />}
-          empty={unseen > 0 ? <span /> : <EmptyState icon={Play} title={t("noneRunning")} hint={t("noneRunningHint")} />}
-          foot={jobs.hasMore && <Button variant="default" mt="xs" loading={jobs.isLoadingMore} onClick={jobs.loadMore}>{t("moreRunning")}</Button>}
+          empty={
+            unseen > 0 ? <span /> : <EmptyState icon={Play} title={t("noneRunning")} hint={t("noneRunningHint")} />
+          }
+          foot={
+            jobs.hasMore && (
+              <Button variant="default" mt="xs" loading={jobs.isLoadingMore} onClick={jobs.loadMore}>
+                {t("moreRunning")}
+              </Button>
+            )
+          }
         />
       )}
       {unseen > 0 && (
@@ -73,8 +86,21 @@ function useRunningColumns(): readonly Column<Job>[] {
         sort: (job) => job.name,
       },
       { key: "state", title: c("state"), render: (job) => <StateBadge state={job.state} />, wide: true },
-      { key: "size", title: t("size"), numeric: true, render: (job) => <Size place={job} />, sort: (job) => job.gpus * job.nodes },
-      { key: "started", title: t("started"), numeric: true, wide: true, render: (job) => <Moment at={job.started_at} />, sort: (job) => job.started_at },
+      {
+        key: "size",
+        title: t("size"),
+        numeric: true,
+        render: (job) => <Size place={job} />,
+        sort: (job) => job.gpus * job.nodes,
+      },
+      {
+        key: "started",
+        title: t("started"),
+        numeric: true,
+        wide: true,
+        render: (job) => <Moment at={job.started_at} />,
+        sort: (job) => job.started_at,
+      },
       { key: "ends", title: t("ends"), numeric: true, render: (job) => <End job={job} />, sort: (job) => endOf(job) },
     ],
     [t, c],
@@ -90,7 +116,13 @@ function End({ job }: { job: Job }) {
   const t = useWords(words);
   const end = endOf(job);
   if (end !== null) return <Moment at={end} />;
-  return job.time_limit_seconds === null ? <Text size="xs" c="dimmed" span>{t("endsOpen")}</Text> : <>–</>;
+  return job.time_limit_seconds === null ? (
+    <Text size="xs" c="dimmed" span>
+      {t("endsOpen")}
+    </Text>
+  ) : (
+    <>–</>
+  );
 }
 
 function RunningMenu({ job, actions }: { job: Job; actions: QueueActions }) {
@@ -107,7 +139,12 @@ function RunningMenu({ job, actions }: { job: Job; actions: QueueActions }) {
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item color="red" leftSection={<CircleStop size={14} />} disabled={job.state === "stopping"} onClick={() => actions.stop([job])}>
+          <Menu.Item
+            color="red"
+            leftSection={<CircleStop size={14} />}
+            disabled={job.state === "stopping"}
+            onClick={() => actions.stop([job])}
+          >
             {t("stop")}
           </Menu.Item>
         </Menu.Dropdown>

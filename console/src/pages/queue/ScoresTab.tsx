@@ -60,7 +60,11 @@ export function ScoresTab({ queue }: { queue: Schema<"QueueView"> | undefined })
           </Panel>
         </Grid.Col>
         <Grid.Col span={{ base: 12, lg: 7 }}>
-          <History user={user} span={filters.span in SPANS ? filters.span : DEFAULTS.span} onSpan={(span) => setFilters({ span })} />
+          <History
+            user={user}
+            span={filters.span in SPANS ? filters.span : DEFAULTS.span}
+            onSpan={(span) => setFilters({ span })}
+          />
         </Grid.Col>
       </Grid>
     </Stack>
@@ -81,8 +85,20 @@ function useScoreColumns(): readonly Column<Score>[] {
     () => [
       { key: "user", title: c("user"), render: (score) => score.user, sort: (score) => score.user },
       { key: "model", title: c("model"), render: (score) => score.model, sort: (score) => score.model },
-      { key: "usage", title: t("usage"), numeric: true, render: (score) => format.number(score.usage), sort: (score) => score.usage },
-      { key: "score", title: t("score"), numeric: true, render: (score) => scoreText(score.score), sort: (score) => score.score },
+      {
+        key: "usage",
+        title: t("usage"),
+        numeric: true,
+        render: (score) => format.number(score.usage),
+        sort: (score) => score.usage,
+      },
+      {
+        key: "score",
+        title: t("score"),
+        numeric: true,
+        render: (score) => scoreText(score.score),
+        sort: (score) => score.score,
+      },
     ],
     [t, c, format],
   );
@@ -93,21 +109,41 @@ function History({ user, span, onSpan }: { user: string; span: string; onSpan: (
   const format = useFormat();
   const hours = SPANS[span] ?? 24;
   // To the minute: the same question while one looks, so that its answer is kept.
-  const since = useMemo(() => new Date(Math.floor(Date.now() / 60_000) * 60_000 - hours * 3_600_000).toISOString(), [hours]);
-  const { data, error, refetch } = $api.useQuery("get", "/scores/{user}", { params: { path: { user }, query: { since, points: 300 } } });
+  const since = useMemo(
+    () => new Date(Math.floor(Date.now() / 60_000) * 60_000 - hours * 3_600_000).toISOString(),
+    [hours],
+  );
+  const { data, error, refetch } = $api.useQuery("get", "/scores/{user}", {
+    params: { path: { user }, query: { since, points: 300 } },
+  });
   const scores = useMemo(() => (data === undefined ? undefined : linesOf(data.items, (point) => point.score)), [data]);
   const usage = useMemo(() => (data === undefined ? undefined : linesOf(data.items, (point) => point.usage)), [data]);
   const spanWords = hours <= 24 ? t("hours", { n: hours }) : t("days", { n: hours / 24 });
   return (
-    <Panel title={t("historyOf", { user })} tools={<SegmentedControl size="xs" aria-label={t("span")} data={Object.keys(SPANS)} value={span} onChange={onSpan} />}>
+    <Panel
+      title={t("historyOf", { user })}
+      tools={
+        <SegmentedControl size="xs" aria-label={t("span")} data={Object.keys(SPANS)} value={span} onChange={onSpan} />
+      }
+    >
       {error !== null && data === undefined ? (
         <ProblemNote error={error} onRetry={() => void refetch()} />
       ) : data?.items.length === 0 ? (
         <EmptyState icon={Scale} title={t("noScores")} hint={t("noScoresHint")} />
       ) : (
         <Stack gap="lg">
-          <LineChart label={t("historyLabel", { user, span: spanWords })} lines={scores} format={scoreText} height={220} />
-          <LineChart label={t("usageLabel", { user, span: spanWords })} lines={usage} format={(value) => `${format.number(value)} GPU`} height={160} />
+          <LineChart
+            label={t("historyLabel", { user, span: spanWords })}
+            lines={scores}
+            format={scoreText}
+            height={220}
+          />
+          <LineChart
+            label={t("usageLabel", { user, span: spanWords })}
+            lines={usage}
+            format={(value) => `${format.number(value)} GPU`}
+            height={160}
+          />
         </Stack>
       )}
     </Panel>
@@ -119,6 +155,8 @@ function linesOf(points: readonly Point[], value: (point: Point) => number): Lin
   return models.map((model, index) => ({
     label: model,
     color: seriesColor(index),
-    points: points.filter((point) => point.model === model).map((point) => [new Date(point.at).getTime() / 1000, value(point)] as const),
+    points: points
+      .filter((point) => point.model === model)
+      .map((point) => [new Date(point.at).getTime() / 1000, value(point)] as const),
   }));
 }

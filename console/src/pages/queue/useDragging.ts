@@ -1,5 +1,14 @@
 /** Dragging within a line: by pointer or keyboard, spoken, and only where the rules allow it. */
-import { KeyboardSensor, PointerSensor, useSensor, useSensors, type Announcements, type DndContextProps, type KeyboardCoordinateGetter, type UniqueIdentifier } from "@dnd-kit/core";
+import {
+  KeyboardSensor,
+  PointerSensor,
+  useSensor,
+  useSensors,
+  type Announcements,
+  type DndContextProps,
+  type KeyboardCoordinateGetter,
+  type UniqueIdentifier,
+} from "@dnd-kit/core";
 import { arrayMove, type SortingStrategy } from "@dnd-kit/sortable";
 import { notifications } from "@mantine/notifications";
 import { useMemo, useState } from "react";
@@ -50,7 +59,8 @@ export function useDragging(rows: readonly Row[], onWish: (wish: Wish) => void):
       const held = placeOf(active.id);
       const target = placeOf(over?.id);
       if (held === undefined) return undefined;
-      if (target === undefined || target === held || !areOfOneSequence(held, target)) return t("putBack", { name: nameOf(held) });
+      if (target === undefined || target === held || !areOfOneSequence(held, target))
+        return t("putBack", { name: nameOf(held) });
       return t("dropped", { name: nameOf(held), n: target.position });
     },
     onDragCancel: ({ active }) => said(placeOf(active.id), (held) => t("putBack", { name: nameOf(held) })),
@@ -62,7 +72,15 @@ export function useDragging(rows: readonly Row[], onWish: (wish: Wish) => void):
     setOverKey(undefined);
     if (held === undefined || target === undefined || held === target) return;
     const why = refusalOf(held, target);
-    if (why !== undefined) notifications.show({ title: t("notMoved"), message: capital(why), color: "yellow", withBorder: true, autoClose: 8_000, role: "alert" });
+    if (why !== undefined)
+      notifications.show({
+        title: t("notMoved"),
+        message: capital(why),
+        color: "yellow",
+        withBorder: true,
+        autoClose: 8_000,
+        role: "alert",
+      });
     else if (held.id !== null && target.id !== null) onWish(wishOf(places, held.id, target.id));
   }
 
@@ -91,7 +109,14 @@ function amongOwn(places: readonly Place[]): SortingStrategy {
     const held = places[activeIndex];
     const over = places[overIndex];
     const here = places[index];
-    if (held === undefined || over === undefined || here === undefined || !areOfOneSequence(held, over) || !areOfOneSequence(held, here)) return null;
+    if (
+      held === undefined ||
+      over === undefined ||
+      here === undefined ||
+      !areOfOneSequence(held, over) ||
+      !areOfOneSequence(held, here)
+    )
+      return null;
     const slots = slotsOf(places, held);
     const order = arrayMove([...slots], slots.indexOf(activeIndex), slots.indexOf(overIndex));
     const from = rects[index];

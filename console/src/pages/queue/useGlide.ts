@@ -20,7 +20,10 @@ export function useGlide(keys: readonly string[], isStill: boolean): RefObject<H
       tops.set(row.dataset.key, top);
       const was = before.current.get(row.dataset.key);
       if (!calm && was !== undefined && was !== top) {
-        row.animate([{ transform: `translateY(${was - top}px)` }, { transform: "none" }], { duration: GLIDE_MS, easing: "ease-out" });
+        row.animate([{ transform: `translateY(${was - top}px)` }, { transform: "none" }], {
+          duration: GLIDE_MS,
+          easing: "ease-out",
+        });
       }
     }
     before.current = tops;

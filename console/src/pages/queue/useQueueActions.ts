@@ -19,7 +19,8 @@ export interface Named {
 export function useMove() {
   const t = useWords(words);
   return useAction<Wish & { readonly name: string; readonly targetName: string }, Job>({
-    run: ({ id, target, where }) => sent(api.POST("/jobs/{job}/move", { params: { path: { job: id } }, body: { [where]: target } })),
+    run: ({ id, target, where }) =>
+      sent(api.POST("/jobs/{job}/move", { params: { path: { job: id } }, body: { [where]: target } })),
     touches: TOUCHES,
     done: (_, { name, targetName, where }) => t("moved", { name, where: t(where), target: targetName }),
   });

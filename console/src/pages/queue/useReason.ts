@@ -13,7 +13,8 @@ export function useReason(policy: string): (place: Place) => string {
       if (place.pinned) return t("byPin");
       if (policy === "fcfs") return t("byAge");
       if (policy === "priority") return t("byPriority", { priority: place.priority });
-      if (policy === "fair-share") return t(place.moved ? "byOwnOrder" : "byScore", { score, priority: place.priority });
+      if (policy === "fair-share")
+        return t(place.moved ? "byOwnOrder" : "byScore", { score, priority: place.priority });
       // A policy that the console does not know yet explains itself.
       return place.detail;
     },

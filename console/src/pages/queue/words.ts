@@ -19,7 +19,10 @@ export const words = defineWords({
   nothingWaits: ["Nothing waits in this queue", "此队列中没有等待的作业"],
   nothingWaitsHint: ["Whatever fits into the free GPUs starts at once.", "只要空闲 GPU 足够，新作业会立即启动。"],
   noneOfMine: ["None of your jobs waits here", "此处没有您的等待作业"],
-  noneOfMineHint: ["Jobs of others do: switch “My jobs only” off to see them.", "有其他人的作业在等待：关闭“只看我的作业”即可查看。"],
+  noneOfMineHint: [
+    "Jobs of others do: switch “My jobs only” off to see them.",
+    "有其他人的作业在等待：关闭“只看我的作业”即可查看。",
+  ],
   newJob: ["New job", "新建作业"],
   freeGpus: ["Free GPUs", "空闲 GPU"],
   freeOf: ["{free} of {total} {model} free", "{model}：{total} 个中空闲 {free} 个"],
@@ -68,11 +71,23 @@ export const words = defineWords({
   ],
   policyFcfs: ["First come, first served.", "先到先得。"],
   policyPriority: ["By priority: the smaller number first, then by age.", "按优先级：数字小者优先，其次按提交先后。"],
-  backfillHint: ["A later job may pass if that does not delay the first one.", "在不推迟队首作业的前提下，后面的作业可以先启动。"],
-  strictHint: ["Strict: nobody passes the first one that waits for the same model.", "严格模式：同型号队伍中，后面的作业不能越过队首。"],
+  backfillHint: [
+    "A later job may pass if that does not delay the first one.",
+    "在不推迟队首作业的前提下，后面的作业可以先启动。",
+  ],
+  strictHint: [
+    "Strict: nobody passes the first one that waits for the same model.",
+    "严格模式：同型号队伍中，后面的作业不能越过队首。",
+  ],
   dragHint: ["Drag the handle to change places among your own jobs.", "拖动手柄可调整自己作业之间的顺序。"],
-  dragHintOperator: ["Drag the handle to change places among one user's jobs.", "拖动手柄可调整同一用户作业之间的顺序。"],
-  noOwnOrder: ["This queue has no own order to change: its policy alone decides.", "此队列没有可调整的自定顺序：完全由其策略决定。"],
+  dragHintOperator: [
+    "Drag the handle to change places among one user's jobs.",
+    "拖动手柄可调整同一用户作业之间的顺序。",
+  ],
+  noOwnOrder: [
+    "This queue has no own order to change: its policy alone decides.",
+    "此队列没有可调整的自定顺序：完全由其策略决定。",
+  ],
   // moving
   move: ["Move {name}", "移动 {name}"],
   sortable: ["sortable job", "可排序的作业"],
@@ -86,8 +101,14 @@ export const words = defineWords({
   overForbidden: ["Place {n} is not possible: {why}", "不能移到第 {n} 位：{why}"],
   dropped: ["{name} dropped at place {n}.", "{name} 已放到第 {n} 位。"],
   putBack: ["{name} is back where it was.", "{name} 已回到原处。"],
-  dropHere: ["Drop it before or after another of {user}'s jobs. What others' jobs get follows from the queue's rules.", "请放到 {user} 的其他作业之前或之后；其他人作业的位置由队列规则决定。"],
-  notOthers: ["this is {user}'s place; only jobs of the same user change places.", "这是 {user} 的位置，只能在同一用户的作业之间调整。"],
+  dropHere: [
+    "Drop it before or after another of {user}'s jobs. What others' jobs get follows from the queue's rules.",
+    "请放到 {user} 的其他作业之前或之后；其他人作业的位置由队列规则决定。",
+  ],
+  notOthers: [
+    "this is {user}'s place; only jobs of the same user change places.",
+    "这是 {user} 的位置，只能在同一用户的作业之间调整。",
+  ],
   notPinned: ["this job is pinned: an operator gave it its place.", "此作业已由管理员置顶，位置不可调整。"],
   notMoved: ["Nothing was moved", "未作移动"],
   moved: ["{name} moved {where} {target}", "已将 {name} 移到 {target} {where}"],
@@ -118,8 +139,14 @@ export const words = defineWords({
   // running
   runningNow: ["Running now", "正在运行"],
   noneRunning: ["Nothing of this queue runs", "此队列没有正在运行的作业"],
-  noneRunningHint: ["What starts appears here, with the time by which it ends.", "作业启动后会显示在这里，并给出最晚结束时间。"],
-  othersRun: ["{n} {n|job of another user runs|jobs of other users run} here too; you see your own.", "这里还有 {n} 个其他用户的作业在运行；您只能看到自己的。"],
+  noneRunningHint: [
+    "What starts appears here, with the time by which it ends.",
+    "作业启动后会显示在这里，并给出最晚结束时间。",
+  ],
+  othersRun: [
+    "{n} {n|job of another user runs|jobs of other users run} here too; you see your own.",
+    "这里还有 {n} 个其他用户的作业在运行；您只能看到自己的。",
+  ],
   started: ["Started", "启动时间"],
   ends: ["Ends at the latest", "最晚结束"],
   endsOpen: ["until it is stopped", "直到被停止"],
@@ -133,7 +160,10 @@ export const words = defineWords({
     "得分表示某用户近期使用某型号 GPU 的数量，越早的使用影响越小：持续使用 4 个 GPU 时得分趋近 4，不使用时逐渐降到 0。在公平共享队列中，该型号得分较低的用户优先。",
   ],
   scoreUsed: ["Queue {name} goes by it.", "队列 {name} 按得分排序。"],
-  scoreUnused: ["Queue {name} does not go by scores: they decide nothing there.", "队列 {name} 不按得分排序，得分在其中不起作用。"],
+  scoreUnused: [
+    "Queue {name} does not go by scores: they decide nothing there.",
+    "队列 {name} 不按得分排序，得分在其中不起作用。",
+  ],
   everybody: ["Everybody's scores", "所有人的得分"],
   noScores: ["No scores yet", "还没有得分"],
   noScoresHint: ["They appear with the first job that gets a GPU.", "第一个获得 GPU 的作业启动后便会出现。"],

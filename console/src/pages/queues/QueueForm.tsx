@@ -4,7 +4,17 @@ import { useState } from "react";
 
 import type { Problem } from "@/api/problem";
 import { useAll } from "@/api/useAll";
-import { countOf, draftOf, FIELDS, KINDS, NAME, PLACEMENTS, POLICIES, type Draft, type Queue } from "@/pages/queues/draft";
+import {
+  countOf,
+  draftOf,
+  FIELDS,
+  KINDS,
+  NAME,
+  PLACEMENTS,
+  POLICIES,
+  type Draft,
+  type Queue,
+} from "@/pages/queues/draft";
 import { useSaveQueue } from "@/pages/queues/useQueueAdmin";
 import { words } from "@/pages/queues/words";
 import { fieldErrors } from "@/parts/fieldErrors";
@@ -15,10 +25,27 @@ import { useWords } from "@/words/words";
 
 /** Fields beside each other stand in one row, however long their hints are. */
 const HINT_BELOW = ["label", "input", "description", "error"] as const;
-const POLICY_WORDS = { "fair-share": ["fairShare", "fairShareHint"], priority: ["priority", "priorityHint"], fcfs: ["fcfs", "fcfsHint"] } as const;
-const PLACEMENT_WORDS = { pack: "pack", spread: "spread", "round-robin": "roundRobin", "least-loaded": "leastLoaded" } as const;
+const POLICY_WORDS = {
+  "fair-share": ["fairShare", "fairShareHint"],
+  priority: ["priority", "priorityHint"],
+  fcfs: ["fcfs", "fcfsHint"],
+} as const;
+const PLACEMENT_WORDS = {
+  pack: "pack",
+  spread: "spread",
+  "round-robin": "roundRobin",
+  "least-loaded": "leastLoaded",
+} as const;
 
-export function QueueForm({ queue, taken, onClose }: { queue: Queue | undefined; taken: readonly string[]; onClose: () => void }) {
+export function QueueForm({
+  queue,
+  taken,
+  onClose,
+}: {
+  queue: Queue | undefined;
+  taken: readonly string[];
+  onClose: () => void;
+}) {
   const t = useWords(words);
   const c = useWords(common);
   const [problem, setProblem] = useState<Problem | null>(null);
@@ -41,7 +68,13 @@ export function QueueForm({ queue, taken, onClose }: { queue: Queue | undefined;
     >
       {queue === undefined ? (
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
-          <TextInput label={t("name")} description={t("nameHint")} required data-autofocus {...form.getInputProps("name")} />
+          <TextInput
+            label={t("name")}
+            description={t("nameHint")}
+            required
+            data-autofocus
+            {...form.getInputProps("name")}
+          />
           <PoolSelect {...form.getInputProps("pool")} />
         </SimpleGrid>
       ) : (
@@ -65,11 +98,13 @@ function useQueueForm(queue: Queue | undefined, taken: readonly string[]) {
     initialValues: draftOf(queue),
     validateInputOnChange: true,
     validate: {
-      name: (name) => (queue !== undefined ? null : !NAME.test(name) ? t("nameWrong") : taken.includes(name) ? t("nameTaken") : null),
+      name: (name) =>
+        queue !== undefined ? null : !NAME.test(name) ? t("nameWrong") : taken.includes(name) ? t("nameTaken") : null,
       max_gpus: count,
       max_length: count,
       max_job_gpus: count,
-      min_job_gpus: (text, draft) => count(text) ?? ((countOf(text) ?? 0) > (countOf(draft.max_job_gpus) ?? Infinity) ? t("minOverMax") : null),
+      min_job_gpus: (text, draft) =>
+        count(text) ?? ((countOf(text) ?? 0) > (countOf(draft.max_job_gpus) ?? Infinity) ? t("minOverMax") : null),
       max_seconds: (text) => (text.trim() !== "" && !((parseDuration(text) ?? 0) > 0) ? t("timeWrong") : null),
     },
   });
@@ -79,7 +114,17 @@ function PoolSelect(props: { value?: string; onChange?: (value: string | null) =
   const t = useWords(words);
   const c = useWords(common);
   const { data: pools } = useAll("/pools");
-  return <Select label={c("pool")} description={t("poolHint")} required allowDeselect={false} searchable data={pools?.map((pool) => pool.name) ?? []} {...props} />;
+  return (
+    <Select
+      label={c("pool")}
+      description={t("poolHint")}
+      required
+      allowDeselect={false}
+      searchable
+      data={pools?.map((pool) => pool.name) ?? []}
+      {...props}
+    />
+  );
 }
 
 function Rules({ form }: { form: Form }) {
@@ -105,7 +150,10 @@ function Rules({ form }: { form: Form }) {
       <Select
         label={t("placementTitle")}
         allowDeselect={false}
-        data={[...new Set([...PLACEMENTS, placement])].map((value) => ({ value, label: value in PLACEMENT_WORDS ? t(PLACEMENT_WORDS[value as keyof typeof PLACEMENT_WORDS]) : value }))}
+        data={[...new Set([...PLACEMENTS, placement])].map((value) => ({
+          value,
+          label: value in PLACEMENT_WORDS ? t(PLACEMENT_WORDS[value as keyof typeof PLACEMENT_WORDS]) : value,
+        }))}
         {...form.getInputProps("placement")}
       />
     </>
@@ -117,11 +165,40 @@ function Limits({ form }: { form: Form }) {
   return (
     <Fieldset legend={t("limitsTitle")}>
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
-        <TextInput label={t("maxGpus")} inputWrapperOrder={[...HINT_BELOW]} description={t("maxGpusHint")} inputMode="numeric" {...form.getInputProps("max_gpus")} />
-        <TextInput label={t("maxLength")} inputWrapperOrder={[...HINT_BELOW]} description={t("maxLengthHint")} inputMode="numeric" {...form.getInputProps("max_length")} />
-        <TextInput label={t("minJob")} inputWrapperOrder={[...HINT_BELOW]} description={t("jobHint")} inputMode="numeric" {...form.getInputProps("min_job_gpus")} />
-        <TextInput label={t("maxJob")} inputWrapperOrder={[...HINT_BELOW]} description={t("jobHint")} inputMode="numeric" {...form.getInputProps("max_job_gpus")} />
-        <TextInput label={t("maxTime")} inputWrapperOrder={[...HINT_BELOW]} description={t("maxTimeHint")} {...form.getInputProps("max_seconds")} />
+        <TextInput
+          label={t("maxGpus")}
+          inputWrapperOrder={[...HINT_BELOW]}
+          description={t("maxGpusHint")}
+          inputMode="numeric"
+          {...form.getInputProps("max_gpus")}
+        />
+        <TextInput
+          label={t("maxLength")}
+          inputWrapperOrder={[...HINT_BELOW]}
+          description={t("maxLengthHint")}
+          inputMode="numeric"
+          {...form.getInputProps("max_length")}
+        />
+        <TextInput
+          label={t("minJob")}
+          inputWrapperOrder={[...HINT_BELOW]}
+          description={t("jobHint")}
+          inputMode="numeric"
+          {...form.getInputProps("min_job_gpus")}
+        />
+        <TextInput
+          label={t("maxJob")}
+          inputWrapperOrder={[...HINT_BELOW]}
+          description={t("jobHint")}
+          inputMode="numeric"
+          {...form.getInputProps("max_job_gpus")}
+        />
+        <TextInput
+          label={t("maxTime")}
+          inputWrapperOrder={[...HINT_BELOW]}
+          description={t("maxTimeHint")}
+          {...form.getInputProps("max_seconds")}
+        />
       </SimpleGrid>
     </Fieldset>
   );
@@ -133,8 +210,21 @@ function Users({ form }: { form: Form }) {
   const { data: groups } = useAll("/groups");
   return (
     <>
-      <MultiSelect label={t("kindsTitle")} description={t("kindsHint")} clearable data={KINDS.map((kind) => ({ value: kind, label: k(kind) }))} {...form.getInputProps("kinds")} />
-      <MultiSelect label={t("groupsTitle")} description={t("groupsHint")} clearable searchable data={groups?.map((group) => group.name) ?? []} {...form.getInputProps("groups")} />
+      <MultiSelect
+        label={t("kindsTitle")}
+        description={t("kindsHint")}
+        clearable
+        data={KINDS.map((kind) => ({ value: kind, label: k(kind) }))}
+        {...form.getInputProps("kinds")}
+      />
+      <MultiSelect
+        label={t("groupsTitle")}
+        description={t("groupsHint")}
+        clearable
+        searchable
+        data={groups?.map((group) => group.name) ?? []}
+        {...form.getInputProps("groups")}
+      />
     </>
   );
 }

@@ -39,8 +39,14 @@ export default function QueuesPage() {
           {t("create")}
         </Button>
       </PageHeader>
-      {error !== null && queues === undefined ? <ProblemNote error={error} onRetry={() => void refetch()} /> : <QueueTable queues={queues} onEdit={(name) => setFilters({ open: name, new: "" })} />}
-      {filters.new !== "" && queues !== undefined && <QueueForm queue={undefined} taken={queues.map((queue) => queue.name)} onClose={close} />}
+      {error !== null && queues === undefined ? (
+        <ProblemNote error={error} onRetry={() => void refetch()} />
+      ) : (
+        <QueueTable queues={queues} onEdit={(name) => setFilters({ open: name, new: "" })} />
+      )}
+      {filters.new !== "" && queues !== undefined && (
+        <QueueForm queue={undefined} taken={queues.map((queue) => queue.name)} onClose={close} />
+      )}
       {open !== undefined && <QueueForm key={open.name} queue={open} taken={[]} onClose={close} />}
     </>
   );
@@ -59,7 +65,19 @@ function QueueTable({ queues, onEdit }: { queues: readonly Queue[] | undefined; 
   const stuck = chosen.filter((queue) => refusalOf(queue) !== undefined).map((queue) => queue.name);
   return (
     <>
-      <BatchBar count={chosen.length} actions={[{ label: c("delete"), icon: Trash2, danger: true, refusal: stuck.length > 0 ? t("cannotSome", { names: stuck.join(", ") }) : undefined, onClick: () => remove(chosen.map((queue) => queue.name)) }]} onClear={() => setSelected(new Set())} />
+      <BatchBar
+        count={chosen.length}
+        actions={[
+          {
+            label: c("delete"),
+            icon: Trash2,
+            danger: true,
+            refusal: stuck.length > 0 ? t("cannotSome", { names: stuck.join(", ") }) : undefined,
+            onClick: () => remove(chosen.map((queue) => queue.name)),
+          },
+        ]}
+        onClear={() => setSelected(new Set())}
+      />
       <Panel p={0}>
         <DataTable
           label={n("queues")}
@@ -76,8 +94,18 @@ function QueueTable({ queues, onEdit }: { queues: readonly Queue[] | undefined; 
               label={t("menuOf", { name: queue.name })}
               actions={[
                 { label: c("edit"), icon: Pencil, onClick: () => onEdit(queue.name) },
-                { label: t("showOrder"), icon: ListOrdered, onClick: () => void navigate({ to: "/queue", search: { queue: queue.name } }) },
-                { label: c("delete"), icon: Trash2, danger: true, refusal: refusalOf(queue), onClick: () => remove([queue.name]) },
+                {
+                  label: t("showOrder"),
+                  icon: ListOrdered,
+                  onClick: () => void navigate({ to: "/queue", search: { queue: queue.name } }),
+                },
+                {
+                  label: c("delete"),
+                  icon: Trash2,
+                  danger: true,
+                  refusal: refusalOf(queue),
+                  onClick: () => remove([queue.name]),
+                },
               ]}
             />
           )}
@@ -102,12 +130,29 @@ function useQueueColumns(): readonly Column<Queue>[] {
         render: (queue) => (
           <>
             {queue.name}
-            <Faint>{isDefaultOfPool(queue) ? t("defaultOf", { pool: queue.pool }) : `${c("pool")} ${queue.pool}`}</Faint>
+            <Faint>
+              {isDefaultOfPool(queue) ? t("defaultOf", { pool: queue.pool }) : `${c("pool")} ${queue.pool}`}
+            </Faint>
           </>
         ),
       },
-      { key: "policy", title: t("policy"), sort: (queue) => queue.policy, render: (queue) => policyWords(queue.policy) },
-      { key: "blocking", title: t("blocking"), wide: true, sort: (queue) => queue.blocking, render: (queue) => <Badge variant="default" tt="none" fw={500}>{t(queue.blocking)}</Badge> },
+      {
+        key: "policy",
+        title: t("policy"),
+        sort: (queue) => queue.policy,
+        render: (queue) => policyWords(queue.policy),
+      },
+      {
+        key: "blocking",
+        title: t("blocking"),
+        wide: true,
+        sort: (queue) => queue.blocking,
+        render: (queue) => (
+          <Badge variant="default" tt="none" fw={500}>
+            {t(queue.blocking)}
+          </Badge>
+        ),
+      },
       { key: "placement", title: t("placement"), wide: true, render: (queue) => queue.placement },
       { key: "limits", title: t("limits"), wide: true, render: (queue) => limitWords(queue) },
       {
@@ -121,9 +166,27 @@ function useQueueColumns(): readonly Column<Queue>[] {
           </>
         ),
       },
-      { key: "queued", title: t("queued"), numeric: true, sort: (queue) => queue.queued, render: (queue) => format.number(queue.queued) },
-      { key: "running", title: t("running"), numeric: true, sort: (queue) => queue.running, render: (queue) => format.number(queue.running) },
-      { key: "held", title: t("heldGpus"), numeric: true, sort: (queue) => queue.held_gpus, render: (queue) => format.number(queue.held_gpus) },
+      {
+        key: "queued",
+        title: t("queued"),
+        numeric: true,
+        sort: (queue) => queue.queued,
+        render: (queue) => format.number(queue.queued),
+      },
+      {
+        key: "running",
+        title: t("running"),
+        numeric: true,
+        sort: (queue) => queue.running,
+        render: (queue) => format.number(queue.running),
+      },
+      {
+        key: "held",
+        title: t("heldGpus"),
+        numeric: true,
+        sort: (queue) => queue.held_gpus,
+        render: (queue) => format.number(queue.held_gpus),
+      },
     ],
     [t, c, format, policyWords, limitWords],
   );

@@ -9,7 +9,17 @@ export const POLICIES = ["fair-share", "priority", "fcfs"] as const;
 export const PLACEMENTS = ["pack", "spread", "round-robin", "least-loaded"] as const;
 export const KINDS: readonly Kind[] = ["workbench", "training", "distributed", "preset"];
 export const COUNTS = ["max_gpus", "max_length", "min_job_gpus", "max_job_gpus"] as const;
-export const FIELDS = ["name", "pool", "policy", "blocking", "placement", ...COUNTS, "max_seconds", "kinds", "groups"] as const;
+export const FIELDS = [
+  "name",
+  "pool",
+  "policy",
+  "blocking",
+  "placement",
+  ...COUNTS,
+  "max_seconds",
+  "kinds",
+  "groups",
+] as const;
 export const NAME = /^[A-Za-z0-9_-]{1,63}$/;
 
 export interface Draft {

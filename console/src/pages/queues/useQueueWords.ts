@@ -9,7 +9,10 @@ import { useWords } from "@/words/words";
 
 export function usePolicyWords(): (policy: string) => string {
   const t = useWords(words);
-  return useCallback((policy) => ({ "fair-share": t("fairShare"), priority: t("priority"), fcfs: t("fcfs") })[policy] ?? policy, [t]);
+  return useCallback(
+    (policy) => ({ "fair-share": t("fairShare"), priority: t("priority"), fcfs: t("fcfs") })[policy] ?? policy,
+    [t],
+  );
 }
 
 export function useLimitWords(): (queue: Queue) => string {

@@ -12,7 +12,15 @@ import { common, kinds } from "@/words/common";
 import { useWords } from "@/words/words";
 
 /** `users` is undefined for everybody. */
-export function BatchQuota({ users, onClose, onDone }: { users: readonly string[] | undefined; onClose: () => void; onDone: () => void }) {
+export function BatchQuota({
+  users,
+  onClose,
+  onDone,
+}: {
+  users: readonly string[] | undefined;
+  onClose: () => void;
+  onDone: () => void;
+}) {
   const t = useWords(words);
   const c = useWords(common);
   const k = useWords(kinds);
@@ -20,7 +28,12 @@ export function BatchQuota({ users, onClose, onDone }: { users: readonly string[
   const [limits, setLimits] = useState<Partial<Record<What, string>>>({});
   const [problem, setProblem] = useState<Problem | null>(null);
   const save = useAction<Schema<"QuotasPut">, Schema<"ListView_QuotaUsageView_">>({
-    run: (quota) => sent(api.POST("/quotas:batch", { body: users === undefined ? { all: true, quota } : { users: [...users], all: false, quota } })),
+    run: (quota) =>
+      sent(
+        api.POST("/quotas:batch", {
+          body: users === undefined ? { all: true, quota } : { users: [...users], all: false, quota },
+        }),
+      ),
     touches: ["/quotas", "/users", "/me"],
     done: (answer) => t("batchSaved", { n: answer.items.length }),
     onDone,
@@ -36,7 +49,15 @@ export function BatchQuota({ users, onClose, onDone }: { users: readonly string[
     save.mutate(Object.fromEntries(named.map((kind) => [kind, one])));
   }
   return (
-    <FormDrawer opened title={users === undefined ? t("batchTitleAll") : t("batchTitle", { n: users.length })} onClose={onClose} onSubmit={submit} busy={save.isPending} disabled={isBad || isEmpty} problem={problem}>
+    <FormDrawer
+      opened
+      title={users === undefined ? t("batchTitleAll") : t("batchTitle", { n: users.length })}
+      onClose={onClose}
+      onSubmit={submit}
+      busy={save.isPending}
+      disabled={isBad || isEmpty}
+      problem={problem}
+    >
       <Text size="sm" c="dimmed">
         {isEmpty ? t("chooseSomething") : t("batchHint")}
       </Text>
@@ -52,7 +73,11 @@ export function BatchQuota({ users, onClose, onDone }: { users: readonly string[
         const text = limits[what];
         return (
           <Stack key={what} gap={4}>
-            <Checkbox label={t("change", { what: title })} checked={text !== undefined} onChange={(event) => setLimits({ ...limits, [what]: event.currentTarget.checked ? "" : undefined })} />
+            <Checkbox
+              label={t("change", { what: title })}
+              checked={text !== undefined}
+              onChange={(event) => setLimits({ ...limits, [what]: event.currentTarget.checked ? "" : undefined })}
+            />
             {text !== undefined && (
               <TextInput
                 aria-label={t("newLimit", { what: title })}

@@ -20,7 +20,11 @@ export function Limits() {
         <Stat label={t("perUser")} value={told(limits.max_gpus_per_user)} detail={t("perUserHint")} />
         <Stat label={t("perJob")} value={told(limits.max_gpus_per_job)} detail={t("perJobHint")} />
         <Stat label={t("inTotal")} value={told(limits.max_total_gpus)} detail={t("inTotalHint")} />
-        <Stat label={t("longest")} value={limits.max_seconds === null ? c("unlimited") : format.duration(limits.max_seconds)} detail={t("longestHint")} />
+        <Stat
+          label={t("longest")}
+          value={limits.max_seconds === null ? c("unlimited") : format.duration(limits.max_seconds)}
+          detail={t("longestHint")}
+        />
       </SimpleGrid>
     </section>
   );

@@ -44,7 +44,12 @@ export function QuotaCell({ user, kind, what, held, onSave }: QuotaCellProps) {
   }
   const text = t("held", { held: told(held.held), limit: held.limit === null ? "∞" : told(held.limit) });
   return (
-    <UnstyledButton aria-label={t("editCell", { ...name, text })} onClick={() => setEditing(true)} w="100%" className={classes.cell}>
+    <UnstyledButton
+      aria-label={t("editCell", { ...name, text })}
+      onClick={() => setEditing(true)}
+      w="100%"
+      className={classes.cell}
+    >
       {held.limit === null ? (
         <Text size="sm" c="dimmed" className="num" component="span">
           {text}
@@ -57,7 +62,17 @@ export function QuotaCell({ user, kind, what, held, onSave }: QuotaCellProps) {
   );
 }
 
-function LimitField({ label, what, held, onClose }: { label: string; what: What; held: Schema<"HeldView">; onClose: (limit: number | null | undefined) => void }) {
+function LimitField({
+  label,
+  what,
+  held,
+  onClose,
+}: {
+  label: string;
+  what: What;
+  held: Schema<"HeldView">;
+  onClose: (limit: number | null | undefined) => void;
+}) {
   const t = useWords(words);
   const [text, setText] = useState(typed(what, held.limit));
   const hint = useHint(what, held, parsed(what, text));

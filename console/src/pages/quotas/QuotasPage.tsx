@@ -31,14 +31,19 @@ export default function QuotasPage() {
   const quotas = useAll("/quotas");
   const what = WHATS.find((one) => one === filters.of) ?? "gpus";
   const columns = useColumns(what);
-  const shown = useMemo(() => quotas.data?.filter((usage) => fits(usage, filters.q, filters.full !== "")), [quotas.data, filters.q, filters.full]);
+  const shown = useMemo(
+    () => quotas.data?.filter((usage) => fits(usage, filters.q, filters.full !== "")),
+    [quotas.data, filters.q, filters.full],
+  );
   return (
     <>
       <PageHeader title={n("quotas")} detail={t("detail")}>
         <Button variant="default" onClick={() => setFilters({ set: "all" })}>
           {t("setAll")}
         </Button>
-        {selected.size > 0 && <Button onClick={() => setFilters({ set: "chosen" })}>{t("setChosen", { n: selected.size })}</Button>}
+        {selected.size > 0 && (
+          <Button onClick={() => setFilters({ set: "chosen" })}>{t("setChosen", { n: selected.size })}</Button>
+        )}
       </PageHeader>
       <Limits />
       <Group gap="xs" mb="sm">
@@ -49,14 +54,35 @@ export default function QuotasPage() {
           onChange={(of) => setFilters({ of })}
           data={WHATS.map((one) => ({ value: one, label: c(one === "memory_bytes" ? "memory" : one) }))}
         />
-        <TextInput size="xs" w={230} aria-label={t("searchUsers")} placeholder={t("searchUsers")} leftSection={<Search size={14} />} value={filters.q} onChange={(event) => setFilters({ q: event.currentTarget.value })} />
-        <Checkbox size="xs" label={t("onlyFull")} checked={filters.full !== ""} onChange={(event) => setFilters({ full: event.currentTarget.checked ? "yes" : "" })} />
+        <TextInput
+          size="xs"
+          w={230}
+          aria-label={t("searchUsers")}
+          placeholder={t("searchUsers")}
+          leftSection={<Search size={14} />}
+          value={filters.q}
+          onChange={(event) => setFilters({ q: event.currentTarget.value })}
+        />
+        <Checkbox
+          size="xs"
+          label={t("onlyFull")}
+          checked={filters.full !== ""}
+          onChange={(event) => setFilters({ full: event.currentTarget.checked ? "yes" : "" })}
+        />
       </Group>
       {quotas.error !== null ? (
         <ProblemNote error={quotas.error} onRetry={() => void quotas.refetch()} />
       ) : (
         <Panel p={0}>
-          <DataTable label={t("label")} rows={shown} columns={columns} rowKey={(usage) => usage.user} initialSort={{ key: "user", descending: false }} selected={selected} onSelect={setSelected} />
+          <DataTable
+            label={t("label")}
+            rows={shown}
+            columns={columns}
+            rowKey={(usage) => usage.user}
+            initialSort={{ key: "user", descending: false }}
+            selected={selected}
+            onSelect={setSelected}
+          />
         </Panel>
       )}
       {filters.set !== "" && (filters.set === "all" || selected.size > 0) && (
@@ -80,19 +106,28 @@ function useColumns(what: What): readonly Column<Usage>[] {
   const { mutate } = save;
   return useMemo(
     () => [
-      { key: "user", title: c("user"), sort: (usage) => usage.user, render: (usage) => <Link to="/users" search={{ open: usage.user }}>{usage.user}</Link> },
-      ...KINDS.map(
-        (kind): Column<Usage> => ({
-          key: kind,
-          title: k(kind),
-          width: "20%",
-          sort: (usage) => usage.kinds[kind]?.[what].held ?? null,
-          render: (usage) => {
-            const held = usage.kinds[kind]?.[what];
-            return held === undefined ? null : <QuotaCell key={what} user={usage.user} kind={kind} what={what} held={held} onSave={mutate} />;
-          },
-        }),
-      ),
+      {
+        key: "user",
+        title: c("user"),
+        sort: (usage) => usage.user,
+        render: (usage) => (
+          <Link to="/users" search={{ open: usage.user }}>
+            {usage.user}
+          </Link>
+        ),
+      },
+      ...KINDS.map((kind): Column<Usage> => ({
+        key: kind,
+        title: k(kind),
+        width: "20%",
+        sort: (usage) => usage.kinds[kind]?.[what].held ?? null,
+        render: (usage) => {
+          const held = usage.kinds[kind]?.[what];
+          return held === undefined ? null : (
+            <QuotaCell key={what} user={usage.user} kind={kind} what={what} held={held} onSave={mutate} />
+          );
+        },
+      })),
     ],
     [what, c, k, mutate],
   );

@@ -15,9 +15,15 @@ export interface CellChange {
 export function useSaveQuota() {
   const t = useWords(words);
   return useAction<CellChange, Schema<"ListView_QuotaUsageView_">>({
-    run: ({ user, kind, what, limit }) => sent(api.POST("/quotas:batch", { body: { users: [user], all: false, quota: { [kind]: { [what]: limit } } } })),
+    run: ({ user, kind, what, limit }) =>
+      sent(api.POST("/quotas:batch", { body: { users: [user], all: false, quota: { [kind]: { [what]: limit } } } })),
     touches: ["/quotas", "/users", "/me"],
-    optimistic: (cache, change) => cache.changeItems<Usage>("/quotas", (usage) => usage.user === change.user, (usage) => withLimit(usage, change)),
+    optimistic: (cache, change) =>
+      cache.changeItems<Usage>(
+        "/quotas",
+        (usage) => usage.user === change.user,
+        (usage) => withLimit(usage, change),
+      ),
     done: (_, { user }) => t("saved", { user }),
   });
 }

@@ -1,7 +1,10 @@
 import { defineWords } from "@/words/words";
 
 export const words = defineWords({
-  detail: ["The most that a user may hold per job kind, what waits included. Click a figure to change it; lowering one never touches what runs.", "用户每种作业最多可占用的资源（含排队）。单击数字即可修改；降低配额不影响运行中的作业。"],
+  detail: [
+    "The most that a user may hold per job kind, what waits included. Click a figure to change it; lowering one never touches what runs.",
+    "用户每种作业最多可占用的资源（含排队）。单击数字即可修改；降低配额不影响运行中的作业。",
+  ],
   label: ["Quotas by user and job kind", "按用户和作业类型的配额"],
   of: ["Resource", "资源"],
   limitsTitle: ["Limits for everybody", "全局上限"],
@@ -20,7 +23,10 @@ export const words = defineWords({
   inputLabel: ["{what} of {user} for {kind}", "{user} 的{kind}{what}"],
   placeholder: ["no limit", "不限"],
   notANumber: ["A number from 0, or nothing for no limit", "请输入不小于 0 的数字，留空表示不限"],
-  belowHeld: ["Holds {held} already: that goes on, nothing more starts.", "已占用 {held}：继续运行，但不能再启动更多。"],
+  belowHeld: [
+    "Holds {held} already: that goes on, nothing more starts.",
+    "已占用 {held}：继续运行，但不能再启动更多。",
+  ],
   aboveAll: ["The limit for everybody, {limit}, holds anyway.", "全局上限 {limit} 仍然有效。"],
   saved: ["Quota of {user} is saved", "{user} 的配额已保存"],
   setChosen: ["Set for {n} chosen", "为所选 {n} 人设置"],
@@ -28,7 +34,10 @@ export const words = defineWords({
   batchTitle: ["Set quotas for {n} {n|user|users}", "为 {n} 个用户设置配额"],
   batchTitleAll: ["Set quotas for everybody", "为所有人设置配额"],
   batchKinds: ["Job kinds", "作业类型"],
-  batchHint: ["Only what is ticked changes, for all of them or for none. An empty field takes the limit away.", "只修改已勾选的项，要么全部成功要么全部不变。留空表示取消上限。"],
+  batchHint: [
+    "Only what is ticked changes, for all of them or for none. An empty field takes the limit away.",
+    "只修改已勾选的项，要么全部成功要么全部不变。留空表示取消上限。",
+  ],
   change: ["Change {what}", "修改{what}"],
   newLimit: ["New limit: {what}", "新上限：{what}"],
   chooseSomething: ["Tick what is to change, and at least one job kind.", "请勾选要修改的项，并至少选择一种作业类型。"],

@@ -34,7 +34,8 @@ export function MadeTab() {
       {t("newReport")}
     </Button>
   );
-  if (found.error !== null && found.items === undefined) return <ProblemNote error={found.error} onRetry={found.retry} />;
+  if (found.error !== null && found.items === undefined)
+    return <ProblemNote error={found.error} onRetry={found.retry} />;
   return (
     <Panel title={t("made")} tools={found.items?.length === 0 ? undefined : create}>
       <DataTable
@@ -58,7 +59,12 @@ export function MadeTab() {
           )
         }
       />
-      {filters.create !== "" && <ReportForm onClose={() => setFilters({ create: "" })} onMade={(report) => setFilters({ create: "", open: report.id })} />}
+      {filters.create !== "" && (
+        <ReportForm
+          onClose={() => setFilters({ create: "" })}
+          onMade={(report) => setFilters({ create: "", open: report.id })}
+        />
+      )}
       {filters.open !== "" && <Preview id={filters.open} onClose={() => setFilters({ open: "" })} />}
     </Panel>
   );
@@ -88,7 +94,12 @@ function columnsOf(t: Say<typeof words>, format: Format, state: string, created:
         </Group>
       ),
     },
-    { key: "by", title: t("by"), wide: true, render: (report) => (report.schedule === null ? report.created_by : t("bySchedule", { name: report.schedule })) },
+    {
+      key: "by",
+      title: t("by"),
+      wide: true,
+      render: (report) => (report.schedule === null ? report.created_by : t("bySchedule", { name: report.schedule })),
+    },
     { key: "created", title: created, wide: true, render: (report) => <Moment at={report.created_at} /> },
   ];
 }

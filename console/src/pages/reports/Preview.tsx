@@ -18,7 +18,13 @@ export function Preview({ id, onClose }: { id: string; onClose: () => void }) {
   const c = useWords(common);
   const { data: report, error, refetch } = $api.useQuery("get", "/reports/{id}", { params: { path: { id } } });
   return (
-    <Drawer opened onClose={onClose} size="min(1080px, 96vw)" title={report?.title ?? t("preview")} closeButtonProps={{ "aria-label": c("close") }}>
+    <Drawer
+      opened
+      onClose={onClose}
+      size="min(1080px, 96vw)"
+      title={report?.title ?? t("preview")}
+      closeButtonProps={{ "aria-label": c("close") }}
+    >
       {error !== null ? (
         <ProblemNote error={error} onRetry={() => void refetch()} />
       ) : report === undefined ? (
@@ -53,7 +59,20 @@ function Content({ report }: { report: ReportView }) {
       </Alert>
     );
   }
-  return <iframe title={t("previewOf", { title: report.title })} src={fileOf(report, "html")} sandbox="" style={{ width: "100%", height: "calc(100vh - 170px)", border: "1px solid var(--corral-line)", borderRadius: 8, background: "#fff" }} />;
+  return (
+    <iframe
+      title={t("previewOf", { title: report.title })}
+      src={fileOf(report, "html")}
+      sandbox=""
+      style={{
+        width: "100%",
+        height: "calc(100vh - 170px)",
+        border: "1px solid var(--corral-line)",
+        borderRadius: 8,
+        background: "#fff",
+      }}
+    />
+  );
 }
 
 function Files({ report, onGone }: { report: ReportView; onGone: () => void }) {
@@ -83,7 +102,15 @@ function Files({ report, onGone }: { report: ReportView; onGone: () => void }) {
     <Group justify="space-between">
       <Group gap="xs">
         {ready.map((format) => (
-          <Button key={format} variant="default" component="a" href={fileOf(report, format)} download={`${report.id}.${format}`} leftSection={<Download size={14} />} aria-label={t("download", { format: format.toUpperCase() })}>
+          <Button
+            key={format}
+            variant="default"
+            component="a"
+            href={fileOf(report, format)}
+            download={`${report.id}.${format}`}
+            leftSection={<Download size={14} />}
+            aria-label={t("download", { format: format.toUpperCase() })}
+          >
             {format.toUpperCase()}
           </Button>
         ))}

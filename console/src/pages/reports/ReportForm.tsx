@@ -37,7 +37,8 @@ export function ReportForm({ onClose, onMade }: { onClose: () => void; onMade: (
     validateInputOnChange: true,
     validate: {
       since: (since, asked) => (asked.span === "custom" && since === "" ? c("required") : null),
-      until: (until, asked) => (asked.span === "custom" && until !== "" && until <= asked.since ? t("endBeforeBegin") : null),
+      until: (until, asked) =>
+        asked.span === "custom" && until !== "" && until <= asked.since ? t("endBeforeBegin") : null,
     },
   });
   const make = useAction({
@@ -48,7 +49,15 @@ export function ReportForm({ onClose, onMade }: { onClose: () => void; onMade: (
     onProblem: (problem) => form.setErrors(fieldErrors(problem, ["since", "until"]).beside),
   });
   return (
-    <FormDrawer opened title={t("newReport")} submitLabel={t("make")} onClose={onClose} onSubmit={form.onSubmit((asked) => make.mutate(asked))} busy={make.isPending} problem={make.error}>
+    <FormDrawer
+      opened
+      title={t("newReport")}
+      submitLabel={t("make")}
+      onClose={onClose}
+      onSubmit={form.onSubmit((asked) => make.mutate(asked))}
+      busy={make.isPending}
+      problem={make.error}
+    >
       <Radio.Group label={t("span")} {...form.getInputProps("span")}>
         <Stack gap="xs" mt="xs">
           {SPANS.map(([value, word]) => (
@@ -59,7 +68,13 @@ export function ReportForm({ onClose, onMade }: { onClose: () => void; onMade: (
       {form.values.span === "custom" && (
         <Group grow align="flex-start">
           <TextInput type="datetime-local" label={t("from")} required {...form.getInputProps("since")} />
-          <TextInput type="datetime-local" label={t("until")} description={t("untilHint")} inputWrapperOrder={["label", "input", "description", "error"]} {...form.getInputProps("until")} />
+          <TextInput
+            type="datetime-local"
+            label={t("until")}
+            description={t("untilHint")}
+            inputWrapperOrder={["label", "input", "description", "error"]}
+            {...form.getInputProps("until")}
+          />
         </Group>
       )}
       <Text size="sm" c="dimmed">

@@ -26,7 +26,14 @@ interface Draft {
 
 function draftOf(schedule: ScheduleView | undefined): Draft {
   const period = PERIODS.find((one) => one === schedule?.period) ?? "weekly";
-  return { name: schedule?.name ?? "", period, weekday: String(schedule?.weekday ?? 0), hour: String(schedule?.hour ?? 6), channels: schedule?.channels ?? [], enabled: schedule?.enabled ?? true };
+  return {
+    name: schedule?.name ?? "",
+    period,
+    weekday: String(schedule?.weekday ?? 0),
+    hour: String(schedule?.hour ?? 6),
+    channels: schedule?.channels ?? [],
+    enabled: schedule?.enabled ?? true,
+  };
 }
 
 export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; onClose: () => void }) {
@@ -61,13 +68,47 @@ export function ScheduleForm({ schedule, onClose }: { schedule?: ScheduleView; o
       problem={save.error}
       foot={schedule !== undefined && <Removal name={schedule.name} onGone={onClose} />}
     >
-      {schedule === undefined && <TextInput label={t("name")} description={t("nameHint")} required data-autofocus {...form.getInputProps("name")} />}
+      {schedule === undefined && (
+        <TextInput
+          label={t("name")}
+          description={t("nameHint")}
+          required
+          data-autofocus
+          {...form.getInputProps("name")}
+        />
+      )}
       <Group grow align="flex-start">
-        <Select label={t("every")} allowDeselect={false} data={PERIODS.map((value) => ({ value, label: t(value) }))} {...form.getInputProps("period")} />
-        {form.values.period === "weekly" && <Select label={t("weekday")} allowDeselect={false} data={weekdays.map((label, day) => ({ value: String(day), label }))} {...form.getInputProps("weekday")} />}
-        <Select label={t("hour")} allowDeselect={false} data={Array.from({ length: 24 }, (_, hour) => ({ value: String(hour), label: `${String(hour).padStart(2, "0")}:00` }))} {...form.getInputProps("hour")} />
+        <Select
+          label={t("every")}
+          allowDeselect={false}
+          data={PERIODS.map((value) => ({ value, label: t(value) }))}
+          {...form.getInputProps("period")}
+        />
+        {form.values.period === "weekly" && (
+          <Select
+            label={t("weekday")}
+            allowDeselect={false}
+            data={weekdays.map((label, day) => ({ value: String(day), label }))}
+            {...form.getInputProps("weekday")}
+          />
+        )}
+        <Select
+          label={t("hour")}
+          allowDeselect={false}
+          data={Array.from({ length: 24 }, (_, hour) => ({
+            value: String(hour),
+            label: `${String(hour).padStart(2, "0")}:00`,
+          }))}
+          {...form.getInputProps("hour")}
+        />
       </Group>
-      <MultiSelect label={t("channels")} description={t("channelsHint")} clearable data={(channels ?? []).map((channel) => channel.name)} {...form.getInputProps("channels")} />
+      <MultiSelect
+        label={t("channels")}
+        description={t("channelsHint")}
+        clearable
+        data={(channels ?? []).map((channel) => channel.name)}
+        {...form.getInputProps("channels")}
+      />
       <Switch label={t("enabled")} {...form.getInputProps("enabled", { type: "checkbox" })} />
     </FormDrawer>
   );
@@ -84,7 +125,19 @@ function Removal({ name, onGone }: { name: string; onGone: () => void }) {
     onDone: onGone,
   });
   return (
-    <Button variant="light" color="red" loading={remove.isPending} onClick={() => confirm({ title: t("deleteScheduleTitle", { name }), text: t("deleteScheduleText"), action: t("deleteScheduleAction"), onConfirm: () => remove.mutate(undefined) })}>
+    <Button
+      variant="light"
+      color="red"
+      loading={remove.isPending}
+      onClick={() =>
+        confirm({
+          title: t("deleteScheduleTitle", { name }),
+          text: t("deleteScheduleText"),
+          action: t("deleteScheduleAction"),
+          onConfirm: () => remove.mutate(undefined),
+        })
+      }
+    >
       {c("delete")}
     </Button>
   );

@@ -46,7 +46,9 @@ export function SchedulesTab() {
           </EmptyState>
         }
       />
-      {opened !== undefined && <ScheduleForm key={opened.name} schedule={opened} onClose={() => setFilters({ open: "" })} />}
+      {opened !== undefined && (
+        <ScheduleForm key={opened.name} schedule={opened} onClose={() => setFilters({ open: "" })} />
+      )}
       {filters.create !== "" && <ScheduleForm onClose={() => setFilters({ create: "" })} />}
     </Panel>
   );
@@ -64,13 +66,28 @@ function useColumns(): Column<ScheduleView>[] {
         render: (one: ScheduleView) => (
           <>
             {one.period === "custom" ? one.period : t(one.period)}
-            <Faint>{t("atHour", { weekday: one.period === "weekly" ? (weekdays[one.weekday] ?? "") : "", hour: String(one.hour).padStart(2, "0") }).trim()}</Faint>
+            <Faint>
+              {t("atHour", {
+                weekday: one.period === "weekly" ? (weekdays[one.weekday] ?? "") : "",
+                hour: String(one.hour).padStart(2, "0"),
+              }).trim()}
+            </Faint>
           </>
         ),
       },
-      { key: "channels", title: t("channels"), wide: true, render: (one: ScheduleView) => one.channels.join(", ") || "–" },
+      {
+        key: "channels",
+        title: t("channels"),
+        wide: true,
+        render: (one: ScheduleView) => one.channels.join(", ") || "–",
+      },
       { key: "last", title: t("lastUntil"), wide: true, render: (one: ScheduleView) => <Moment at={one.last_until} /> },
-      { key: "next", title: t("nextRun"), sort: (one: ScheduleView) => one.next_run, render: (one: ScheduleView) => <Moment at={one.next_run} /> },
+      {
+        key: "next",
+        title: t("nextRun"),
+        sort: (one: ScheduleView) => one.next_run,
+        render: (one: ScheduleView) => <Moment at={one.next_run} />,
+      },
     ],
     [t, weekdays],
   );
@@ -79,7 +96,8 @@ function useColumns(): Column<ScheduleView>[] {
 function OnSwitch({ schedule }: { schedule: ScheduleView }) {
   const t = useWords(words);
   const flip = useAction({
-    run: (enabled: boolean) => sent(api.PATCH("/report-schedules/{name}", { params: { path: { name: schedule.name } }, body: { enabled } })),
+    run: (enabled: boolean) =>
+      sent(api.PATCH("/report-schedules/{name}", { params: { path: { name: schedule.name } }, body: { enabled } })),
     touches: ["/report-schedules"],
     optimistic: (cache, enabled) =>
       cache.changeItems<ScheduleView>(
@@ -89,5 +107,12 @@ function OnSwitch({ schedule }: { schedule: ScheduleView }) {
       ),
     done: () => t("saved", { name: schedule.name }),
   });
-  return <Switch size="sm" aria-label={t("switch", { name: schedule.name })} checked={schedule.enabled} onChange={(event) => flip.mutate(event.currentTarget.checked)} />;
+  return (
+    <Switch
+      size="sm"
+      aria-label={t("switch", { name: schedule.name })}
+      checked={schedule.enabled}
+      onChange={(event) => flip.mutate(event.currentTarget.checked)}
+    />
+  );
 }

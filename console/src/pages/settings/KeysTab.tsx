@@ -58,8 +58,18 @@ export function KeysTab() {
 function columnsOf(t: Say<typeof words>): Column<SshKeyView>[] {
   return [
     { key: "name", title: t("keyName"), sort: (key) => key.name, render: (key) => key.name },
-    { key: "fingerprint", title: t("fingerprint"), render: (key) => <code style={{ overflowWrap: "anywhere", whiteSpace: "normal" }}>{key.fingerprint}</code> },
-    { key: "added", title: t("added"), wide: true, sort: (key) => key.created_at, render: (key) => <Moment at={key.created_at} /> },
+    {
+      key: "fingerprint",
+      title: t("fingerprint"),
+      render: (key) => <code style={{ overflowWrap: "anywhere", whiteSpace: "normal" }}>{key.fingerprint}</code>,
+    },
+    {
+      key: "added",
+      title: t("added"),
+      wide: true,
+      sort: (key) => key.created_at,
+      render: (key) => <Moment at={key.created_at} />,
+    },
   ];
 }
 
@@ -79,7 +89,14 @@ function Removal({ sshKey }: { sshKey: SshKeyView }) {
         variant="subtle"
         color="red"
         aria-label={`${t("removeKey")}: ${name}`}
-        onClick={() => confirm({ title: t("removeKeyTitle", { name }), text: t("removeKeyText"), action: t("removeKey"), onConfirm: () => remove.mutate(undefined) })}
+        onClick={() =>
+          confirm({
+            title: t("removeKeyTitle", { name }),
+            text: t("removeKeyText"),
+            action: t("removeKey"),
+            onConfirm: () => remove.mutate(undefined),
+          })
+        }
       >
         <Trash2 size={15} />
       </ActionIcon>
@@ -95,20 +112,54 @@ function KeyForm({ onClose }: { onClose: () => void }) {
     validateInputOnChange: ["public_key"],
     validate: {
       name: (name, { public_key }) => ((name.trim() || usualName(public_key)) === "" ? c("required") : null),
-      public_key: (text) => (text.includes("PRIVATE KEY") ? t("isPrivate") : /^(ssh-|ecdsa-|sk-)\S+\s+\S/.test(text.trim()) ? null : t("notKey")),
+      public_key: (text) =>
+        text.includes("PRIVATE KEY")
+          ? t("isPrivate")
+          : /^(ssh-|ecdsa-|sk-)\S+\s+\S/.test(text.trim())
+            ? null
+            : t("notKey"),
     },
   });
   const add = useAction({
-    run: (body: { name: string; public_key: string }) => sent(api.POST("/me/ssh-keys", { body: { name: body.name.trim() || usualName(body.public_key), public_key: body.public_key.trim() } })),
+    run: (body: { name: string; public_key: string }) =>
+      sent(
+        api.POST("/me/ssh-keys", {
+          body: { name: body.name.trim() || usualName(body.public_key), public_key: body.public_key.trim() },
+        }),
+      ),
     touches: ["/me/ssh-keys"],
     done: (key) => t("keyAdded", { name: key.name }),
     onDone: onClose,
     onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
-    <FormDrawer opened title={t("addKey")} submitLabel={t("addKey")} onClose={onClose} onSubmit={form.onSubmit((values) => add.mutate(values))} busy={add.isPending} problem={add.error}>
-      <Textarea label={t("publicKey")} description={t("publicKeyHint")} required autosize minRows={4} spellCheck={false} data-autofocus {...form.getInputProps("public_key")} />
-      <TextInput label={t("keyName")} description={t("keyNameHint")} required={usualName(form.values.public_key) === ""} placeholder={usualName(form.values.public_key)} maxLength={63} {...form.getInputProps("name")} />
+    <FormDrawer
+      opened
+      title={t("addKey")}
+      submitLabel={t("addKey")}
+      onClose={onClose}
+      onSubmit={form.onSubmit((values) => add.mutate(values))}
+      busy={add.isPending}
+      problem={add.error}
+    >
+      <Textarea
+        label={t("publicKey")}
+        description={t("publicKeyHint")}
+        required
+        autosize
+        minRows={4}
+        spellCheck={false}
+        data-autofocus
+        {...form.getInputProps("public_key")}
+      />
+      <TextInput
+        label={t("keyName")}
+        description={t("keyNameHint")}
+        required={usualName(form.values.public_key) === ""}
+        placeholder={usualName(form.values.public_key)}
+        maxLength={63}
+        {...form.getInputProps("name")}
+      />
     </FormDrawer>
   );
 }

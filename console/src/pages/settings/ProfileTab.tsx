@@ -1,5 +1,16 @@
 /** Who you are to others, your password, and how the console looks to you. */
-import { Button, Group, PasswordInput, SegmentedControl, Select, SimpleGrid, Stack, Text, TextInput, useMantineColorScheme } from "@mantine/core";
+import {
+  Button,
+  Group,
+  PasswordInput,
+  SegmentedControl,
+  Select,
+  SimpleGrid,
+  Stack,
+  Text,
+  TextInput,
+  useMantineColorScheme,
+} from "@mantine/core";
 import { useForm } from "@mantine/form";
 
 import { api, sent } from "@/api/client";
@@ -67,7 +78,12 @@ function You({ me }: { me: Me }) {
               </div>
             ))}
           </SimpleGrid>
-          <TextInput label={t("displayName")} autoComplete="name" maxLength={100} {...form.getInputProps("display_name")} />
+          <TextInput
+            label={t("displayName")}
+            autoComplete="name"
+            maxLength={100}
+            {...form.getInputProps("display_name")}
+          />
           <TextInput label={t("email")} type="email" autoComplete="email" {...form.getInputProps("email")} />
           <Group justify="flex-end">
             <Button type="submit" loading={save.isPending} disabled={!form.isDirty()}>
@@ -88,12 +104,24 @@ function Look() {
   return (
     <Panel title={t("look")}>
       <Stack gap="sm">
-        <Select label={t("language")} allowDeselect={false} data={names.map(([value, label]) => ({ value, label }))} value={language} onChange={(value) => value !== null && setLanguage(value)} />
+        <Select
+          label={t("language")}
+          allowDeselect={false}
+          data={names.map(([value, label]) => ({ value, label }))}
+          value={language}
+          onChange={(value) => value !== null && setLanguage(value)}
+        />
         <div>
           <Text size="sm" fw={500} mb={4} id="theme-label">
             {t("theme")}
           </Text>
-          <SegmentedControl fullWidth aria-labelledby="theme-label" data={(["light", "dark", "auto"] as const).map((value) => ({ value, label: t(value) }))} value={colorScheme} onChange={setColorScheme} />
+          <SegmentedControl
+            fullWidth
+            aria-labelledby="theme-label"
+            data={(["light", "dark", "auto"] as const).map((value) => ({ value, label: t(value) }))}
+            value={colorScheme}
+            onChange={setColorScheme}
+          />
         </div>
         <Text size="xs" c="dimmed">
           {t("lookHint")}
@@ -116,7 +144,8 @@ function Password({ me }: { me: Me }) {
     },
   });
   const change = useAction({
-    run: (values: typeof NO_PASSWORDS) => sent(api.POST("/me/password", { body: { old: values.old, new: values.new } })),
+    run: (values: typeof NO_PASSWORDS) =>
+      sent(api.POST("/me/password", { body: { old: values.old, new: values.new } })),
     touches: ["/me"],
     done: () => t("passwordChanged"),
     onDone: () => form.reset(),

@@ -43,10 +43,19 @@ type Quota = Schema<"QuotaUsageView">;
 function ByKind({ quota }: { quota: Quota | undefined }) {
   const t = useWords(words);
   const columns = useKindColumns();
-  const rows = useMemo(() => quota && Object.entries(quota.kinds).map(([kind, held]): KindRow => ({ kind, held })), [quota]);
+  const rows = useMemo(
+    () => quota && Object.entries(quota.kinds).map(([kind, held]): KindRow => ({ kind, held })),
+    [quota],
+  );
   return (
     <Panel title={t("byKind")}>
-      <DataTable label={t("byKind")} rows={rows} columns={columns} rowKey={(row) => row.kind} empty={<EmptyState icon={Gauge} title={t("none")} />} />
+      <DataTable
+        label={t("byKind")}
+        rows={rows}
+        columns={columns}
+        rowKey={(row) => row.kind}
+        empty={<EmptyState icon={Gauge} title={t("none")} />}
+      />
     </Panel>
   );
 }
@@ -54,10 +63,19 @@ function ByKind({ quota }: { quota: Quota | undefined }) {
 function ByVolume({ quota }: { quota: Quota | undefined }) {
   const t = useWords(words);
   const columns = useVolumeColumns();
-  const rows = useMemo(() => quota && Object.entries(quota.volumes).map(([type, held]): VolumeRow => ({ type, held })), [quota]);
+  const rows = useMemo(
+    () => quota && Object.entries(quota.volumes).map(([type, held]): VolumeRow => ({ type, held })),
+    [quota],
+  );
   return (
     <Panel title={t("byVolume")}>
-      <DataTable label={t("byVolume")} rows={rows} columns={columns} rowKey={(row) => row.type} empty={<EmptyState icon={Gauge} title={t("none")} />} />
+      <DataTable
+        label={t("byVolume")}
+        rows={rows}
+        columns={columns}
+        rowKey={(row) => row.type}
+        empty={<EmptyState icon={Gauge} title={t("none")} />}
+      />
     </Panel>
   );
 }
@@ -73,7 +91,11 @@ function Limits() {
     <SimpleGrid cols={{ base: 1, sm: 3 }}>
       <Stat label={t("perUser")} value={number(limits.max_gpus_per_user)} detail={t("everybody")} />
       <Stat label={t("perJob")} value={number(limits.max_gpus_per_job)} detail={t("everybody")} />
-      <Stat label={t("longest")} value={limits.max_seconds === null ? c("unlimited") : format.duration(limits.max_seconds)} detail={t("everybody")} />
+      <Stat
+        label={t("longest")}
+        value={limits.max_seconds === null ? c("unlimited") : format.duration(limits.max_seconds)}
+        detail={t("everybody")}
+      />
     </SimpleGrid>
   );
 }
@@ -84,13 +106,21 @@ function useKindColumns(): Column<KindRow>[] {
   const k = useWords(kinds);
   const format = useFormat();
   return useMemo(() => {
-    const amount = (key: "gpus" | "cpus" | "memory_bytes", title: string, shown: (value: number) => string): Column<KindRow> => ({
+    const amount = (
+      key: "gpus" | "cpus" | "memory_bytes",
+      title: string,
+      shown: (value: number) => string,
+    ): Column<KindRow> => ({
       key,
       title,
       render: (row) => <Use held={row.held[key]} shown={shown} label={`${row.kind} ${title}`} />,
     });
     return [
-      { key: "kind", title: c("kind"), render: (row) => (row.kind in kinds ? k(row.kind as keyof typeof kinds) : row.kind) },
+      {
+        key: "kind",
+        title: c("kind"),
+        render: (row) => (row.kind in kinds ? k(row.kind as keyof typeof kinds) : row.kind),
+      },
       amount("gpus", c("gpus"), format.number),
       amount("cpus", c("cpus"), format.number),
       amount("memory_bytes", t("memory"), (value) => format.bytes(value)),
@@ -103,8 +133,16 @@ function useVolumeColumns(): Column<VolumeRow>[] {
   const format = useFormat();
   return useMemo(
     () => [
-      { key: "type", title: t("volumeType"), render: (row: VolumeRow) => (row.type in words ? t(row.type as "block") : row.type) },
-      { key: "size", title: t("size"), render: (row: VolumeRow) => <Use held={row.held} shown={(value) => format.bytes(value)} label={row.type} /> },
+      {
+        key: "type",
+        title: t("volumeType"),
+        render: (row: VolumeRow) => (row.type in words ? t(row.type as "block") : row.type),
+      },
+      {
+        key: "size",
+        title: t("size"),
+        render: (row: VolumeRow) => <Use held={row.held} shown={(value) => format.bytes(value)} label={row.type} />,
+      },
     ],
     [t, format],
   );

@@ -21,14 +21,30 @@ export function BatchBar({ chosen, onClear }: { chosen: readonly User[]; onClear
   const permissionGroups = useAll("/permission-groups");
   const [target, setTarget] = useState<string | null>();
   const assign = useAction<string, Schema<"PermissionGroupView">>({
-    run: (name) => sent(api.POST("/permission-groups/{name}/users", { params: { path: { name } }, body: { users: chosen.map((user) => user.name) } })),
+    run: (name) =>
+      sent(
+        api.POST("/permission-groups/{name}/users", {
+          params: { path: { name } },
+          body: { users: chosen.map((user) => user.name) },
+        }),
+      ),
     touches: ["/users", "/permission-groups"],
-    optimistic: (cache, name) => cache.changeItems<User>("/users", (user) => chosen.some((one) => one.name === user.name), (user) => ({ ...user, permission_group: name })),
+    optimistic: (cache, name) =>
+      cache.changeItems<User>(
+        "/users",
+        (user) => chosen.some((one) => one.name === user.name),
+        (user) => ({ ...user, permission_group: name }),
+      ),
     done: (_, group) => t("batchAssigned", { n: chosen.length, group }),
     onDone: onClear,
   });
   if (chosen.length === 0) return null;
-  const list = (label: string, names: readonly string[], choose: (name: string) => void, last?: readonly [string, () => void]) => (
+  const list = (
+    label: string,
+    names: readonly string[],
+    choose: (name: string) => void,
+    last?: readonly [string, () => void],
+  ) => (
     <Menu position="bottom-start">
       <Menu.Target>
         <Button variant="default" rightSection={<ChevronDown size={14} />}>
@@ -50,13 +66,26 @@ export function BatchBar({ chosen, onClear }: { chosen: readonly User[]; onClear
       <Text size="sm" fw={550} role="status">
         {c("selected", { n: chosen.length })}
       </Text>
-      {list(t("batchGroup"), groups.data?.map((group) => group.name) ?? [], setTarget, [t("noGroup"), () => setTarget(null)])}
-      {list(t("batchPermission"), permissionGroups.data?.map((group) => group.name) ?? [], (name) => assign.mutate(name))}
+      {list(t("batchGroup"), groups.data?.map((group) => group.name) ?? [], setTarget, [
+        t("noGroup"),
+        () => setTarget(null),
+      ])}
+      {list(t("batchPermission"), permissionGroups.data?.map((group) => group.name) ?? [], (name) =>
+        assign.mutate(name),
+      )}
       <DisableAll chosen={chosen} onDone={onClear} />
       <Button variant="subtle" onClick={onClear}>
         {t("clear")}
       </Button>
-      {target !== undefined && groups.data !== undefined && <MoveUsersDialog users={chosen} group={target} groups={groups.data} onClose={() => setTarget(undefined)} onMoved={onClear} />}
+      {target !== undefined && groups.data !== undefined && (
+        <MoveUsersDialog
+          users={chosen}
+          group={target}
+          groups={groups.data}
+          onClose={() => setTarget(undefined)}
+          onMoved={onClear}
+        />
+      )}
     </Group>
   );
 }
@@ -74,11 +103,24 @@ function DisableAll({ chosen, onDone }: { chosen: readonly User[]; onDone: () =>
     onDone,
   });
   function ask() {
-    confirm({ title: t("batchDisableTitle", { n: names.length }), text: t("batchDisableText", { names: names.join(", ") }), action: t("batchDisable"), onConfirm: () => disable.mutate(names) });
+    confirm({
+      title: t("batchDisableTitle", { n: names.length }),
+      text: t("batchDisableText", { names: names.join(", ") }),
+      action: t("batchDisable"),
+      onConfirm: () => disable.mutate(names),
+    });
   }
   return (
     <Tooltip label={refusal} disabled={refusal === undefined}>
-      <Button variant="default" leftSection={<UserX size={15} />} data-disabled={refusal !== undefined || names.length === 0} aria-disabled={refusal !== undefined || names.length === 0} aria-description={refusal} loading={disable.isPending} onClick={refusal === undefined && names.length > 0 ? ask : undefined}>
+      <Button
+        variant="default"
+        leftSection={<UserX size={15} />}
+        data-disabled={refusal !== undefined || names.length === 0}
+        aria-disabled={refusal !== undefined || names.length === 0}
+        aria-description={refusal}
+        loading={disable.isPending}
+        onClick={refusal === undefined && names.length > 0 ? ask : undefined}
+      >
         {t("batchDisable")}
       </Button>
     </Tooltip>

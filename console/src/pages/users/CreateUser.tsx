@@ -20,11 +20,28 @@ interface Values extends Profile {
   readonly password: string;
 }
 
-const FRESH: Values = { name: "", display_name: "", email: "", role: "scientist", group: "default", permission_group: "everyone", way: "make", password: "" };
+const FRESH: Values = {
+  name: "",
+  display_name: "",
+  email: "",
+  role: "scientist",
+  group: "default",
+  permission_group: "everyone",
+  way: "make",
+  password: "",
+};
 const NAME = /^[a-z_][a-z0-9_.-]{0,31}$/;
 const FIELDS = ["name", "display_name", "email", "role", "group", "permission_group", "password"];
 
-export function CreateUser({ taken, onClose, onCreated }: { taken: readonly string[]; onClose: () => void; onCreated: (secret: Secret | undefined) => void }) {
+export function CreateUser({
+  taken,
+  onClose,
+  onCreated,
+}: {
+  taken: readonly string[];
+  onClose: () => void;
+  onCreated: (secret: Secret | undefined) => void;
+}) {
   const t = useWords(words);
   const c = useWords(common);
   const [problem, setProblem] = useState<Problem | null>(null);
@@ -32,9 +49,11 @@ export function CreateUser({ taken, onClose, onCreated }: { taken: readonly stri
     initialValues: FRESH,
     validateInputOnChange: true,
     validate: {
-      name: (name) => (name === "" ? c("required") : !NAME.test(name) ? t("nameBad") : taken.includes(name) ? t("nameTaken") : null),
+      name: (name) =>
+        name === "" ? c("required") : !NAME.test(name) ? t("nameBad") : taken.includes(name) ? t("nameTaken") : null,
       email: (email) => (email === "" || EMAIL.test(email) ? null : t("emailBad")),
-      password: (password, { way }) => (way === "make" || password.length >= SHORTEST_PASSWORD ? null : t("passwordShort")),
+      password: (password, { way }) =>
+        way === "make" || password.length >= SHORTEST_PASSWORD ? null : t("passwordShort"),
     },
   });
   const create = useAction<Values, Secret>({
@@ -49,8 +68,23 @@ export function CreateUser({ taken, onClose, onCreated }: { taken: readonly stri
     },
   });
   return (
-    <FormDrawer opened title={t("createTitle")} onClose={onClose} onSubmit={form.onSubmit((values) => create.mutate(values))} submitLabel={c("create")} busy={create.isPending} problem={problem}>
-      <TextInput label={c("name")} description={t("nameHint")} required data-autofocus autoComplete="off" {...form.getInputProps("name")} />
+    <FormDrawer
+      opened
+      title={t("createTitle")}
+      onClose={onClose}
+      onSubmit={form.onSubmit((values) => create.mutate(values))}
+      submitLabel={c("create")}
+      busy={create.isPending}
+      problem={problem}
+    >
+      <TextInput
+        label={c("name")}
+        description={t("nameHint")}
+        required
+        data-autofocus
+        autoComplete="off"
+        {...form.getInputProps("name")}
+      />
       <UserFields form={form} />
       <Radio.Group label={t("password")} description={t("passwordHint")} {...form.getInputProps("way")}>
         <Stack gap={6} mt={6}>
@@ -58,7 +92,9 @@ export function CreateUser({ taken, onClose, onCreated }: { taken: readonly stri
           <Radio value="give" label={t("givePassword")} />
         </Stack>
       </Radio.Group>
-      {form.values.way === "give" && <PasswordInput label={t("password")} autoComplete="new-password" required {...form.getInputProps("password")} />}
+      {form.values.way === "give" && (
+        <PasswordInput label={t("password")} autoComplete="new-password" required {...form.getInputProps("password")} />
+      )}
     </FormDrawer>
   );
 }
@@ -67,7 +103,14 @@ export function CreateUser({ taken, onClose, onCreated }: { taken: readonly stri
 async function createUser(values: Values): Promise<Secret> {
   const { name, display_name, email, role, group, permission_group } = values;
   const password = values.way === "make" ? makePassword() : values.password;
-  const body = { name, display_name, email, role: role === "operator" ? "operator" : "scientist", group: group === "" ? null : group, permission_group } as const;
+  const body = {
+    name,
+    display_name,
+    email,
+    role: role === "operator" ? "operator" : "scientist",
+    group: group === "" ? null : group,
+    permission_group,
+  } as const;
   await sent(api.POST("/users", { body }));
   try {
     await sent(api.PATCH("/users/{name}", { params: { path: { name } }, body: { password } }));

@@ -12,11 +12,25 @@ import { fieldErrors } from "@/parts/fieldErrors";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { useWords } from "@/words/words";
 
-export function EditUser({ user, roleRefusal, onClose }: { user: User; roleRefusal: string | undefined; onClose: () => void }) {
+export function EditUser({
+  user,
+  roleRefusal,
+  onClose,
+}: {
+  user: User;
+  roleRefusal: string | undefined;
+  onClose: () => void;
+}) {
   const t = useWords(words);
   const [problem, setProblem] = useState<Problem | null>(null);
   const form = useForm<Profile>({
-    initialValues: { display_name: user.display_name, email: user.email, role: user.role, group: user.group ?? "", permission_group: user.permission_group },
+    initialValues: {
+      display_name: user.display_name,
+      email: user.email,
+      role: user.role,
+      group: user.group ?? "",
+      permission_group: user.permission_group,
+    },
     validateInputOnChange: true,
     validate: { email: (email) => (email === "" || EMAIL.test(email) ? null : t("emailBad")) },
   });
@@ -32,7 +46,14 @@ export function EditUser({ user, roleRefusal, onClose }: { user: User; roleRefus
     },
   });
   return (
-    <FormDrawer opened title={t("editTitle", { name: user.name })} onClose={onClose} onSubmit={form.onSubmit((values) => save.mutate(values))} busy={save.isPending} problem={problem}>
+    <FormDrawer
+      opened
+      title={t("editTitle", { name: user.name })}
+      onClose={onClose}
+      onSubmit={form.onSubmit((values) => save.mutate(values))}
+      busy={save.isPending}
+      problem={problem}
+    >
       <UserFields form={form} roleRefusal={roleRefusal} />
     </FormDrawer>
   );
@@ -43,9 +64,12 @@ async function saveUser(user: User, values: Profile): Promise<void> {
   const changes = {
     ...(values.display_name !== user.display_name ? { display_name: values.display_name } : {}),
     ...(values.email !== user.email ? { email: values.email } : {}),
-    ...(values.role !== user.role ? { role: values.role === "operator" ? ("operator" as const) : ("scientist" as const) } : {}),
+    ...(values.role !== user.role
+      ? { role: values.role === "operator" ? ("operator" as const) : ("scientist" as const) }
+      : {}),
     ...(values.permission_group !== user.permission_group ? { permission_group: values.permission_group } : {}),
   };
-  if (Object.keys(changes).length > 0) await sent(api.PATCH("/users/{name}", { params: { path: { name: user.name } }, body: changes }));
+  if (Object.keys(changes).length > 0)
+    await sent(api.PATCH("/users/{name}", { params: { path: { name: user.name } }, body: changes }));
   await moveUsers({ users: [user], group: values.group === "" ? null : values.group });
 }

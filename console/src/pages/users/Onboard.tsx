@@ -81,19 +81,35 @@ function NoProviders() {
   const t = useWords(words);
   return (
     <EmptyState icon={LogIn} title={t("noProviders")} hint={t("noProvidersHint")}>
-      <Button variant="default" renderRoot={(props) => <Link to="/settings" search={{ tab: "providers" }} {...props} />}>
+      <Button
+        variant="default"
+        renderRoot={(props) => <Link to="/settings" search={{ tab: "providers" }} {...props} />}
+      >
         {t("toSettings")}
       </Button>
     </EmptyState>
   );
 }
 
-function People({ provider, chosen, onChoose }: { provider: string; chosen: ReadonlySet<string>; onChoose: (chosen: ReadonlySet<string>) => void }) {
+function People({
+  provider,
+  chosen,
+  onChoose,
+}: {
+  provider: string;
+  chosen: ReadonlySet<string>;
+  onChoose: (chosen: ReadonlySet<string>) => void;
+}) {
   const t = useWords(words);
   const c = useWords(common);
   const people = usePages("/auth/providers/{id}/people", { limit: 500 }, { id: provider });
   const ask = useAction<void, unknown>({
-    run: () => sent(api.GET("/auth/providers/{id}/people", { params: { path: { id: provider }, query: { refresh: true, limit: 1 } } })),
+    run: () =>
+      sent(
+        api.GET("/auth/providers/{id}/people", {
+          params: { path: { id: provider }, query: { refresh: true, limit: 1 } },
+        }),
+      ),
     touches: ["/auth/providers"],
   });
   function toggle(person: Person) {
@@ -106,7 +122,12 @@ function People({ provider, chosen, onChoose }: { provider: string; chosen: Read
     <>
       <Group justify="space-between">
         <Title order={3}>{t("people")}</Title>
-        <Button variant="default" leftSection={<RefreshCw size={14} />} loading={ask.isPending} onClick={() => ask.mutate()}>
+        <Button
+          variant="default"
+          leftSection={<RefreshCw size={14} />}
+          loading={ask.isPending}
+          onClick={() => ask.mutate()}
+        >
           {t("askProvider")}
         </Button>
       </Group>
@@ -117,7 +138,15 @@ function People({ provider, chosen, onChoose }: { provider: string; chosen: Read
           <Table.Thead>
             <Table.Tr>
               <Table.Th w={36}>
-                <Checkbox size="xs" aria-label={c("selectAll")} disabled={free.length === 0} checked={free.length > 0 && free.every((person) => chosen.has(person.subject))} onChange={(event) => onChoose(new Set(event.currentTarget.checked ? free.map((person) => person.subject) : []))} />
+                <Checkbox
+                  size="xs"
+                  aria-label={c("selectAll")}
+                  disabled={free.length === 0}
+                  checked={free.length > 0 && free.every((person) => chosen.has(person.subject))}
+                  onChange={(event) =>
+                    onChoose(new Set(event.currentTarget.checked ? free.map((person) => person.subject) : []))
+                  }
+                />
               </Table.Th>
               <Table.Th>{t("person")}</Table.Th>
               <Table.Th>{t("state")}</Table.Th>
@@ -127,7 +156,13 @@ function People({ provider, chosen, onChoose }: { provider: string; chosen: Read
             {people.items.map((person) => (
               <Table.Tr key={person.subject}>
                 <Table.Td>
-                  <Checkbox size="xs" aria-label={c("selectRow", { name: person.login })} disabled={person.user !== null} checked={chosen.has(person.subject)} onChange={() => toggle(person)} />
+                  <Checkbox
+                    size="xs"
+                    aria-label={c("selectRow", { name: person.login })}
+                    disabled={person.user !== null}
+                    checked={chosen.has(person.subject)}
+                    onChange={() => toggle(person)}
+                  />
                 </Table.Td>
                 <Table.Td>
                   {person.login}
@@ -152,11 +187,21 @@ function People({ provider, chosen, onChoose }: { provider: string; chosen: Read
   );
 }
 
-async function onboardAll({ provider, subjects, group, permission_group }: Wanted, partly: string): Promise<readonly Schema<"UserView">[]> {
-  const made = await sent(api.POST("/users:onboard", { body: { provider, subjects: [...subjects], group: group === "" ? null : group } }));
+async function onboardAll(
+  { provider, subjects, group, permission_group }: Wanted,
+  partly: string,
+): Promise<readonly Schema<"UserView">[]> {
+  const made = await sent(
+    api.POST("/users:onboard", { body: { provider, subjects: [...subjects], group: group === "" ? null : group } }),
+  );
   const others = made.items.filter((user) => user.permission_group !== permission_group).map((user) => user.name);
   if (others.length > 0) {
-    await sent(api.POST("/permission-groups/{name}/users", { params: { path: { name: permission_group } }, body: { users: others } })).catch((error: unknown) => {
+    await sent(
+      api.POST("/permission-groups/{name}/users", {
+        params: { path: { name: permission_group } },
+        body: { users: others },
+      }),
+    ).catch((error: unknown) => {
       const detail = error instanceof Problem ? error.detail : "";
       throw new Problem(error instanceof Problem ? error.status : 0, partly, detail);
     });

@@ -13,7 +13,14 @@ export interface Secret {
 export function OneTimePassword({ secret, onClose }: { secret: Secret; onClose: () => void }) {
   const t = useWords(words);
   return (
-    <Modal opened onClose={onClose} title={t("onceTitle", { name: secret.user })} closeOnClickOutside={false} closeOnEscape={false} withCloseButton={false}>
+    <Modal
+      opened
+      onClose={onClose}
+      title={t("onceTitle", { name: secret.user })}
+      closeOnClickOutside={false}
+      closeOnEscape={false}
+      withCloseButton={false}
+    >
       <Stack gap="md">
         <Text size="sm">{t("onceText", { name: secret.user })}</Text>
         <CopyText text={secret.password} label={t("copyPassword")} />

@@ -17,7 +17,19 @@ import { common } from "@/words/common";
 import { useFormat } from "@/words/format";
 import { useWords } from "@/words/words";
 
-export function UserDrawer({ name, user, actions, onEdit, onClose }: { name: string; user: User | undefined; actions: readonly RowAction[]; onEdit: () => void; onClose: () => void }) {
+export function UserDrawer({
+  name,
+  user,
+  actions,
+  onEdit,
+  onClose,
+}: {
+  name: string;
+  user: User | undefined;
+  actions: readonly RowAction[];
+  onEdit: () => void;
+  onClose: () => void;
+}) {
   const t = useWords(words);
   const c = useWords(common);
   return (
@@ -42,7 +54,11 @@ export function UserDrawer({ name, user, actions, onEdit, onClose }: { name: str
           <Part title={t("activeJobs")}>
             <Group gap="sm">
               <Text size="sm">{t("jobsCount", { n: user.active_jobs })}</Text>
-              <Button variant="default" leftSection={<Boxes size={14} />} renderRoot={(props) => <Link to="/jobs" search={{ user: name }} {...props} />}>
+              <Button
+                variant="default"
+                leftSection={<Boxes size={14} />}
+                renderRoot={(props) => <Link to="/jobs" search={{ user: name }} {...props} />}
+              >
                 {t("jobsLink")}
               </Button>
             </Group>
@@ -79,8 +95,26 @@ function Facts({ user }: { user: User }) {
   const facts: readonly (readonly [string, ReactNode])[] = [
     [t("displayName"), user.display_name === "" ? "–" : user.display_name],
     [t("email"), user.email === "" ? "–" : user.email],
-    [c("group"), user.group === null ? t("noGroup") : <Anchor size="sm" renderRoot={(props) => <Link to="/groups" search={{ open: user.group ?? "" }} {...props} />}>{user.group}</Anchor>],
-    [t("permissionGroup"), <Anchor key="permission" size="sm" renderRoot={(props) => <Link to="/permission-groups" search={{ open: user.permission_group }} {...props} />}>{user.permission_group}</Anchor>],
+    [
+      c("group"),
+      user.group === null ? (
+        t("noGroup")
+      ) : (
+        <Anchor size="sm" renderRoot={(props) => <Link to="/groups" search={{ open: user.group ?? "" }} {...props} />}>
+          {user.group}
+        </Anchor>
+      ),
+    ],
+    [
+      t("permissionGroup"),
+      <Anchor
+        key="permission"
+        size="sm"
+        renderRoot={(props) => <Link to="/permission-groups" search={{ open: user.permission_group }} {...props} />}
+      >
+        {user.permission_group}
+      </Anchor>,
+    ],
     [t("provider"), user.provider === "local" ? t("local") : user.provider],
     [t("lastSeen"), user.last_seen_at === null ? t("never") : <Moment at={user.last_seen_at} />],
     [t("since"), <Moment key="since" at={user.created_at} />],

@@ -18,7 +18,13 @@ export interface Profile {
 
 export const EMAIL = /^[^@\s]+@[^@\s]+$/;
 
-export function UserFields<T extends Profile>({ form, roleRefusal }: { form: UseFormReturnType<T>; roleRefusal?: string | undefined }) {
+export function UserFields<T extends Profile>({
+  form,
+  roleRefusal,
+}: {
+  form: UseFormReturnType<T>;
+  roleRefusal?: string | undefined;
+}) {
   const t = useWords(words);
   return (
     <>
@@ -54,10 +60,21 @@ export function Belonging({ group, permissionGroup }: { group: InputProps; permi
         label={c("group")}
         description={t("groupHint")}
         allowDeselect={false}
-        data={[{ value: "", label: t("noGroup") }, ...(groups.data ?? []).map((one) => ({ value: one.name, label: one.pool === null ? one.name : `${one.name} (${one.pool})` }))]}
+        data={[
+          { value: "", label: t("noGroup") },
+          ...(groups.data ?? []).map((one) => ({
+            value: one.name,
+            label: one.pool === null ? one.name : `${one.name} (${one.pool})`,
+          })),
+        ]}
         {...group}
       />
-      <Select label={t("permissionGroup")} allowDeselect={false} data={(permissionGroups.data ?? []).map((one) => one.name)} {...permissionGroup} />
+      <Select
+        label={t("permissionGroup")}
+        allowDeselect={false}
+        data={(permissionGroups.data ?? []).map((one) => one.name)}
+        {...permissionGroup}
+      />
     </>
   );
 }

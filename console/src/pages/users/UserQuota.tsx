@@ -31,7 +31,12 @@ export function UserQuota({ name }: { name: string }) {
     return [
       { key: `${kind} gpus`, label: t("kindOf", { kind: word, what: c("gpus") }), held: one.gpus, isBytes: false },
       { key: `${kind} cpus`, label: t("kindOf", { kind: word, what: c("cpus") }), held: one.cpus, isBytes: false },
-      { key: `${kind} memory`, label: t("kindOf", { kind: word, what: c("memory") }), held: one.memory_bytes, isBytes: true },
+      {
+        key: `${kind} memory`,
+        label: t("kindOf", { kind: word, what: c("memory") }),
+        held: one.memory_bytes,
+        isBytes: true,
+      },
     ];
   });
   const shown = lines.filter(({ held }) => held.limit !== null || held.held > 0);
@@ -51,7 +56,11 @@ export function UserQuota({ name }: { name: string }) {
                 <Table.Td w={100}>
                   {held.limit !== null && (
                     <Progress.Root size={6} radius="xl">
-                      <Progress.Section value={Math.min(100, 100 * (part(held) ?? 0))} color={isFull(held) ? "red" : "blue"} aria-label={label} />
+                      <Progress.Section
+                        value={Math.min(100, 100 * (part(held) ?? 0))}
+                        color={isFull(held) ? "red" : "blue"}
+                        aria-label={label}
+                      />
                     </Progress.Root>
                   )}
                 </Table.Td>

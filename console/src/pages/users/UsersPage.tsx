@@ -35,7 +35,11 @@ export default function UsersPage() {
   const users = useAll("/users");
   const everybody = useMemo(() => users.data ?? [], [users.data]);
   const shown = useMemo(() => users.data?.filter((user) => fits(user, filters)), [users.data, filters]);
-  const actions = useUserActions(everybody, { onEdit: (edit) => setFilters({ edit }), onSecret: setSecret, onDeleted: () => setFilters({ open: "" }) });
+  const actions = useUserActions(everybody, {
+    onEdit: (edit) => setFilters({ edit }),
+    onSecret: setSecret,
+    onDeleted: () => setFilters({ open: "" }),
+  });
   const open = everybody.find((user) => user.name === filters.open);
   const edited = everybody.find((user) => user.name === filters.edit);
   return (
@@ -56,7 +60,13 @@ export default function UsersPage() {
         <ProblemNote error={users.error} onRetry={() => void users.refetch()} />
       ) : (
         <Panel p={0}>
-          <UserTable users={shown} selected={selected} onSelect={setSelected} onOpen={(name) => setFilters({ open: name })} actions={actions} />
+          <UserTable
+            users={shown}
+            selected={selected}
+            onSelect={setSelected}
+            onOpen={(name) => setFilters({ open: name })}
+            actions={actions}
+          />
         </Panel>
       )}
       {filters.new === "user" && (
@@ -71,9 +81,23 @@ export default function UsersPage() {
       )}
       {filters.new === "people" && <Onboard onClose={() => setFilters({ new: "" })} />}
       {filters.open !== "" && filters.edit === "" && users.data !== undefined && (
-        <UserDrawer key={filters.open} name={filters.open} user={open} actions={open === undefined ? [] : actions(open)} onEdit={() => setFilters({ edit: filters.open })} onClose={() => setFilters({ open: "" })} />
+        <UserDrawer
+          key={filters.open}
+          name={filters.open}
+          user={open}
+          actions={open === undefined ? [] : actions(open)}
+          onEdit={() => setFilters({ edit: filters.open })}
+          onClose={() => setFilters({ open: "" })}
+        />
       )}
-      {edited !== undefined && <EditUser key={edited.name} user={edited} roleRefusal={edited.role === "operator" ? refusalsFor(t, edited, everybody, me.name).weaken : undefined} onClose={() => setFilters({ edit: "" })} />}
+      {edited !== undefined && (
+        <EditUser
+          key={edited.name}
+          user={edited}
+          roleRefusal={edited.role === "operator" ? refusalsFor(t, edited, everybody, me.name).weaken : undefined}
+          onClose={() => setFilters({ edit: "" })}
+        />
+      )}
       {secret !== undefined && <OneTimePassword secret={secret} onClose={() => setSecret(undefined)} />}
     </>
   );

@@ -9,7 +9,13 @@ export function RoleBadge({ role }: { role: User["role"] }) {
   const t = useWords(words);
   const Icon = role === "operator" ? Shield : UserRound;
   return (
-    <Badge variant="light" color={role === "operator" ? "violet" : "gray"} tt="none" fw={500} leftSection={<Icon size={12} aria-hidden />}>
+    <Badge
+      variant="light"
+      color={role === "operator" ? "violet" : "gray"}
+      tt="none"
+      fw={500}
+      leftSection={<Icon size={12} aria-hidden />}
+    >
       {t(role === "operator" ? "operator" : "scientist")}
     </Badge>
   );
@@ -20,7 +26,13 @@ export function AccountBadge({ user }: { user: User }) {
   const Icon = user.disabled ? UserX : CircleCheck;
   return (
     <Group gap={4}>
-      <Badge variant="light" color={user.disabled ? "red" : "teal"} tt="none" fw={500} leftSection={<Icon size={12} aria-hidden />}>
+      <Badge
+        variant="light"
+        color={user.disabled ? "red" : "teal"}
+        tt="none"
+        fw={500}
+        leftSection={<Icon size={12} aria-hidden />}
+      >
         {t(user.disabled ? "disabled" : "active")}
       </Badge>
       {user.must_change_password && (

@@ -19,20 +19,29 @@ export interface UserEvents {
   readonly onDeleted: () => void;
 }
 
-export function useUserActions(everybody: readonly User[], { onEdit, onSecret, onDeleted }: UserEvents): (user: User) => readonly RowAction[] {
+export function useUserActions(
+  everybody: readonly User[],
+  { onEdit, onSecret, onDeleted }: UserEvents,
+): (user: User) => readonly RowAction[] {
   const t = useWords(words);
   const c = useWords(common);
   const me = useMe();
   const confirm = useConfirm();
   const reset = useAction<Secret, User>({
-    run: ({ user, password }) => sent(api.PATCH("/users/{name}", { params: { path: { name: user } }, body: { password } })),
+    run: ({ user, password }) =>
+      sent(api.PATCH("/users/{name}", { params: { path: { name: user } }, body: { password } })),
     touches: ["/users"],
     onDone: (_, secret) => onSecret(secret),
   });
   const setDisabled = useAction<{ name: string; disabled: boolean }, User>({
     run: ({ name, disabled }) => sent(api.PATCH("/users/{name}", { params: { path: { name } }, body: { disabled } })),
     touches: ["/users"],
-    optimistic: (cache, { name, disabled }) => cache.changeItems<User>("/users", (user) => user.name === name, (user) => ({ ...user, disabled })),
+    optimistic: (cache, { name, disabled }) =>
+      cache.changeItems<User>(
+        "/users",
+        (user) => user.name === name,
+        (user) => ({ ...user, disabled }),
+      ),
     done: (_, { name, disabled }) => t(disabled ? "disabledDone" : "enabledDone", { name }),
   });
   const remove = useAction<string, unknown>({
@@ -51,7 +60,13 @@ export function useUserActions(everybody: readonly User[], { onEdit, onSecret, o
         label: t("resetPassword"),
         icon: KeyRound,
         refusal: refusals.reset,
-        onClick: () => confirm({ title: t("resetTitle", { name }), text: t("resetText", { name }), action: t("resetAction"), onConfirm: () => reset.mutate({ user: name, password: makePassword() }) }),
+        onClick: () =>
+          confirm({
+            title: t("resetTitle", { name }),
+            text: t("resetText", { name }),
+            action: t("resetAction"),
+            onConfirm: () => reset.mutate({ user: name, password: makePassword() }),
+          }),
       },
       user.disabled
         ? { label: t("enable"), icon: UserCheck, onClick: () => setDisabled.mutate({ name, disabled: false }) }
@@ -59,14 +74,26 @@ export function useUserActions(everybody: readonly User[], { onEdit, onSecret, o
             label: t("disable"),
             icon: UserX,
             refusal: refusals.weaken,
-            onClick: () => confirm({ title: t("disableTitle", { name }), text: t("disableText"), action: t("disableAction"), onConfirm: () => setDisabled.mutate({ name, disabled: true }) }),
+            onClick: () =>
+              confirm({
+                title: t("disableTitle", { name }),
+                text: t("disableText"),
+                action: t("disableAction"),
+                onConfirm: () => setDisabled.mutate({ name, disabled: true }),
+              }),
           },
       {
         label: c("delete"),
         icon: Trash2,
         danger: true,
         refusal: refusals.delete,
-        onClick: () => confirm({ title: t("deleteTitle", { name }), text: t("deleteText"), action: t("deleteAction"), onConfirm: () => remove.mutate(name) }),
+        onClick: () =>
+          confirm({
+            title: t("deleteTitle", { name }),
+            text: t("deleteText"),
+            action: t("deleteAction"),
+            onConfirm: () => remove.mutate(name),
+          }),
       },
     ];
   };

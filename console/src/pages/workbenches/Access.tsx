@@ -38,7 +38,13 @@ function Jupyter({ bench }: { bench: Bench }) {
   if (!isReady) {
     return (
       <Tooltip label={t("openLater")}>
-        <Button variant="default" leftSection={<ExternalLink size={14} />} data-disabled aria-disabled onClick={(event) => event.preventDefault()}>
+        <Button
+          variant="default"
+          leftSection={<ExternalLink size={14} />}
+          data-disabled
+          aria-disabled
+          onClick={(event) => event.preventDefault()}
+        >
           {t("open")}
         </Button>
       </Tooltip>
@@ -46,7 +52,15 @@ function Jupyter({ bench }: { bench: Bench }) {
   }
   return (
     <Tooltip label={t("openOthers")} disabled={isOwn}>
-      <Button component="a" href={jupyter.address} target="_blank" rel="noopener" variant={isOwn ? "filled" : "default"} leftSection={<ExternalLink size={14} />} aria-label={t("openName", { name: bench.name })}>
+      <Button
+        component="a"
+        href={jupyter.address}
+        target="_blank"
+        rel="noopener"
+        variant={isOwn ? "filled" : "default"}
+        leftSection={<ExternalLink size={14} />}
+        aria-label={t("openName", { name: bench.name })}
+      >
         {t("open")}
       </Button>
     </Tooltip>
@@ -76,7 +90,11 @@ function Ssh({ bench }: { bench: Bench }) {
       {isOwn && keys?.length === 0 && (
         <Text size="xs">
           {t("noKey")}{" "}
-          <Anchor size="xs" underline="always" renderRoot={(props) => <Link to="/settings" search={{ tab: "keys" }} {...props} />}>
+          <Anchor
+            size="xs"
+            underline="always"
+            renderRoot={(props) => <Link to="/settings" search={{ tab: "keys" }} {...props} />}
+          >
             {t("addKey")}
           </Anchor>
         </Text>

@@ -25,7 +25,12 @@ export function BenchCard({ bench }: { bench: Bench }) {
       <Group justify="space-between" wrap="nowrap" gap="xs">
         <div style={{ minWidth: 0 }}>
           <Title order={2} fz="md" style={{ overflow: "hidden", textOverflow: "ellipsis" }}>
-            <Anchor inherit c="inherit" aria-label={t("details", { name: bench.name })} renderRoot={(props) => <Link to={`/jobs/${bench.id}`} {...props} />}>
+            <Anchor
+              inherit
+              c="inherit"
+              aria-label={t("details", { name: bench.name })}
+              renderRoot={(props) => <Link to={`/jobs/${bench.id}`} {...props} />}
+            >
               {bench.name}
             </Anchor>
           </Title>
@@ -52,7 +57,11 @@ function Facts({ bench }: { bench: Bench }) {
   const { job } = bench;
   const model = job.allocation?.model ?? job.models.join(" / ");
   const gpus = job.gpus === 0 ? "0 GPU" : `${format.number(job.gpus)} × ${model || "GPU"}`;
-  const rest = [job.cpus > 0 ? `${format.number(job.cpus)} CPU` : "", job.memory_bytes > 0 ? format.bytes(job.memory_bytes) : "", job.package ?? ""];
+  const rest = [
+    job.cpus > 0 ? `${format.number(job.cpus)} CPU` : "",
+    job.memory_bytes > 0 ? format.bytes(job.memory_bytes) : "",
+    job.package ?? "",
+  ];
   const facts: (readonly [string, ReactNode])[] = [
     [t("size"), [gpus, ...rest].filter((text) => text !== "").join(" · ")],
     [t("image"), bench.image ?? bench.venv ?? t("nodesOwn")],
@@ -63,9 +72,11 @@ function Facts({ bench }: { bench: Bench }) {
   ];
   return (
     <dl style={{ margin: 0, display: "grid", gridTemplateColumns: "auto 1fr", columnGap: 14, rowGap: 3 }}>
-      {facts.filter(([, value]) => value !== "").map(([label, value]) => (
-        <Fact key={label} label={label} value={value} />
-      ))}
+      {facts
+        .filter(([, value]) => value !== "")
+        .map(([label, value]) => (
+          <Fact key={label} label={label} value={value} />
+        ))}
     </dl>
   );
 }
@@ -85,7 +96,11 @@ function Fact({ label, value }: { label: string; value: ReactNode }) {
 
 const JUST_NOW_SECONDS = 30;
 
-function idleText(bench: Bench, duration: (seconds: number) => string, t: (key: keyof typeof words, values?: Record<string, string>) => string): string {
+function idleText(
+  bench: Bench,
+  duration: (seconds: number) => string,
+  t: (key: keyof typeof words, values?: Record<string, string>) => string,
+): string {
   if (bench.idle_seconds === null || bench.state !== "running") return "";
   const now = bench.idle_seconds < JUST_NOW_SECONDS ? t("inUse") : duration(bench.idle_seconds);
   if (bench.idle_stop_seconds === null) return `${now} · ${t("neverStops")}`;
@@ -100,16 +115,35 @@ function Buttons({ bench }: { bench: Bench }) {
   return (
     <Group justify="space-between" mt="auto">
       {over ? (
-        <Button variant="light" leftSection={<Play size={14} />} aria-label={t("startName", { name: bench.name })} onClick={() => start(bench)}>
+        <Button
+          variant="light"
+          leftSection={<Play size={14} />}
+          aria-label={t("startName", { name: bench.name })}
+          onClick={() => start(bench)}
+        >
           {t("start")}
         </Button>
       ) : (
-        <Button variant="default" leftSection={<Square size={13} />} disabled={bench.state === "stopping"} aria-label={t("stopName", { name: bench.name })} onClick={() => stop(bench)}>
+        <Button
+          variant="default"
+          leftSection={<Square size={13} />}
+          disabled={bench.state === "stopping"}
+          aria-label={t("stopName", { name: bench.name })}
+          onClick={() => stop(bench)}
+        >
           {t("stop")}
         </Button>
       )}
       <Tooltip label={over ? t("removeName", { name: bench.name }) : t("stopFirst")}>
-        <ActionIcon variant="subtle" color="red" size="lg" aria-label={t("removeName", { name: bench.name })} aria-disabled={!over} data-disabled={over ? undefined : true} onClick={() => over && remove(bench)}>
+        <ActionIcon
+          variant="subtle"
+          color="red"
+          size="lg"
+          aria-label={t("removeName", { name: bench.name })}
+          aria-disabled={!over}
+          data-disabled={over ? undefined : true}
+          onClick={() => over && remove(bench)}
+        >
           <Trash2 size={16} />
         </ActionIcon>
       </Tooltip>

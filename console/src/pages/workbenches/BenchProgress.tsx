@@ -26,7 +26,8 @@ export function BenchProgress({ bench }: { bench: Bench }) {
     );
   }
   const why = bench.message !== "" ? bench.message : (bench.job.end_reason ?? "");
-  if (stage === "failed") return <Ended icon={<CircleX size={18} />} color="red" text={t("failed", { why })} bench={bench} />;
+  if (stage === "failed")
+    return <Ended icon={<CircleX size={18} />} color="red" text={t("failed", { why })} bench={bench} />;
   // Stopped by somebody else than its owner, who will want to know.
   const isExplained = bench.state === "stopped" && bench.job.end_reason !== "stopped_by_user" && why !== "";
   return isExplained ? <Ended icon={<Info size={18} />} color="gray" text={t("ended", { why })} bench={bench} /> : null;
@@ -37,7 +38,12 @@ function Ended({ icon, color, text, bench }: { icon: ReactNode; color: string; t
   return (
     <Alert color={color} icon={icon} p="xs">
       {text}{" "}
-      <Anchor size="sm" c="inherit" underline="always" renderRoot={(props) => <Link to={`/jobs/${bench.id}`} search={{ tab: "logs" }} {...props} />}>
+      <Anchor
+        size="sm"
+        c="inherit"
+        underline="always"
+        renderRoot={(props) => <Link to={`/jobs/${bench.id}`} search={{ tab: "logs" }} {...props} />}
+      >
         {t("logs")}
       </Anchor>
     </Alert>

@@ -55,7 +55,17 @@ export function CreateDrawer({ opened, onClose }: { opened: boolean; onClose: ()
   }
   return (
     <FormContext value={form}>
-      <FormDrawer opened={opened} title={t("createTitle")} size="lg" onClose={onClose} onSubmit={submit} submitLabel={t("createIt")} busy={create.isPending} disabled={form.refusal !== undefined} problem={refused}>
+      <FormDrawer
+        opened={opened}
+        title={t("createTitle")}
+        size="lg"
+        onClose={onClose}
+        onSubmit={submit}
+        submitLabel={t("createIt")}
+        busy={create.isPending}
+        disabled={form.refusal !== undefined}
+        problem={refused}
+      >
         <Fields />
       </FormDrawer>
     </FormContext>
@@ -69,7 +79,14 @@ function Fields() {
   const field = useField();
   return (
     <Stack gap="md">
-      <TextInput label={j("name")} description={j("nameHintNeeded")} withAsterisk autoComplete="off" data-autofocus {...field("name")} />
+      <TextInput
+        label={j("name")}
+        description={j("nameHintNeeded")}
+        withAsterisk
+        autoComplete="off"
+        data-autofocus
+        {...field("name")}
+      />
       <Divider label={t("access")} labelPosition="left" />
       <OfferFields />
       <Divider label={t("sizeTitle")} labelPosition="left" />
@@ -91,7 +108,11 @@ function Fields() {
       <Variables />
       <Divider label={t("order")} labelPosition="left" />
       <OrderFields />
-      <Switch label={t("holdIt")} checked={draft.hold} onChange={(event) => set({ hold: event.currentTarget.checked })} />
+      <Switch
+        label={t("holdIt")}
+        checked={draft.hold}
+        onChange={(event) => set({ hold: event.currentTarget.checked })}
+      />
     </Stack>
   );
 }

@@ -46,9 +46,21 @@ export default function WorkbenchesPage() {
         <CreateButton onClick={() => setFilters({ open: "new" })} />
       </PageHeader>
       {benches.error !== null && <ProblemNote error={benches.error} onRetry={() => void benches.refetch()} />}
-      {shown === undefined && benches.error === null && <Cards>{[0, 1, 2].map((key) => <Skeleton key={key} h={220} radius="md" />)}</Cards>}
+      {shown === undefined && benches.error === null && (
+        <Cards>
+          {[0, 1, 2].map((key) => (
+            <Skeleton key={key} h={220} radius="md" />
+          ))}
+        </Cards>
+      )}
       {shown?.length === 0 && <Newcomer isOthers={whose === "all"} onCreate={() => setFilters({ open: "new" })} />}
-      {shown !== undefined && shown.length > 0 && <Cards>{shown.map((bench) => <BenchCard key={bench.id} bench={bench} />)}</Cards>}
+      {shown !== undefined && shown.length > 0 && (
+        <Cards>
+          {shown.map((bench) => (
+            <BenchCard key={bench.id} bench={bench} />
+          ))}
+        </Cards>
+      )}
       <CreateDrawer opened={filters.open === "new"} onClose={() => setFilters({ open: "" })} />
     </>
   );
@@ -68,7 +80,12 @@ function CreateButton({ onClick }: { onClick: () => void }) {
   const may = useMay("workbench");
   return (
     <Tooltip label={t("notAllowed", { group: me.permission_group })} disabled={may}>
-      <Button leftSection={<Plus size={15} />} aria-disabled={!may} data-disabled={may ? undefined : true} onClick={() => may && onClick()}>
+      <Button
+        leftSection={<Plus size={15} />}
+        aria-disabled={!may}
+        data-disabled={may ? undefined : true}
+        onClick={() => may && onClick()}
+      >
         {t("create")}
       </Button>
     </Tooltip>

@@ -15,13 +15,23 @@ export function useBenchActions() {
     run: ({ id }) => sent(api.POST("/workbenches/{workbench}/start", { params: { path: { workbench: id } } })),
     touches: TOUCHES,
     done: (_, { name }) => t("started", { name }),
-    optimistic: (cache, { id }) => cache.changeItems<Bench>("/workbenches", (one) => one.id === id, (one) => ({ ...one, state: "queued", message: "" })),
+    optimistic: (cache, { id }) =>
+      cache.changeItems<Bench>(
+        "/workbenches",
+        (one) => one.id === id,
+        (one) => ({ ...one, state: "queued", message: "" }),
+      ),
   });
   const stop = useAction<Bench, Schema<"WorkbenchView">>({
     run: ({ id }) => sent(api.POST("/workbenches/{workbench}/stop", { params: { path: { workbench: id } } })),
     touches: TOUCHES,
     done: (_, { name }) => t("stopped", { name }),
-    optimistic: (cache, { id }) => cache.changeItems<Bench>("/workbenches", (one) => one.id === id, (one) => ({ ...one, state: "stopping" })),
+    optimistic: (cache, { id }) =>
+      cache.changeItems<Bench>(
+        "/workbenches",
+        (one) => one.id === id,
+        (one) => ({ ...one, state: "stopping" }),
+      ),
   });
   const remove = useAction<Bench, unknown>({
     run: ({ id }) => sent(api.DELETE("/workbenches/{workbench}", { params: { path: { workbench: id } } })),
@@ -31,7 +41,19 @@ export function useBenchActions() {
   });
   return {
     start: (bench: Bench) => start.mutate(bench),
-    stop: (bench: Bench) => confirm({ title: t("stopTitle", { name: bench.name }), text: t("stopText"), action: t("stop"), onConfirm: () => stop.mutate(bench) }),
-    remove: (bench: Bench) => confirm({ title: t("removeTitle", { name: bench.name }), text: t("removeText"), action: t("removeIt"), onConfirm: () => remove.mutate(bench) }),
+    stop: (bench: Bench) =>
+      confirm({
+        title: t("stopTitle", { name: bench.name }),
+        text: t("stopText"),
+        action: t("stop"),
+        onConfirm: () => stop.mutate(bench),
+      }),
+    remove: (bench: Bench) =>
+      confirm({
+        title: t("removeTitle", { name: bench.name }),
+        text: t("removeText"),
+        action: t("removeIt"),
+        onConfirm: () => remove.mutate(bench),
+      }),
   };
 }

@@ -60,10 +60,20 @@ export function Board({ columns, selected, onSelect, refusal, onMove, describe, 
       <ChoiceBar {...{ columns, selected, onSelect, refusal, onMove, describe }} />
       <div className={classes.columns}>
         {columns.map((column) => (
-          <BoardColumnView key={column.id} column={column} selected={selected} choice={choice} lifted={lifted} wide={wide} refusal={lifted.size > 0 ? refusal([...lifted], column.id) : undefined} />
+          <BoardColumnView
+            key={column.id}
+            column={column}
+            selected={selected}
+            choice={choice}
+            lifted={lifted}
+            wide={wide}
+            refusal={lifted.size > 0 ? refusal([...lifted], column.id) : undefined}
+          />
         ))}
       </div>
-      <DragOverlay dropAnimation={null}>{lifted.size > 0 ? <div className={classes.overlay}>{describe(lifted.size)}</div> : null}</DragOverlay>
+      <DragOverlay dropAnimation={null}>
+        {lifted.size > 0 ? <div className={classes.overlay}>{describe(lifted.size)}</div> : null}
+      </DragOverlay>
     </DndContext>
   );
 }
@@ -114,7 +124,12 @@ function ChoiceBar({ columns, selected, onSelect, refusal, onMove, describe }: B
 }
 
 /** What a screen reader hears while something is moved. */
-function useAnnouncements(columns: readonly BoardColumn[], lifted: ReadonlySet<string>, refusal: BoardProps["refusal"], describe: BoardProps["describe"]): Announcements {
+function useAnnouncements(
+  columns: readonly BoardColumn[],
+  lifted: ReadonlySet<string>,
+  refusal: BoardProps["refusal"],
+  describe: BoardProps["describe"],
+): Announcements {
   const t = useWords(words);
   return useMemo(() => {
     const titleOf = (id: string | number) => columns.find((column) => column.id === id)?.title ?? String(id);
@@ -123,7 +138,9 @@ function useAnnouncements(columns: readonly BoardColumn[], lifted: ReadonlySet<s
       onDragOver: ({ over }) => {
         if (over === null) return undefined;
         const reason = refusal([...lifted], String(over.id));
-        return reason === undefined ? t("over", { column: titleOf(over.id) }) : t("overRefused", { column: titleOf(over.id), reason });
+        return reason === undefined
+          ? t("over", { column: titleOf(over.id) })
+          : t("overRefused", { column: titleOf(over.id), reason });
       },
       onDragEnd: ({ over }) => (over === null ? t("givenUp") : t("dropped", { column: titleOf(over.id) })),
       onDragCancel: () => t("givenUp"),

@@ -39,14 +39,19 @@ export function BoardColumnView({ column, selected, choice, lifted, refusal, wid
 
   const tiles = tilesOf(column);
   const stop = tiles.some((tile) => tile.id === reachable) ? reachable : tiles[0]?.id;
-  const choose = useCallback((id: string, range: boolean) => (setReachable(id), choice.choose(column, id, range)), [choice, column]);
+  const choose = useCallback(
+    (id: string, range: boolean) => (setReachable(id), choice.choose(column, id, range)),
+    [choice, column],
+  );
 
   function goTo(id: string | undefined) {
     if (id === undefined) return;
     setReachable(id);
     rows.scrollToIndex(column.rows.findIndex((row) => row.tiles.some((tile) => tile.id === id)));
     // The row may only now come into the page.
-    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-tile="${CSS.escape(id)}"]`)?.focus());
+    requestAnimationFrame(() =>
+      scroller.current?.querySelector<HTMLElement>(`[data-tile="${CSS.escape(id)}"]`)?.focus(),
+    );
   }
 
   function step(event: KeyboardEvent, id: string) {
@@ -64,7 +69,13 @@ export function BoardColumnView({ column, selected, choice, lifted, refusal, wid
   }
 
   return (
-    <section ref={setNodeRef} className={classes.column} aria-labelledby={headingId} data-column={column.id} data-over={isOver ? (refusal === undefined ? "accepts" : "refuses") : undefined}>
+    <section
+      ref={setNodeRef}
+      className={classes.column}
+      aria-labelledby={headingId}
+      data-column={column.id}
+      data-over={isOver ? (refusal === undefined ? "accepts" : "refuses") : undefined}
+    >
       <div className={classes.head}>
         <Title order={3} id={headingId}>
           {column.title}
@@ -84,15 +95,36 @@ export function BoardColumnView({ column, selected, choice, lifted, refusal, wid
             const row = column.rows[shown.index];
             if (row === undefined) return null;
             return (
-              <div key={shown.key} ref={rows.measureElement} data-index={shown.index} className={classes.row} style={{ position: "absolute", top: 0, left: 0, right: 0, transform: `translateY(${shown.start}px)` }}>
+              <div
+                key={shown.key}
+                ref={rows.measureElement}
+                data-index={shown.index}
+                className={classes.row}
+                style={{ position: "absolute", top: 0, left: 0, right: 0, transform: `translateY(${shown.start}px)` }}
+              >
                 {row.title !== undefined && (
-                  <UnstyledButton className={classes.rowTitle} aria-label={t("chooseRow", { name: row.title })} title={t("chooseRow", { name: row.title })} onClick={() => choice.chooseAll(row.tiles)}>
+                  <UnstyledButton
+                    className={classes.rowTitle}
+                    aria-label={t("chooseRow", { name: row.title })}
+                    title={t("chooseRow", { name: row.title })}
+                    onClick={() => choice.chooseAll(row.tiles)}
+                  >
                     {row.title}
                   </UnstyledButton>
                 )}
                 <div className={classes.tiles}>
                   {row.tiles.map((tile) => (
-                    <BoardTile key={tile.id} tile={tile} column={column.id} wide={wide} chosen={selected.has(tile.id)} lifted={lifted.has(tile.id)} reachable={tile.id === stop} onChoose={choose} onStep={step} />
+                    <BoardTile
+                      key={tile.id}
+                      tile={tile}
+                      column={column.id}
+                      wide={wide}
+                      chosen={selected.has(tile.id)}
+                      lifted={lifted.has(tile.id)}
+                      reachable={tile.id === stop}
+                      onChoose={choose}
+                      onStep={step}
+                    />
                   ))}
                 </div>
               </div>

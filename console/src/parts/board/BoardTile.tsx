@@ -16,7 +16,16 @@ export interface BoardTileProps {
   readonly onStep: (event: KeyboardEvent, id: string) => void;
 }
 
-export const BoardTile = memo(function BoardTile({ tile, column, chosen, lifted, wide, reachable, onChoose, onStep }: BoardTileProps) {
+export const BoardTile = memo(function BoardTile({
+  tile,
+  column,
+  chosen,
+  lifted,
+  wide,
+  reachable,
+  onChoose,
+  onStep,
+}: BoardTileProps) {
   const isFixed = tile.fixed !== undefined;
   const { listeners, setNodeRef } = useDraggable({ id: tile.id, data: { column }, disabled: isFixed });
   function clicked(event: MouseEvent) {

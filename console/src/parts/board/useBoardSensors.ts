@@ -1,5 +1,15 @@
 /** Mouse, touch and keyboard. On the keyboard, left and right go from column to column, in the order of reading. */
-import { KeyboardSensor, MouseSensor, pointerWithin, rectIntersection, TouchSensor, useSensor, useSensors, type CollisionDetection, type KeyboardCoordinateGetter } from "@dnd-kit/core";
+import {
+  KeyboardSensor,
+  MouseSensor,
+  pointerWithin,
+  rectIntersection,
+  TouchSensor,
+  useSensor,
+  useSensors,
+  type CollisionDetection,
+  type KeyboardCoordinateGetter,
+} from "@dnd-kit/core";
 
 /** Inside of a column, not at its edge: it must be the only one that is hit. */
 const INSET = 12;
@@ -9,7 +19,10 @@ export function useBoardSensors() {
     // A click chooses; only a pull begins to drag.
     useSensor(MouseSensor, { activationConstraint: { distance: 6 } }),
     useSensor(TouchSensor, { activationConstraint: { delay: 250, tolerance: 8 } }),
-    useSensor(KeyboardSensor, { coordinateGetter: nextColumn, keyboardCodes: { start: ["Enter"], cancel: ["Escape"], end: ["Enter", "Space"] } }),
+    useSensor(KeyboardSensor, {
+      coordinateGetter: nextColumn,
+      keyboardCodes: { start: ["Enter"], cancel: ["Escape"], end: ["Enter", "Space"] },
+    }),
   );
 }
 
@@ -22,7 +35,9 @@ export const columnUnder: CollisionDetection = (situation) => {
 const nextColumn: KeyboardCoordinateGetter = (event, { context }) => {
   if (event.code !== "ArrowRight" && event.code !== "ArrowLeft") return undefined;
   event.preventDefault();
-  const columns = [...context.droppableRects.entries()].sort(([, one], [, other]) => one.top - other.top || one.left - other.left);
+  const columns = [...context.droppableRects.entries()].sort(
+    ([, one], [, other]) => one.top - other.top || one.left - other.left,
+  );
   const from = context.over?.id ?? context.active?.data.current?.column;
   const at = columns.findIndex(([id]) => id === from);
   const rect = columns[at + (event.code === "ArrowRight" ? 1 : -1)]?.[1];

@@ -15,15 +15,40 @@ export function AddressFields({ form }: { form: UseFormReturnType<ChannelDraft> 
     case "telegram":
       return (
         <>
-          <PasswordInput label={t("botToken")} required autoComplete="new-password" {...form.getInputProps("botToken")} error={form.errors.botToken ?? error} />
+          <PasswordInput
+            label={t("botToken")}
+            required
+            autoComplete="new-password"
+            {...form.getInputProps("botToken")}
+            error={form.errors.botToken ?? error}
+          />
           <TextInput label={t("chat")} required {...form.getInputProps("chat")} />
         </>
       );
     case "other":
-      return <PasswordInput label={t("apprise")} description={t("appriseHint")} required autoComplete="new-password" {...form.getInputProps("apprise")} error={form.errors.apprise ?? error} />;
+      return (
+        <PasswordInput
+          label={t("apprise")}
+          description={t("appriseHint")}
+          required
+          autoComplete="new-password"
+          {...form.getInputProps("apprise")}
+          error={form.errors.apprise ?? error}
+        />
+      );
     default: {
       const hint = form.values.kind === "webhook" ? t("ownHook") : t("hookHint");
-      return <PasswordInput label={t("hook")} description={hint} required placeholder="https://" autoComplete="new-password" {...form.getInputProps("hook")} error={form.errors.hook ?? error} />;
+      return (
+        <PasswordInput
+          label={t("hook")}
+          description={hint}
+          required
+          placeholder="https://"
+          autoComplete="new-password"
+          {...form.getInputProps("hook")}
+          error={form.errors.hook ?? error}
+        />
+      );
     }
   }
 }
@@ -33,7 +58,13 @@ function MailFields({ form }: { form: UseFormReturnType<ChannelDraft> }) {
   return (
     <>
       <Group grow preventGrowOverflow={false} align="flex-start">
-        <TextInput label={t("host")} required placeholder="mail.example.org" {...form.getInputProps("host")} error={form.errors.host ?? form.errors.url} />
+        <TextInput
+          label={t("host")}
+          required
+          placeholder="mail.example.org"
+          {...form.getInputProps("host")}
+          error={form.errors.host ?? form.errors.url}
+        />
         <TextInput label={t("port")} maw={110} inputMode="numeric" placeholder="587" {...form.getInputProps("port")} />
       </Group>
       <Group grow align="flex-start">
@@ -41,7 +72,13 @@ function MailFields({ form }: { form: UseFormReturnType<ChannelDraft> }) {
         <PasswordInput label={t("password")} autoComplete="new-password" {...form.getInputProps("password")} />
       </Group>
       <TextInput label={t("sender")} placeholder="corral@example.org" {...form.getInputProps("sender")} />
-      <TextInput label={t("receivers")} description={t("receiversHint")} required placeholder="ops@example.org" {...form.getInputProps("receivers")} />
+      <TextInput
+        label={t("receivers")}
+        description={t("receiversHint")}
+        required
+        placeholder="ops@example.org"
+        {...form.getInputProps("receivers")}
+      />
       <Switch label={t("encrypted")} {...form.getInputProps("encrypted", { type: "checkbox" })} />
     </>
   );

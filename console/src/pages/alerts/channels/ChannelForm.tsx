@@ -26,7 +26,14 @@ export interface ChannelDraft extends Parts {
 }
 
 function draftOf(channel: ChannelView | undefined): ChannelDraft {
-  return { ...NO_PARTS, kind: "mail", name: channel?.name ?? "", min_severity: channel?.min_severity ?? "info", enabled: channel?.enabled ?? true, description: channel?.description ?? "" };
+  return {
+    ...NO_PARTS,
+    kind: "mail",
+    name: channel?.name ?? "",
+    min_severity: channel?.min_severity ?? "info",
+    enabled: channel?.enabled ?? true,
+    description: channel?.description ?? "",
+  };
 }
 
 export function ChannelForm({ channel, onClose }: { channel?: ChannelView; onClose: () => void }) {
@@ -40,7 +47,12 @@ export function ChannelForm({ channel, onClose }: { channel?: ChannelView; onClo
       const plain = { min_severity: draft.min_severity, enabled: draft.enabled, description: draft.description };
       const url = addressOf(draft.kind, draft);
       if (channel === undefined) return sent(api.POST("/channels", { body: { ...plain, name: draft.name, url } }));
-      return sent(api.PATCH("/channels/{name}", { params: { path: { name: channel.name } }, body: replacing ? { ...plain, url } : plain }));
+      return sent(
+        api.PATCH("/channels/{name}", {
+          params: { path: { name: channel.name } },
+          body: replacing ? { ...plain, url } : plain,
+        }),
+      );
     },
     touches: ["/channels"],
     done: (after) => t("saved", { name: after.name }),
@@ -58,19 +70,47 @@ export function ChannelForm({ channel, onClose }: { channel?: ChannelView; onClo
       problem={save.error}
       foot={channel !== undefined && <Removal channel={channel} onGone={onClose} />}
     >
-      {channel === undefined && <TextInput label={t("name")} description={t("nameHint")} required data-autofocus {...form.getInputProps("name")} />}
+      {channel === undefined && (
+        <TextInput
+          label={t("name")}
+          description={t("nameHint")}
+          required
+          data-autofocus
+          {...form.getInputProps("name")}
+        />
+      )}
       {replacing ? (
         <>
-          <Select label={t("kind")} allowDeselect={false} data={KINDS.map((value) => ({ value, label: t(value) }))} {...form.getInputProps("kind")} />
+          <Select
+            label={t("kind")}
+            allowDeselect={false}
+            data={KINDS.map((value) => ({ value, label: t(value) }))}
+            {...form.getInputProps("kind")}
+          />
           <AddressFields form={form} />
           <Text size="xs" c="dimmed">
             {t("secretHint")}
           </Text>
         </>
       ) : (
-        <TextInput label={t("address")} value={channel?.address ?? ""} readOnly rightSectionWidth={150} rightSection={<Button variant="subtle" size="compact-xs" onClick={() => setReplacing(true)}>{t("replace")}</Button>} />
+        <TextInput
+          label={t("address")}
+          value={channel?.address ?? ""}
+          readOnly
+          rightSectionWidth={150}
+          rightSection={
+            <Button variant="subtle" size="compact-xs" onClick={() => setReplacing(true)}>
+              {t("replace")}
+            </Button>
+          }
+        />
       )}
-      <Select label={t("minSeverity")} allowDeselect={false} data={SEVERITIES.map((value) => ({ value, label: s(value) }))} {...form.getInputProps("min_severity")} />
+      <Select
+        label={t("minSeverity")}
+        allowDeselect={false}
+        data={SEVERITIES.map((value) => ({ value, label: s(value) }))}
+        {...form.getInputProps("min_severity")}
+      />
       <Textarea label={t("description")} autosize minRows={2} maxLength={500} {...form.getInputProps("description")} />
       <Switch label={t("enabled")} {...form.getInputProps("enabled", { type: "checkbox" })} />
     </FormDrawer>
@@ -88,7 +128,8 @@ function useChannelForm(channel: ChannelView | undefined, replacing: boolean) {
       if (channel === undefined && !/^[a-z0-9][a-z0-9-]*$/.test(draft.name)) errors.name = t("nameHint");
       if (!replacing) return errors;
       for (const part of NEEDED[draft.kind]) if (draft[part] === "") errors[part] = c("required");
-      if (NEEDED[draft.kind].includes("hook") && draft.hook !== "" && !isHook(draft.hook)) errors.hook = t("notAddress");
+      if (NEEDED[draft.kind].includes("hook") && draft.hook !== "" && !isHook(draft.hook))
+        errors.hook = t("notAddress");
       return errors;
     },
   });
@@ -106,7 +147,19 @@ function Removal({ channel, onGone }: { channel: ChannelView; onGone: () => void
     onDone: onGone,
   });
   return (
-    <Button variant="light" color="red" loading={remove.isPending} onClick={() => confirm({ title: t("deleteTitle", { name }), text: t("deleteText"), action: t("deleteAction"), onConfirm: () => remove.mutate(undefined) })}>
+    <Button
+      variant="light"
+      color="red"
+      loading={remove.isPending}
+      onClick={() =>
+        confirm({
+          title: t("deleteTitle", { name }),
+          text: t("deleteText"),
+          action: t("deleteAction"),
+          onConfirm: () => remove.mutate(undefined),
+        })
+      }
+    >
       {c("delete")}
     </Button>
   );

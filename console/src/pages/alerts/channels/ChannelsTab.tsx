@@ -52,7 +52,9 @@ export function ChannelsTab() {
         />
       </Panel>
       <Deliveries channels={data?.map((channel) => channel.name) ?? []} />
-      {opened !== undefined && <ChannelForm key={opened.name} channel={opened} onClose={() => setFilters({ open: "" })} />}
+      {opened !== undefined && (
+        <ChannelForm key={opened.name} channel={opened} onClose={() => setFilters({ open: "" })} />
+      )}
       {filters.create !== "" && <ChannelForm onClose={() => setFilters({ create: "" })} />}
     </Stack>
   );
@@ -61,7 +63,12 @@ export function ChannelsTab() {
 function Outcome({ delivery, onClose }: { delivery: Schema<"DeliveryView">; onClose: () => void }) {
   const t = useWords(words);
   const values = { name: delivery.channel, error: delivery.error };
-  const [color, told] = delivery.state === "sent" ? (["teal", t("testTook", values)] as const) : delivery.state === "failed" ? (["red", t("testRefused", values)] as const) : (["yellow", t("testWaits", values)] as const);
+  const [color, told] =
+    delivery.state === "sent"
+      ? (["teal", t("testTook", values)] as const)
+      : delivery.state === "failed"
+        ? (["red", t("testRefused", values)] as const)
+        : (["yellow", t("testWaits", values)] as const);
   return (
     <Alert color={color} mb="sm" role="status" withCloseButton onClose={onClose}>
       {told}
@@ -69,10 +76,20 @@ function Outcome({ delivery, onClose }: { delivery: Schema<"DeliveryView">; onCl
   );
 }
 
-function Actions({ channel, onTested }: { channel: ChannelView; onTested: (delivery: Schema<"DeliveryView">) => void }) {
+function Actions({
+  channel,
+  onTested,
+}: {
+  channel: ChannelView;
+  onTested: (delivery: Schema<"DeliveryView">) => void;
+}) {
   const t = useWords(words);
   const path = { params: { path: { name: channel.name } } };
-  const test = useAction({ run: () => sent(api.POST("/channels/{name}/test", path)), touches: ["/deliveries"], onDone: onTested });
+  const test = useAction({
+    run: () => sent(api.POST("/channels/{name}/test", path)),
+    touches: ["/deliveries"],
+    onDone: onTested,
+  });
   const flip = useAction({
     run: (enabled: boolean) => sent(api.PATCH("/channels/{name}", { ...path, body: { enabled } })),
     touches: ["/channels"],
@@ -86,10 +103,23 @@ function Actions({ channel, onTested }: { channel: ChannelView; onTested: (deliv
   });
   return (
     <Group gap="sm" wrap="nowrap">
-      <Button variant="default" size="compact-xs" leftSection={<Send size={13} />} loading={test.isPending} aria-label={t("testOf", { name: channel.name })} onClick={() => test.mutate(undefined)}>
+      <Button
+        variant="default"
+        size="compact-xs"
+        leftSection={<Send size={13} />}
+        loading={test.isPending}
+        aria-label={t("testOf", { name: channel.name })}
+        onClick={() => test.mutate(undefined)}
+      >
         {t("test")}
       </Button>
-      <Switch size="sm" aria-label={t("on", { name: channel.name })} checked={channel.enabled} disabled={channel.from_config} onChange={(event) => flip.mutate(event.currentTarget.checked)} />
+      <Switch
+        size="sm"
+        aria-label={t("on", { name: channel.name })}
+        checked={channel.enabled}
+        disabled={channel.from_config}
+        onChange={(event) => flip.mutate(event.currentTarget.checked)}
+      />
     </Group>
   );
 }
@@ -103,7 +133,11 @@ function columnsOf(t: Say<typeof words>): Column<ChannelView>[] {
       render: (channel) => (
         <>
           {channel.name}
-          {channel.from_config ? <Faint>{t("fromConfig")}</Faint> : channel.description !== "" && <Faint>{channel.description}</Faint>}
+          {channel.from_config ? (
+            <Faint>{t("fromConfig")}</Faint>
+          ) : (
+            channel.description !== "" && <Faint>{channel.description}</Faint>
+          )}
         </>
       ),
     },

@@ -26,7 +26,18 @@ export function Deliveries({ channels }: { channels: readonly string[] }) {
   const [filters, setFilters] = useFilters(FILTERS);
   const found = usePages("/deliveries", { channel: filters.channel || undefined, limit: 20 });
   const columns = useColumns();
-  const only = <Select size="xs" w={180} aria-label={t("deliveriesOf")} placeholder={t("deliveriesOf")} clearable data={[...channels]} value={filters.channel || null} onChange={(channel) => setFilters({ channel: channel ?? "" })} />;
+  const only = (
+    <Select
+      size="xs"
+      w={180}
+      aria-label={t("deliveriesOf")}
+      placeholder={t("deliveriesOf")}
+      clearable
+      data={[...channels]}
+      value={filters.channel || null}
+      onChange={(channel) => setFilters({ channel: channel ?? "" })}
+    />
+  );
   return (
     <Panel title={t("deliveries")} tools={only}>
       {found.error !== null && found.items === undefined ? (
@@ -62,8 +73,19 @@ function useColumns(): Column<DeliveryView>[] {
       { key: "title", title: t("message"), render: (delivery: DeliveryView) => <Message delivery={delivery} /> },
       { key: "channel", title: t("channel"), render: (delivery: DeliveryView) => delivery.channel },
       { key: "state", title: c("state"), render: (delivery: DeliveryView) => <StateBadge state={delivery.state} /> },
-      { key: "tries", title: t("tries"), numeric: true, wide: true, render: (delivery: DeliveryView) => delivery.attempts },
-      { key: "at", title: t("at"), wide: true, render: (delivery: DeliveryView) => <Moment at={delivery.sent_at ?? delivery.created_at} /> },
+      {
+        key: "tries",
+        title: t("tries"),
+        numeric: true,
+        wide: true,
+        render: (delivery: DeliveryView) => delivery.attempts,
+      },
+      {
+        key: "at",
+        title: t("at"),
+        wide: true,
+        render: (delivery: DeliveryView) => <Moment at={delivery.sent_at ?? delivery.created_at} />,
+      },
     ],
     [t, c],
   );
@@ -72,7 +94,10 @@ function useColumns(): Column<DeliveryView>[] {
 function Message({ delivery }: { delivery: DeliveryView }) {
   const t = useWords(words);
   const format = useFormat();
-  const next = delivery.state === "waiting" && delivery.attempts > 0 && delivery.next_try_at !== null ? `; ${t("nextTry", { when: format.ago(delivery.next_try_at) })}` : "";
+  const next =
+    delivery.state === "waiting" && delivery.attempts > 0 && delivery.next_try_at !== null
+      ? `; ${t("nextTry", { when: format.ago(delivery.next_try_at) })}`
+      : "";
   return (
     <>
       <Text size="sm" lineClamp={1} title={delivery.body} style={{ whiteSpace: "normal" }}>
@@ -96,7 +121,13 @@ function Resend({ delivery }: { delivery: DeliveryView }) {
     done: () => t("resent"),
   });
   return (
-    <Button variant="subtle" size="compact-xs" loading={resend.isPending} aria-label={t("resendOf", { title: delivery.title })} onClick={() => resend.mutate(undefined)}>
+    <Button
+      variant="subtle"
+      size="compact-xs"
+      loading={resend.isPending}
+      aria-label={t("resendOf", { title: delivery.title })}
+      onClick={() => resend.mutate(undefined)}
+    >
       {t("resend")}
     </Button>
   );

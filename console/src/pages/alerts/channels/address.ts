@@ -17,7 +17,19 @@ export interface Parts {
   readonly apprise: string;
 }
 
-export const NO_PARTS: Parts = { host: "", port: "", account: "", password: "", sender: "", receivers: "", encrypted: true, hook: "", botToken: "", chat: "", apprise: "" };
+export const NO_PARTS: Parts = {
+  host: "",
+  port: "",
+  account: "",
+  password: "",
+  sender: "",
+  receivers: "",
+  encrypted: true,
+  hook: "",
+  botToken: "",
+  chat: "",
+  apprise: "",
+};
 
 /** Which parts a kind cannot be without. */
 export const NEEDED: Readonly<Record<Kind, readonly (keyof Parts)[]>> = {
@@ -47,7 +59,8 @@ export function addressOf(kind: Kind, parts: Parts): string {
 }
 
 function mail(parts: Parts): string {
-  const account = parts.account === "" ? "" : `${encodeURIComponent(parts.account)}:${encodeURIComponent(parts.password)}@`;
+  const account =
+    parts.account === "" ? "" : `${encodeURIComponent(parts.account)}:${encodeURIComponent(parts.password)}@`;
   const port = parts.port.trim() === "" ? "" : `:${parts.port.trim()}`;
   const query = new URLSearchParams({ to: parts.receivers.replace(/\s+/g, "") });
   if (parts.sender !== "") query.set("from", parts.sender.trim());

@@ -1,12 +1,35 @@
 /** A rule to create or to change, read back in a sentence while it is typed. */
-import { Alert, Checkbox, Group, MultiSelect, Select, SimpleGrid, Stack, Switch, TagsInput, Text, Textarea, TextInput } from "@mantine/core";
+import {
+  Alert,
+  Checkbox,
+  Group,
+  MultiSelect,
+  Select,
+  SimpleGrid,
+  Stack,
+  Switch,
+  TagsInput,
+  Text,
+  Textarea,
+  TextInput,
+} from "@mantine/core";
 import { useForm, type UseFormReturnType } from "@mantine/form";
 import { Quote } from "lucide-react";
 
 import { $api, api, sent } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
-import { ACTIONS, bodyOf, COMPARISONS, draftOf, FITTING, SEVERITIES, thresholdOf, toldOf, type Draft } from "@/pages/alerts/rules/draft";
+import {
+  ACTIONS,
+  bodyOf,
+  COMPARISONS,
+  draftOf,
+  FITTING,
+  SEVERITIES,
+  thresholdOf,
+  toldOf,
+  type Draft,
+} from "@/pages/alerts/rules/draft";
 import { RuleRemoval } from "@/pages/alerts/rules/RuleRemoval";
 import { useSentence, useSignalWords, type RuleView } from "@/pages/alerts/rules/sentence";
 import { words } from "@/pages/alerts/rules/words";
@@ -55,7 +78,15 @@ export function RuleForm({ rule, onClose }: { rule?: RuleView; onClose: () => vo
       problem={save.error}
       foot={rule !== undefined && <RuleRemoval rule={rule} onGone={onClose} />}
     >
-      {rule === undefined && <TextInput label={t("name")} description={t("nameHint")} required data-autofocus {...form.getInputProps("name")} />}
+      {rule === undefined && (
+        <TextInput
+          label={t("name")}
+          description={t("nameHint")}
+          required
+          data-autofocus
+          {...form.getInputProps("name")}
+        />
+      )}
       <Condition form={form} builtin={rule?.builtin ?? false} />
       <Consequences form={form} />
       <ReadBack draft={form.values} />
@@ -85,7 +116,12 @@ function Condition({ form, builtin }: { form: Form; builtin: boolean }) {
         {...form.getInputProps("signal")}
       />
       <SimpleGrid cols={2}>
-        <Select label={t("comparison")} allowDeselect={false} data={COMPARISONS.map((value) => ({ value, label: t(value) }))} {...form.getInputProps("comparison")} />
+        <Select
+          label={t("comparison")}
+          allowDeselect={false}
+          data={COMPARISONS.map((value) => ({ value, label: t(value) }))}
+          {...form.getInputProps("comparison")}
+        />
         <TextInput
           label={t("threshold")}
           required
@@ -101,7 +137,12 @@ function Condition({ form, builtin }: { form: Form; builtin: boolean }) {
         <TextInput label={t("for")} description={t("forHint")} {...form.getInputProps("for_seconds")} />
         <TextInput label={t("clear")} description={t("clearHint")} {...form.getInputProps("clear_seconds")} />
       </SimpleGrid>
-      <TagsInput label={t("subjects")} description={t("subjectsHint")} placeholder="a100-*" {...form.getInputProps("subjects")} />
+      <TagsInput
+        label={t("subjects")}
+        description={t("subjectsHint")}
+        placeholder="a100-*"
+        {...form.getInputProps("subjects")}
+      />
     </>
   );
 }
@@ -112,8 +153,19 @@ function Consequences({ form }: { form: Form }) {
   const { data: channels } = useAll("/channels");
   return (
     <>
-      <Select label={t("severity")} allowDeselect={false} data={SEVERITIES.map((value) => ({ value, label: s(value) }))} {...form.getInputProps("severity")} />
-      <MultiSelect label={t("channels")} description={t("channelsHint")} clearable data={(channels ?? []).map((channel) => channel.name)} {...form.getInputProps("channels")} />
+      <Select
+        label={t("severity")}
+        allowDeselect={false}
+        data={SEVERITIES.map((value) => ({ value, label: s(value) }))}
+        {...form.getInputProps("severity")}
+      />
+      <MultiSelect
+        label={t("channels")}
+        description={t("channelsHint")}
+        clearable
+        data={(channels ?? []).map((channel) => channel.name)}
+        {...form.getInputProps("channels")}
+      />
       <ActionChoice form={form} />
       <Textarea label={t("description")} autosize minRows={2} maxLength={1000} {...form.getInputProps("description")} />
       <Group gap="xl">
@@ -134,7 +186,16 @@ function ActionChoice({ form }: { form: Form }) {
         {ACTIONS.map((action) => {
           const fits = FITTING[action].includes(scope);
           const scopes = FITTING[action].length === 1 ? t("onlyGpus") : t("gpusAndNodes");
-          return <Checkbox key={action} size="sm" value={action} label={t(action)} disabled={!fits && !form.values.actions.includes(action)} description={fits ? undefined : t("unfit", { scopes })} />;
+          return (
+            <Checkbox
+              key={action}
+              size="sm"
+              value={action}
+              label={t(action)}
+              disabled={!fits && !form.values.actions.includes(action)}
+              description={fits ? undefined : t("unfit", { scopes })}
+            />
+          );
         })}
       </Stack>
     </Checkbox.Group>
@@ -153,4 +214,3 @@ function ReadBack({ draft }: { draft: Draft }) {
     </Alert>
   );
 }
-

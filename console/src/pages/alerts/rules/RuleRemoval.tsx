@@ -30,13 +30,34 @@ export function RuleRemoval({ rule, onGone }: { rule: RuleView; onGone: () => vo
   });
   if (rule.builtin) {
     return (
-      <Button variant="default" onClick={() => confirm({ title: t("resetTitle", { name }), text: t("resetText"), action: t("reset"), onConfirm: () => reset.mutate(undefined) })}>
+      <Button
+        variant="default"
+        onClick={() =>
+          confirm({
+            title: t("resetTitle", { name }),
+            text: t("resetText"),
+            action: t("reset"),
+            onConfirm: () => reset.mutate(undefined),
+          })
+        }
+      >
         {t("reset")}
       </Button>
     );
   }
   return (
-    <Button variant="light" color="red" onClick={() => confirm({ title: t("deleteTitle", { name }), text: t("deleteText"), action: t("deleteAction"), onConfirm: () => remove.mutate(undefined) })}>
+    <Button
+      variant="light"
+      color="red"
+      onClick={() =>
+        confirm({
+          title: t("deleteTitle", { name }),
+          text: t("deleteText"),
+          action: t("deleteAction"),
+          onConfirm: () => remove.mutate(undefined),
+        })
+      }
+    >
       {c("delete")}
     </Button>
   );

@@ -77,14 +77,21 @@ function useColumns(): Column<RuleView>[] {
           </>
         ),
       },
-      { key: "severity", title: t("severity"), sort: (rule: RuleView) => rule.severity, render: (rule: RuleView) => <StateBadge state={rule.severity} /> },
+      {
+        key: "severity",
+        title: t("severity"),
+        sort: (rule: RuleView) => rule.severity,
+        render: (rule: RuleView) => <StateBadge state={rule.severity} />,
+      },
       {
         key: "does",
         title: t("does"),
         wide: true,
         render: (rule: RuleView) => (
           <>
-            <Text size="sm">{rule.channels.length === 0 ? t("tellsAll") : t("tells", { channels: rule.channels.join(", ") })}</Text>
+            <Text size="sm">
+              {rule.channels.length === 0 ? t("tellsAll") : t("tells", { channels: rule.channels.join(", ") })}
+            </Text>
             {rule.actions.length > 0 && <Faint>{rule.actions.map((action) => t(action)).join(", ")}</Faint>}
           </>
         ),
@@ -97,7 +104,8 @@ function useColumns(): Column<RuleView>[] {
 function OnSwitch({ rule }: { rule: RuleView }) {
   const t = useWords(words);
   const flip = useAction({
-    run: (enabled: boolean) => sent(api.PATCH("/alert-rules/{name}", { params: { path: { name: rule.name } }, body: { enabled } })),
+    run: (enabled: boolean) =>
+      sent(api.PATCH("/alert-rules/{name}", { params: { path: { name: rule.name } }, body: { enabled } })),
     touches: ["/alert-rules", "/alerts"],
     optimistic: (cache, enabled) =>
       cache.changeItems<RuleView>(
@@ -107,5 +115,12 @@ function OnSwitch({ rule }: { rule: RuleView }) {
       ),
     done: (after) => t(after.enabled ? "switchedOn" : "switchedOff", { name: rule.name }),
   });
-  return <Switch size="sm" aria-label={t("switchRule", { name: rule.name })} checked={rule.enabled} onChange={(event) => flip.mutate(event.currentTarget.checked)} />;
+  return (
+    <Switch
+      size="sm"
+      aria-label={t("switchRule", { name: rule.name })}
+      checked={rule.enabled}
+      onChange={(event) => flip.mutate(event.currentTarget.checked)}
+    />
+  );
 }

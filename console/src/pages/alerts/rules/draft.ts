@@ -31,7 +31,21 @@ export const FITTING: Readonly<Record<(typeof ACTIONS)[number], readonly string[
 
 export function draftOf(rule: RuleView | undefined): Draft {
   if (rule === undefined) {
-    return { name: "", signal: "gpu-temperature", comparison: "above", threshold: "", for_seconds: "1m", clear_seconds: "1m", severity: "warning", subjects: [], channels: [], actions: [], notify_resolved: true, enabled: true, description: "" };
+    return {
+      name: "",
+      signal: "gpu-temperature",
+      comparison: "above",
+      threshold: "",
+      for_seconds: "1m",
+      clear_seconds: "1m",
+      severity: "warning",
+      subjects: [],
+      channels: [],
+      actions: [],
+      notify_resolved: true,
+      enabled: true,
+      description: "",
+    };
   }
   return {
     name: rule.name,

@@ -19,7 +19,8 @@ export function useCondition(): (rule: Pick<Told, "comparison" | "threshold" | "
   const t = useWords(words);
   const format = useFormat();
   const quantity = useQuantity();
-  return (rule) => `${t(rule.comparison)} ${quantity(rule.threshold, rule.unit)}${rule.for_seconds > 0 ? t("forLong", { length: format.duration(rule.for_seconds) }) : ""}`;
+  return (rule) =>
+    `${t(rule.comparison)} ${quantity(rule.threshold, rule.unit)}${rule.for_seconds > 0 ? t("forLong", { length: format.duration(rule.for_seconds) }) : ""}`;
 }
 
 export function useSentence(): (rule: Told) => string {
@@ -40,7 +41,10 @@ export function useSentence(): (rule: Told) => string {
     });
     const channels = rule.channels.length === 0 ? t("everyChannel") : rule.channels.join(", ");
     const tells = t("tellSentence", { channels, resolved: rule.notify_resolved ? t("alsoResolved") : "" });
-    const acts = rule.actions.length === 0 ? "" : t("actSentence", { actions: rule.actions.map((action) => t(action)).join(", ") });
+    const acts =
+      rule.actions.length === 0
+        ? ""
+        : t("actSentence", { actions: rule.actions.map((action) => t(action)).join(", ") });
     return [fires, tells, acts, rule.enabled ? "" : t("offSentence")].filter((part) => part !== "").join(" ");
   };
 }

@@ -22,7 +22,11 @@ export function EditDrawer({ job, title, onClose }: { job: Job; title: string; o
   const { data: queues } = useAll("/queues");
   const [problem, setProblem] = useState<Problem | null>(null);
   const form = useForm({
-    initialValues: { queue: job.queue, priority: job.priority, time: job.time_limit_seconds === null ? "" : written(job.time_limit_seconds) },
+    initialValues: {
+      queue: job.queue,
+      priority: job.priority,
+      time: job.time_limit_seconds === null ? "" : written(job.time_limit_seconds),
+    },
     validateInputOnChange: true,
     validate: {
       priority: (value) => (Number.isInteger(value) && value >= 0 && value <= 100 ? null : t("priorityHint")),
@@ -44,13 +48,32 @@ export function EditDrawer({ job, title, onClose }: { job: Job; title: string; o
     const dirty = form.getDirty();
     const time = values.time.trim() === "" ? null : values.time.trim();
     // Only what was changed: what is not sent stays as it is.
-    edit.mutate({ ...(dirty.queue && { queue: values.queue }), ...(dirty.priority && { priority: values.priority }), ...(dirty.time && { time }) });
+    edit.mutate({
+      ...(dirty.queue && { queue: values.queue }),
+      ...(dirty.priority && { priority: values.priority }),
+      ...(dirty.time && { time }),
+    });
   });
   const names = [...new Set([...(queues ?? []).map((queue) => queue.name), job.queue])].sort();
   return (
-    <FormDrawer opened title={`${title}: ${job.name}`} onClose={onClose} onSubmit={submit} busy={edit.isPending} disabled={!form.isDirty() || !form.isValid()} problem={problem}>
+    <FormDrawer
+      opened
+      title={`${title}: ${job.name}`}
+      onClose={onClose}
+      onSubmit={submit}
+      busy={edit.isPending}
+      disabled={!form.isDirty() || !form.isValid()}
+      problem={problem}
+    >
       <Select label={t("queue")} data={names} allowDeselect={false} searchable {...form.getInputProps("queue")} />
-      <NumberInput label={t("priority")} description={t("priorityHint")} min={0} max={100} allowDecimal={false} {...form.getInputProps("priority")} />
+      <NumberInput
+        label={t("priority")}
+        description={t("priorityHint")}
+        min={0}
+        max={100}
+        allowDecimal={false}
+        {...form.getInputProps("priority")}
+      />
       <TextInput label={t("time")} description={t("timeHint")} {...form.getInputProps("time")} />
     </FormDrawer>
   );
@@ -58,6 +81,12 @@ export function EditDrawer({ job, title, onClose }: { job: Job; title: string; o
 
 /** Seconds as one would type them. */
 function written(seconds: number): string {
-  const [unit, size] = ([["d", 86_400], ["h", 3_600], ["m", 60]] as const).find(([, one]) => seconds % one === 0) ?? ["s", 1];
+  const [unit, size] = (
+    [
+      ["d", 86_400],
+      ["h", 3_600],
+      ["m", 60],
+    ] as const
+  ).find(([, one]) => seconds % one === 0) ?? ["s", 1];
   return `${seconds / size}${unit}`;
 }

@@ -1,7 +1,21 @@
 /** All that can be done with a job, each with why not where it cannot be done. */
 import { ActionIcon, Menu, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { Clock3, Copy, Ellipsis, Pencil, Pin, PinOff, Play, RotateCcw, Save, Scaling, Square, Trash2, type LucideIcon } from "lucide-react";
+import {
+  Clock3,
+  Copy,
+  Ellipsis,
+  Pencil,
+  Pin,
+  PinOff,
+  Play,
+  RotateCcw,
+  Save,
+  Scaling,
+  Square,
+  Trash2,
+  type LucideIcon,
+} from "lucide-react";
 import type { ReactNode } from "react";
 
 import { isActive, type ActionName, type Job } from "@/pages/jobs/actions/possible";
@@ -55,9 +69,24 @@ export function JobMenu({ job, onEdit, onResize, target, without = [] }: Props) 
 /** Made only when the menu is open: a list has many. */
 function Items({ job, onEdit, onResize, without }: Omit<Props, "target"> & { without: readonly ActionName[] }) {
   const act = useJobActions();
-  const names: ActionName[] = [isActive(job) ? "stop" : "start", "requeue", "clone", "edit", "resize", job.pinned_at === null ? "pin" : "unpin", "checkpoint", "extend", "remove"];
+  const names: ActionName[] = [
+    isActive(job) ? "stop" : "start",
+    "requeue",
+    "clone",
+    "edit",
+    "resize",
+    job.pinned_at === null ? "pin" : "unpin",
+    "checkpoint",
+    "extend",
+    "remove",
+  ];
   return names
-    .filter((name) => !without.includes(name) && (name !== "edit" || onEdit !== undefined) && (name !== "resize" || onResize !== undefined))
+    .filter(
+      (name) =>
+        !without.includes(name) &&
+        (name !== "edit" || onEdit !== undefined) &&
+        (name !== "resize" || onResize !== undefined),
+    )
     .map((name) => {
       if (name === "clone") return <CloneItem key={name} job={job} />;
       if (name === "edit") return <Item key={name} name={name} job={job} onClick={() => onEdit?.()} />;
@@ -71,7 +100,14 @@ function Item({ name, job, onClick }: { name: ActionName; job: Job; onClick: () 
   const why = useObstacle()(name, job);
   const Icon = ICONS[name];
   return (
-    <Menu.Item leftSection={<Icon size={15} />} color={name === "remove" && why === undefined ? "red" : undefined} aria-disabled={why !== undefined} data-disabled={why === undefined ? undefined : true} closeMenuOnClick={why === undefined} onClick={why === undefined ? onClick : undefined}>
+    <Menu.Item
+      leftSection={<Icon size={15} />}
+      color={name === "remove" && why === undefined ? "red" : undefined}
+      aria-disabled={why !== undefined}
+      data-disabled={why === undefined ? undefined : true}
+      closeMenuOnClick={why === undefined}
+      onClick={why === undefined ? onClick : undefined}
+    >
       {t(name)}
       {why !== undefined && (
         <Text size="xs" component="div" style={{ whiteSpace: "normal" }}>
@@ -87,7 +123,10 @@ function CloneItem({ job }: { job: Job }) {
   const why = useObstacle()("clone", job);
   if (why !== undefined) return <Item name="clone" job={job} onClick={() => undefined} />;
   return (
-    <Menu.Item leftSection={<Copy size={15} />} renderRoot={(props) => <Link to="/jobs/new" search={{ clone: job.id }} {...props} />}>
+    <Menu.Item
+      leftSection={<Copy size={15} />}
+      renderRoot={(props) => <Link to="/jobs/new" search={{ clone: job.id }} {...props} />}
+    >
       {t("clone")}
     </Menu.Item>
   );

@@ -30,8 +30,26 @@ export function ResizeDrawer({ job, onClose }: { job: Job; onClose: () => void }
     if (isRight) resize.mutate(gpus);
   }
   return (
-    <FormDrawer opened title={t("resizeTitle", { name: job.name })} onClose={onClose} onSubmit={submit} submitLabel={ta("resize")} busy={resize.isPending} disabled={!isRight || gpus === job.gpus} problem={problem}>
-      <NumberInput label="GPU" description={hint} min={least} max={most} allowDecimal={false} value={gpus} onChange={setGpus} error={isRight ? undefined : `${least} … ${most}`} />
+    <FormDrawer
+      opened
+      title={t("resizeTitle", { name: job.name })}
+      onClose={onClose}
+      onSubmit={submit}
+      submitLabel={ta("resize")}
+      busy={resize.isPending}
+      disabled={!isRight || gpus === job.gpus}
+      problem={problem}
+    >
+      <NumberInput
+        label="GPU"
+        description={hint}
+        min={least}
+        max={most}
+        allowDecimal={false}
+        value={gpus}
+        onChange={setGpus}
+        error={isRight ? undefined : `${least} … ${most}`}
+      />
     </FormDrawer>
   );
 }

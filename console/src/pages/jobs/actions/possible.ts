@@ -28,7 +28,8 @@ export function obstacleTo(action: ActionName, job: Job, me: Me): Obstacle | und
 }
 
 const RULES: Readonly<Record<ActionName, (job: Job) => Obstacle | undefined>> = {
-  stop: (job) => (isEnded(job) ? "ended" : job.state === "stopping" && BY_PERSONS.includes(job.stopping_for) ? "stopping" : undefined),
+  stop: (job) =>
+    isEnded(job) ? "ended" : job.state === "stopping" && BY_PERSONS.includes(job.stopping_for) ? "stopping" : undefined,
   start: (job) => (isActive(job) ? "active" : undefined),
   requeue: onlyRunning(["running", "starting"]),
   clone: () => undefined,
@@ -37,7 +38,12 @@ const RULES: Readonly<Record<ActionName, (job: Job) => Obstacle | undefined>> = 
   unpin: (job) => (job.state === "queued" ? undefined : "onlyQueued"),
   edit: (job) => (job.state === "queued" || job.state === "created" ? undefined : "onlyWaiting"),
   checkpoint: onlyRunning(["running"]),
-  extend: (job) => (job.idle_warning === null || job.idle_warning === undefined ? "notWarned" : job.idle_warning.extended_at !== null ? "extended" : undefined),
+  extend: (job) =>
+    job.idle_warning === null || job.idle_warning === undefined
+      ? "notWarned"
+      : job.idle_warning.extended_at !== null
+        ? "extended"
+        : undefined,
   remove: (job) => (isActive(job) ? "stopFirst" : undefined),
 };
 

@@ -26,12 +26,19 @@ export function CheckpointsTab({ job }: { job: Job }) {
   const act = useJobActions();
   const why = useObstacle()("checkpoint", job);
   const columns = useColumns();
-  const { data, error, refetch } = $api.useQuery("get", "/jobs/{job}/checkpoints", { params: { path: { job: job.id } } });
+  const { data, error, refetch } = $api.useQuery("get", "/jobs/{job}/checkpoints", {
+    params: { path: { job: job.id } },
+  });
   if (error !== null) return <ProblemNote error={error} onRetry={() => void refetch()} />;
   return (
     <Panel p={0}>
       <Group p="sm" justify="flex-end">
-        <ExplainedButton variant="default" leftSection={<Save size={14} />} why={why} onClick={() => act("checkpoint", job)}>
+        <ExplainedButton
+          variant="default"
+          leftSection={<Save size={14} />}
+          why={why}
+          onClick={() => act("checkpoint", job)}
+        >
           {ta("checkpoint")}
         </ExplainedButton>
       </Group>
@@ -52,12 +59,30 @@ function useColumns(): readonly Column<Checkpoint>[] {
   return useMemo(
     () => [
       { key: "name", title: t("name"), render: (saved) => <NameCell saved={saved} /> },
-      { key: "step", title: t("step"), render: (saved) => format.number(saved.step), numeric: true, sort: (saved) => saved.step },
-      { key: "size", title: t("fileSize"), render: (saved) => format.bytes(saved.size_bytes), numeric: true, sort: (saved) => saved.size_bytes },
+      {
+        key: "step",
+        title: t("step"),
+        render: (saved) => format.number(saved.step),
+        numeric: true,
+        sort: (saved) => saved.step,
+      },
+      {
+        key: "size",
+        title: t("fileSize"),
+        render: (saved) => format.bytes(saved.size_bytes),
+        numeric: true,
+        sort: (saved) => saved.size_bytes,
+      },
       { key: "parts", title: t("parts"), render: (saved) => saved.parts, numeric: true, wide: true },
       { key: "attempt", title: t("byAttempt"), render: (saved) => saved.attempt ?? "–", numeric: true, wide: true },
       { key: "good", title: t("good"), render: (saved) => <Good saved={saved} /> },
-      { key: "saved", title: t("saved"), render: (saved) => <Moment at={saved.saved_at} />, numeric: true, sort: (saved) => saved.saved_at },
+      {
+        key: "saved",
+        title: t("saved"),
+        render: (saved) => <Moment at={saved.saved_at} />,
+        numeric: true,
+        sort: (saved) => saved.saved_at,
+      },
     ],
     [t, format],
   );

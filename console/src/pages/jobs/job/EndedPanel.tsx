@@ -41,7 +41,12 @@ export function EndedPanel({ job }: { job: Job }) {
   const t = useWords(words);
   const reason = useEndReason();
   const next = job.state === "completed" ? undefined : NEXT[job.end_reason ?? ""];
-  const [color, Icon] = job.state === "completed" ? (["teal", CircleCheck] as const) : job.state === "failed" ? (["red", CircleX] as const) : (["gray", Ban] as const);
+  const [color, Icon] =
+    job.state === "completed"
+      ? (["teal", CircleCheck] as const)
+      : job.state === "failed"
+        ? (["red", CircleX] as const)
+        : (["gray", Ban] as const);
   return (
     <Panel title={t("result")}>
       <Stack gap="md">
@@ -51,7 +56,9 @@ export function EndedPanel({ job }: { job: Job }) {
           </ThemeIcon>
           <div>
             <Text fw={550} pt={4}>
-              {job.state === "completed" ? t("completedText") : t("endedBecause", { reason: reason(job.end_reason ?? "") })}
+              {job.state === "completed"
+                ? t("completedText")
+                : t("endedBecause", { reason: reason(job.end_reason ?? "") })}
             </Text>
             {job.exit_code !== null && (
               <Text size="sm" c="dimmed">
@@ -80,16 +87,29 @@ function NextSteps({ job }: { job: Job }) {
   const Start = ICONS.start;
   return (
     <Group gap="xs">
-      <ExplainedButton variant="light" leftSection={<Start size={14} />} why={obstacle("start", job)} onClick={() => act("start", job)}>
+      <ExplainedButton
+        variant="light"
+        leftSection={<Start size={14} />}
+        why={obstacle("start", job)}
+        onClick={() => act("start", job)}
+      >
         {t("startAgain")}
       </ExplainedButton>
       {obstacle("clone", job) === undefined && (
-        <Button variant="default" leftSection={<Copy size={14} />} renderRoot={(props) => <Link to="/jobs/new" search={{ clone: job.id }} {...props} />}>
+        <Button
+          variant="default"
+          leftSection={<Copy size={14} />}
+          renderRoot={(props) => <Link to="/jobs/new" search={{ clone: job.id }} {...props} />}
+        >
           {t("cloneIt")}
         </Button>
       )}
       {job.attempt > 0 && (
-        <Button variant="default" leftSection={<ScrollText size={14} />} renderRoot={(props) => <Link to="/jobs/$job" params={{ job: job.id }} search={{ tab: "logs" }} {...props} />}>
+        <Button
+          variant="default"
+          leftSection={<ScrollText size={14} />}
+          renderRoot={(props) => <Link to="/jobs/$job" params={{ job: job.id }} search={{ tab: "logs" }} {...props} />}
+        >
           {t("readLogs")}
         </Button>
       )}

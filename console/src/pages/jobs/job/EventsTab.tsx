@@ -21,7 +21,10 @@ export function EventsTab({ job }: { job: Job }) {
   const t = useWords(words);
   const tc = useWords(common);
   const columns = useColumns();
-  const { items, error, hasMore, isLoadingMore, loadMore, retry } = usePages("/events", { subject: job.id, limit: 100 });
+  const { items, error, hasMore, isLoadingMore, loadMore, retry } = usePages("/events", {
+    subject: job.id,
+    limit: 100,
+  });
   if (error !== null) return <ProblemNote error={error} onRetry={retry} />;
   return (
     <Panel p={0}>
@@ -50,7 +53,12 @@ function useColumns(): readonly Column<Happening>[] {
   const th = useWords(happenings);
   return useMemo(
     () => [
-      { key: "what", title: t("what"), render: (event) => (event.action in happenings ? th(event.action as keyof typeof happenings) : event.action), width: 220 },
+      {
+        key: "what",
+        title: t("what"),
+        render: (event) => (event.action in happenings ? th(event.action as keyof typeof happenings) : event.action),
+        width: 220,
+      },
       { key: "who", title: t("who"), render: (event) => event.actor || t("system"), width: 130 },
       { key: "detail", title: t("detail"), render: (event) => <Detail detail={event.detail} />, wide: true },
       { key: "when", title: t("when"), render: (event) => <Moment at={event.at} />, numeric: true, width: 120 },

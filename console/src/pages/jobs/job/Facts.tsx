@@ -20,7 +20,10 @@ export function Facts({ job }: { job: Job }) {
   const format = useFormat();
   const size = useSize();
   const { elastic, array } = job;
-  const parts = [job.cpus > 0 && t("cpus", { n: format.number(job.cpus) }), job.memory_bytes > 0 && format.bytes(job.memory_bytes)].filter((part) => part !== false);
+  const parts = [
+    job.cpus > 0 && t("cpus", { n: format.number(job.cpus) }),
+    job.memory_bytes > 0 && format.bytes(job.memory_bytes),
+  ].filter((part) => part !== false);
   const perNode = parts.length > 0 && t("perNode", { parts: parts.join(", ") });
   const facts: [string, ReactNode][] = [
     [t("id"), job.id],
@@ -36,8 +39,18 @@ export function Facts({ job }: { job: Job }) {
     [t("preset"), job.preset],
     [t("image"), job.image],
     [t("venv"), job.venv],
-    [t("labels"), Object.entries(job.labels).map(([name, value]) => `${name}=${value}`).join(", ")],
-    [t("array"), array && <ArrayLink name={array.name} text={t("arrayOf", { name: array.name, index: array.index, size: array.size })} />],
+    [
+      t("labels"),
+      Object.entries(job.labels)
+        .map(([name, value]) => `${name}=${value}`)
+        .join(", "),
+    ],
+    [
+      t("array"),
+      array && (
+        <ArrayLink name={array.name} text={t("arrayOf", { name: array.name, index: array.index, size: array.size })} />
+      ),
+    ],
     [t("after"), job.after.length > 0 && <JobLinks jobs={job.after} />],
     [t("timeLimit"), job.time_limit_seconds === null ? t("noLimit") : format.duration(job.time_limit_seconds)],
     [t("retries"), t("retriesOf", { n: job.retries, max: job.max_retries })],

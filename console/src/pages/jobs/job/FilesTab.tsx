@@ -26,14 +26,24 @@ export function FilesTab({ job }: { job: Job }) {
   const tc = useWords(common);
   const [{ path }] = useFilters(PLACE);
   const columns = useColumns(job.id);
-  const { items, error, hasMore, isLoadingMore, loadMore, retry } = usePages("/jobs/{job}/files", { path, limit: 200 }, { job: job.id });
+  const { items, error, hasMore, isLoadingMore, loadMore, retry } = usePages(
+    "/jobs/{job}/files",
+    { path, limit: 200 },
+    { job: job.id },
+  );
   if (error !== null) return <ProblemNote error={error} onRetry={retry} />;
   return (
     <Panel p={0}>
       <Group justify="space-between" p="sm">
         <Trail job={job.id} path={path} />
         {items !== undefined && items.length > 0 && (
-          <Button variant="default" component="a" href={contentUrl(job.id, path)} download leftSection={<Download size={14} />}>
+          <Button
+            variant="default"
+            component="a"
+            href={contentUrl(job.id, path)}
+            download
+            leftSection={<Download size={14} />}
+          >
             {t("downloadFolder")}
           </Button>
         )}
@@ -91,7 +101,12 @@ function useColumns(job: string): readonly Column<Entry>[] {
   return useMemo(
     () => [
       { key: "name", title: t("name"), render: (entry) => <NameCell job={job} entry={entry} /> },
-      { key: "size", title: t("fileSize"), render: (entry) => (entry.is_dir ? "–" : format.bytes(entry.size_bytes)), numeric: true },
+      {
+        key: "size",
+        title: t("fileSize"),
+        render: (entry) => (entry.is_dir ? "–" : format.bytes(entry.size_bytes)),
+        numeric: true,
+      },
       { key: "modified", title: t("modified"), render: (entry) => <Moment at={entry.modified_at} />, numeric: true },
     ],
     [job, t, format],
@@ -104,7 +119,11 @@ function NameCell({ job, entry }: { job: string; entry: Entry }) {
   return (
     <Group gap={8} wrap="nowrap">
       <Icon size={15} aria-hidden style={{ flexShrink: 0 }} />
-      {entry.is_dir ? <FolderLink job={job} path={entry.path} name={entry.name} /> : <Text size="sm">{entry.name}</Text>}
+      {entry.is_dir ? (
+        <FolderLink job={job} path={entry.path} name={entry.name} />
+      ) : (
+        <Text size="sm">{entry.name}</Text>
+      )}
       {entry.kind === "link" && (
         <Text size="xs" c="dimmed">
           {t("leadsOut")}
@@ -120,7 +139,14 @@ function DownloadButton({ job, entry }: { job: string; entry: Entry }) {
   if (!entry.is_dir && entry.kind !== "file") return null;
   return (
     <Tooltip label={label}>
-      <ActionIcon variant="subtle" color="gray" component="a" href={contentUrl(job, entry.path)} download aria-label={label}>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        component="a"
+        href={contentUrl(job, entry.path)}
+        download
+        aria-label={label}
+      >
         <Download size={15} />
       </ActionIcon>
     </Tooltip>

@@ -51,10 +51,21 @@ function MetricChart({ metric, data }: { metric: MetricName; data: Metrics | und
   const format = useFormat();
   const title = t(METRIC_WORDS[metric]);
   const lines = useMemo(() => (data === undefined ? undefined : linesOf(data, metric, title)), [data, metric, title]);
-  const range = useMemo(() => (data === undefined ? undefined : ([Date.parse(data.since) / 1000, Date.parse(data.until) / 1000] as const)), [data]);
+  const range = useMemo(
+    () => (data === undefined ? undefined : ([Date.parse(data.since) / 1000, Date.parse(data.until) / 1000] as const)),
+    [data],
+  );
   return (
     <Panel title={title}>
-      <LineChart label={title} lines={lines} format={shownAs(metric, format)} min={0} max={metric === "utilization" ? 1 : undefined} range={range} height={190} />
+      <LineChart
+        label={title}
+        lines={lines}
+        format={shownAs(metric, format)}
+        min={0}
+        max={metric === "utilization" ? 1 : undefined}
+        range={range}
+        height={190}
+      />
     </Panel>
   );
 }

@@ -22,7 +22,10 @@ export function JobHead({ job }: { job: Job }) {
   const ta = useWords(actions);
   const tw = useWords(actionWords);
   const [open, setOpen] = useState<"edit" | "resize">();
-  const main: QuickAction[] = [isActive(job) || job.state === "created" ? "stop" : "start", ...(job.state === "created" ? (["start"] as const) : [])];
+  const main: QuickAction[] = [
+    isActive(job) || job.state === "created" ? "stop" : "start",
+    ...(job.state === "created" ? (["start"] as const) : []),
+  ];
   const shown: ActionName[] = [...main, "clone"];
   return (
     <>
@@ -68,7 +71,13 @@ function QuickButton({ name, job }: { name: QuickAction; job: Job }) {
   const why = useObstacle()(name, job);
   const Icon = ICONS[name];
   return (
-    <ExplainedButton variant={name === "stop" ? "light" : "filled"} color={name === "stop" ? "red" : "blue"} leftSection={<Icon size={14} />} why={why} onClick={() => act(name, job)}>
+    <ExplainedButton
+      variant={name === "stop" ? "light" : "filled"}
+      color={name === "stop" ? "red" : "blue"}
+      leftSection={<Icon size={14} />}
+      why={why}
+      onClick={() => act(name, job)}
+    >
       {t(name)}
     </ExplainedButton>
   );
@@ -85,7 +94,11 @@ function CloneButton({ job }: { job: Job }) {
     );
   }
   return (
-    <Button variant="default" leftSection={<Copy size={14} />} renderRoot={(props) => <Link to="/jobs/new" search={{ clone: job.id }} {...props} />}>
+    <Button
+      variant="default"
+      leftSection={<Copy size={14} />}
+      renderRoot={(props) => <Link to="/jobs/new" search={{ clone: job.id }} {...props} />}
+    >
       {t("clone")}
     </Button>
   );

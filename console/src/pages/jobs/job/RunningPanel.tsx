@@ -19,7 +19,12 @@ import { Stat } from "@/parts/Stat";
 import { useFormat } from "@/words/format";
 import { useWords } from "@/words/words";
 
-export const METRIC_WORDS = { utilization: "utilization", memory_used: "memory", power: "power", temperature: "temperature" } as const;
+export const METRIC_WORDS = {
+  utilization: "utilization",
+  memory_used: "memory",
+  power: "power",
+  temperature: "temperature",
+} as const;
 
 export function RunningPanel({ job }: { job: Job }) {
   const t = useWords(words);
@@ -51,7 +56,8 @@ function Passing({ job }: { job: Job }) {
   if (job.state !== "stopping") return null;
   return (
     <Alert color="orange" title={t("stoppingTitle")}>
-      {t("stoppingText", { grace: format.duration(job.grace_seconds) })} {job.stopping_for !== null && `(${reason(job.stopping_for)})`}
+      {t("stoppingText", { grace: format.duration(job.grace_seconds) })}{" "}
+      {job.stopping_for !== null && `(${reason(job.stopping_for)})`}
     </Alert>
   );
 }
@@ -86,7 +92,8 @@ function TimeUsed({ job }: { job: Job }) {
   if (job.started_at === null) return null;
   const used = Math.max(0, (Math.max(now, Date.now()) - Date.parse(job.started_at)) / 1000);
   const limit = job.time_limit_seconds;
-  if (limit === null) return <Text size="sm">{`${t("timeUsed")}: ${t("timeOpen", { used: format.duration(used) })}`}</Text>;
+  if (limit === null)
+    return <Text size="sm">{`${t("timeUsed")}: ${t("timeOpen", { used: format.duration(used) })}`}</Text>;
   const text = t("timeOf", { used: format.duration(used), limit: format.duration(limit) });
   const end = new Date(Date.parse(job.started_at) + limit * 1000);
   return (
@@ -100,7 +107,12 @@ function TimeUsed({ job }: { job: Job }) {
         </Text>
       </Group>
       <Progress.Root size={8}>
-        <Progress.Section value={Math.min(100, (used / limit) * 100)} color={used > 0.9 * limit ? "orange" : "blue"} aria-label={t("timeUsed")} aria-valuetext={text} />
+        <Progress.Section
+          value={Math.min(100, (used / limit) * 100)}
+          color={used > 0.9 * limit ? "orange" : "blue"}
+          aria-label={t("timeUsed")}
+          aria-valuetext={text}
+        />
       </Progress.Root>
     </div>
   );
@@ -142,7 +154,14 @@ function Where({ job }: { job: Job }) {
         <Group key={grant.node} gap={8} mb={4}>
           <Text size="sm">{grant.node}</Text>
           {grant.gpus.map((gpu) => (
-            <Badge key={gpu} variant="default" tt="none" fw={500} renderRoot={(props) => <Anchor component={Link} to={`/gpus/${gpu}`} {...props} />} style={{ cursor: "pointer" }}>
+            <Badge
+              key={gpu}
+              variant="default"
+              tt="none"
+              fw={500}
+              renderRoot={(props) => <Anchor component={Link} to={`/gpus/${gpu}`} {...props} />}
+              style={{ cursor: "pointer" }}
+            >
               {gpu.replace(`${grant.node}/`, "")}
             </Badge>
           ))}

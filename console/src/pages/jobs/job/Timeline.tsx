@@ -21,7 +21,10 @@ export function Timeline({ job }: { job: Job }) {
   const now = Math.max(useNow(), Date.now());
   const at = { params: { path: { job: job.id } } };
   const { data: attempts, error, refetch } = $api.useQuery("get", "/jobs/{job}/attempts", at);
-  const { data: saved } = $api.useQuery("get", "/jobs/{job}/checkpoints", at, { enabled: job.attempt > 0, retry: false });
+  const { data: saved } = $api.useQuery("get", "/jobs/{job}/checkpoints", at, {
+    enabled: job.attempt > 0,
+    retry: false,
+  });
   if (error !== null) return <ProblemNote error={error} onRetry={() => void refetch()} />;
   const rows = attempts === undefined ? undefined : rowsOf(job, attempts.items, now);
   return (
@@ -61,7 +64,12 @@ function Rows({ rows, checkpoints }: { rows: readonly Row[]; checkpoints: readon
   return (
     <Stack gap="sm" component="ol" p={0} m={0}>
       {rows.map((row) => (
-        <RowItem key={row.number} row={row} span={span} checkpoints={checkpoints.filter((saved) => saved.attempt === row.number)} />
+        <RowItem
+          key={row.number}
+          row={row}
+          span={span}
+          checkpoints={checkpoints.filter((saved) => saved.attempt === row.number)}
+        />
       ))}
       <Group justify="space-between" component="li" style={{ listStyle: "none" }} aria-hidden>
         <Text size="xs" c="dimmed" className="num">
@@ -75,7 +83,15 @@ function Rows({ rows, checkpoints }: { rows: readonly Row[]; checkpoints: readon
   );
 }
 
-function RowItem({ row, span, checkpoints }: { row: Row; span: readonly [number, number]; checkpoints: readonly Checkpoint[] }) {
+function RowItem({
+  row,
+  span,
+  checkpoints,
+}: {
+  row: Row;
+  span: readonly [number, number];
+  checkpoints: readonly Checkpoint[];
+}) {
   const t = useWords(words);
   const story = useStory()(row);
   return (
@@ -88,7 +104,11 @@ function RowItem({ row, span, checkpoints }: { row: Row; span: readonly [number,
       </Group>
       <div className={classes.track} role="img" aria-label={t("timeline", { text: story })}>
         {row.bars.map((bar) => (
-          <div key={bar.phase} className={`${classes.bar} ${classes[bar.phase] ?? ""} ${bar.isOpen ? classes.open : ""}`} style={place(bar, span)} />
+          <div
+            key={bar.phase}
+            className={`${classes.bar} ${classes[bar.phase] ?? ""} ${bar.isOpen ? classes.open : ""}`}
+            style={place(bar, span)}
+          />
         ))}
         {checkpoints.map((saved) => (
           <Mark key={saved.name} saved={saved} span={span} />
@@ -115,12 +135,29 @@ function Mark({ saved, span }: { saved: Checkpoint; span: readonly [number, numb
 function AttemptLine({ attempt }: { attempt: Attempt }) {
   const t = useWords(words);
   const format = useFormat();
-  const nodes = attempt.allocation.grants.map((grant) => (grant.gpus.length === 0 ? grant.node : `${grant.node} (${grant.gpus.map((gpu) => gpu.replace(`${grant.node}/`, "")).join(", ")})`));
+  const nodes = attempt.allocation.grants.map((grant) =>
+    grant.gpus.length === 0
+      ? grant.node
+      : `${grant.node} (${grant.gpus.map((gpu) => gpu.replace(`${grant.node}/`, "")).join(", ")})`,
+  );
   const usage = attempt.usage;
-  const used = usage && usage.gpu_hours >= 0.01 ? t("usedText", { hours: format.number(usage.gpu_hours), use: format.percent(usage.utilization), energy: energy(usage.energy_kwh, format) }) : undefined;
+  const used =
+    usage && usage.gpu_hours >= 0.01
+      ? t("usedText", {
+          hours: format.number(usage.gpu_hours),
+          use: format.percent(usage.utilization),
+          energy: energy(usage.energy_kwh, format),
+        })
+      : undefined;
   return (
     <Text size="xs" c="dimmed" mt={3} style={{ overflowWrap: "anywhere" }}>
-      {[t("on", { nodes: nodes.join(", ") }), used, attempt.message === `exit code ${attempt.exit_code}` ? undefined : attempt.message || undefined].filter((part) => part !== undefined).join(" · ")}
+      {[
+        t("on", { nodes: nodes.join(", ") }),
+        used,
+        attempt.message === `exit code ${attempt.exit_code}` ? undefined : attempt.message || undefined,
+      ]
+        .filter((part) => part !== undefined)
+        .join(" · ")}
     </Text>
   );
 }
@@ -130,10 +167,13 @@ function useStory(): (row: Row) => string {
   const format = useFormat();
   const reason = useEndReason();
   return (row) => {
-    const parts = row.bars.filter((bar) => bar.isOpen || bar.to - bar.from >= 1_000).map((bar) => t(wordOf(bar), { time: format.duration((bar.to - bar.from) / 1000) }));
+    const parts = row.bars
+      .filter((bar) => bar.isOpen || bar.to - bar.from >= 1_000)
+      .map((bar) => t(wordOf(bar), { time: format.duration((bar.to - bar.from) / 1000) }));
     const end = row.attempt?.end_reason;
     const code = row.attempt?.exit_code;
-    if (end !== null && end !== undefined) parts.push(end === "exit_code" ? `${t("exitCode")} ${code ?? "?"}` : reason(end));
+    if (end !== null && end !== undefined)
+      parts.push(end === "exit_code" ? `${t("exitCode")} ${code ?? "?"}` : reason(end));
     return parts.join(" · ");
   };
 }

@@ -24,7 +24,11 @@ export function UsagePanel({ job }: { job: Job }) {
   return (
     <Panel title={t("usage")}>
       <SimpleGrid cols={{ base: 2, md: 4 }} spacing="sm">
-        <Stat label={t("gpuHours")} value={format.number(usage.gpu_hours)} detail={t("idleHours", { n: format.number(usage.idle_gpu_hours) })} />
+        <Stat
+          label={t("gpuHours")}
+          value={format.number(usage.gpu_hours)}
+          detail={t("idleHours", { n: format.number(usage.idle_gpu_hours) })}
+        />
         <Stat label={t("meanUse")} value={format.percent(usage.utilization)} detail={t("measured")} />
         <Stat label={t("energy")} value={energy(usage.energy_kwh, format)} />
         <Stat label={t("peakMemory")} value={format.bytes(usage.memory_peak_bytes)} detail={t("perGpuPeak")} />

@@ -9,7 +9,12 @@ export type MetricName = "utilization" | "memory_used" | "power" | "temperature"
 export const METRICS: readonly MetricName[] = ["utilization", "memory_used", "power", "temperature"];
 
 export function useReadings(job: string, perGpu: boolean) {
-  return $api.useQuery("get", "/jobs/{job}/metrics", { params: { path: { job }, query: { per_gpu: perGpu } } }, { placeholderData: (before) => before });
+  return $api.useQuery(
+    "get",
+    "/jobs/{job}/metrics",
+    { params: { path: { job }, query: { per_gpu: perGpu } } },
+    { placeholderData: (before) => before },
+  );
 }
 
 export function linesOf(metrics: Metrics, metric: MetricName, label: string): Line[] {

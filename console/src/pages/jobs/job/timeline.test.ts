@@ -11,7 +11,12 @@ function job(state: Job["state"], queued: number): Job {
 }
 
 function attempt(number: number, planned: number, started: number | null, ended: number | null): Attempt {
-  return { number, planned_at: at(planned), started_at: started === null ? null : at(started), ended_at: ended === null ? null : at(ended) } as Partial<Attempt> as Attempt;
+  return {
+    number,
+    planned_at: at(planned),
+    started_at: started === null ? null : at(started),
+    ended_at: ended === null ? null : at(ended),
+  } as Partial<Attempt> as Attempt;
 }
 
 describe("the timeline of attempts", () => {

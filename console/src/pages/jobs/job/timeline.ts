@@ -36,7 +36,11 @@ export function rowsOf(job: Job, attempts: readonly Attempt[], now: number): Row
   if (job.state === "queued") {
     // One that was started again by hand waits since then, not since its last end.
     const from = Math.max(free, job.queued_at === null ? free : Date.parse(job.queued_at));
-    rows.push({ number: attempts.length + 1, bars: [{ phase: "wait", from: Math.min(from, now), to: now, isOpen: true }], attempt: undefined });
+    rows.push({
+      number: attempts.length + 1,
+      bars: [{ phase: "wait", from: Math.min(from, now), to: now, isOpen: true }],
+      attempt: undefined,
+    });
   }
   return rows;
 }

@@ -57,7 +57,13 @@ function BatchButton({ action, jobs, onDone }: { action: BatchAction; jobs: read
       run.mutate(possible);
       return;
     }
-    const [title, text] = ({ stop: ["batchStopTitle", "batchStopText"], requeue: ["batchRequeueTitle", "batchRequeueText"], remove: ["batchRemoveTitle", "batchRemoveText"] } as const)[action];
+    const [title, text] = (
+      {
+        stop: ["batchStopTitle", "batchStopText"],
+        requeue: ["batchRequeueTitle", "batchRequeueText"],
+        remove: ["batchRemoveTitle", "batchRemoveText"],
+      } as const
+    )[action];
     confirm({
       title: t(title, { n: possible.length }),
       text: (
@@ -75,7 +81,14 @@ function BatchButton({ action, jobs, onDone }: { action: BatchAction; jobs: read
     });
   }
   return (
-    <ExplainedButton variant="default" color={action === "remove" ? "red" : undefined} leftSection={<Icon size={14} />} loading={run.isPending} why={possible.length === 0 ? t("noneOfThem", { why }) : undefined} onClick={start}>
+    <ExplainedButton
+      variant="default"
+      color={action === "remove" ? "red" : undefined}
+      leftSection={<Icon size={14} />}
+      loading={run.isPending}
+      why={possible.length === 0 ? t("noneOfThem", { why }) : undefined}
+      onClick={start}
+    >
       {ta(action)}
       {left > 0 && possible.length > 0 ? ` (${possible.length}/${jobs.length})` : ""}
     </ExplainedButton>
@@ -96,7 +109,12 @@ function useBatch(action: BatchAction, onDone: () => void) {
       if (done > 0) toastDone(t("batchDone", { action: ta(action), n: done }));
       const first = refusals[0];
       if (first !== undefined) {
-        const detail = t("batchSome", { action: ta(action), failed: refusals.length, n: done + refusals.length, why: first.detail });
+        const detail = t("batchSome", {
+          action: ta(action),
+          failed: refusals.length,
+          n: done + refusals.length,
+          why: first.detail,
+        });
         toastProblem(new Problem(first.status, first.title, detail));
       }
       onDone();

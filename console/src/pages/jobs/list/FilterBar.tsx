@@ -40,7 +40,12 @@ export function FilterBar({ filters, onChange, counts }: Props) {
           onChange={(since) => onChange({ since: since ?? "" })}
         />
         {filters.array !== "" && (
-          <Button variant="light" rightSection={<X size={13} />} title={t("clearArray")} onClick={() => onChange({ array: "" })}>
+          <Button
+            variant="light"
+            rightSection={<X size={13} />}
+            title={t("clearArray")}
+            onClick={() => onChange({ array: "" })}
+          >
             {t("array", { name: filters.array })}
           </Button>
         )}
@@ -121,7 +126,10 @@ function UserFilter({ filters, onChange }: Omit<Props, "counts">) {
 function QueueFilter({ filters, onChange }: Omit<Props, "counts">) {
   const t = useWords(words);
   const { data: queues } = useAll("/queues");
-  const names = new Set([...(queues ?? []).map((queue) => queue.name), ...(filters.queue === "" ? [] : [filters.queue])]);
+  const names = new Set([
+    ...(queues ?? []).map((queue) => queue.name),
+    ...(filters.queue === "" ? [] : [filters.queue]),
+  ]);
   return (
     <Select
       size="xs"
@@ -148,7 +156,11 @@ function StateFilter({ filters, onChange, counts }: Props) {
           <Chip key={state} value={state} size="xs" variant="light">
             {ts(state)}{" "}
             <span className="num" style={{ marginLeft: 4, fontWeight: 600 }}>
-              {counts === undefined ? <Skeleton component="span" display="inline-block" h={8} w={16} /> : format.number(counts.by_state[state] ?? 0)}
+              {counts === undefined ? (
+                <Skeleton component="span" display="inline-block" h={8} w={16} />
+              ) : (
+                format.number(counts.by_state[state] ?? 0)
+              )}
             </span>
           </Chip>
         ))}

@@ -86,13 +86,27 @@ function ViewMenu({ view, own }: { view: SavedView; own: SavedViews }) {
           <Menu.Item
             leftSection={<Trash2 size={15} />}
             color="red"
-            onClick={() => confirm({ title: t("removeTitle", { name: view.name }), text: t("removeText"), action: t("removeAction"), onConfirm: () => own.remove(view.name) })}
+            onClick={() =>
+              confirm({
+                title: t("removeTitle", { name: view.name }),
+                text: t("removeText"),
+                action: t("removeAction"),
+                onConfirm: () => own.remove(view.name),
+              })
+            }
           >
             {t("remove")}
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
-      <NameDialog title={t("renameTitle", { name: view.name })} opened={isRenaming} initial={view.name} own={own} onClose={() => setRenaming(false)} onName={(name) => own.rename(view.name, name)} />
+      <NameDialog
+        title={t("renameTitle", { name: view.name })}
+        opened={isRenaming}
+        initial={view.name}
+        own={own}
+        onClose={() => setRenaming(false)}
+        onName={(name) => own.rename(view.name, name)}
+      />
     </>
   );
 }
@@ -104,7 +118,13 @@ function SaveView({ filters, own }: { filters: JobFilters; own: SavedViews }) {
   return (
     <>
       <Tooltip label={t("nothingToSave")} disabled={!isEmpty}>
-        <Button variant="subtle" leftSection={<BookmarkPlus size={14} />} data-disabled={isEmpty || undefined} aria-disabled={isEmpty} onClick={() => !isEmpty && setOpen(true)}>
+        <Button
+          variant="subtle"
+          leftSection={<BookmarkPlus size={14} />}
+          data-disabled={isEmpty || undefined}
+          aria-disabled={isEmpty}
+          onClick={() => !isEmpty && setOpen(true)}
+        >
           {t("save")}
         </Button>
       </Tooltip>
@@ -123,7 +143,21 @@ function SaveView({ filters, own }: { filters: JobFilters; own: SavedViews }) {
   );
 }
 
-function NameDialog({ title, opened, initial, own, onClose, onName }: { title: string; opened: boolean; initial: string; own: SavedViews; onClose: () => void; onName: (name: string) => void }) {
+function NameDialog({
+  title,
+  opened,
+  initial,
+  own,
+  onClose,
+  onName,
+}: {
+  title: string;
+  opened: boolean;
+  initial: string;
+  own: SavedViews;
+  onClose: () => void;
+  onName: (name: string) => void;
+}) {
   const t = useWords(words);
   const tc = useWords(common);
   const [name, setName] = useState(initial);
@@ -140,7 +174,14 @@ function NameDialog({ title, opened, initial, own, onClose, onName }: { title: s
     <Modal opened={opened} onClose={onClose} title={title} closeButtonProps={{ "aria-label": tc("close") }}>
       <form onSubmit={submit}>
         <Stack>
-          <TextInput label={t("name")} value={name} maxLength={40} data-autofocus onChange={(event) => setName(event.currentTarget.value)} error={isTaken ? t("nameTaken") : undefined} />
+          <TextInput
+            label={t("name")}
+            value={name}
+            maxLength={40}
+            data-autofocus
+            onChange={(event) => setName(event.currentTarget.value)}
+            error={isTaken ? t("nameTaken") : undefined}
+          />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
               {tc("cancel")}

@@ -44,7 +44,10 @@ function Ending({ job }: { job: Job }) {
   const t = useWords(words);
   const reason = useEndReason();
   if (job.end_reason === null || !isEnded(job) || job.state === "completed") return null;
-  const code = job.end_reason === "exit_code" && job.exit_code !== null ? t("exitCode", { n: job.exit_code }) : reason(job.end_reason);
+  const code =
+    job.end_reason === "exit_code" && job.exit_code !== null
+      ? t("exitCode", { n: job.exit_code })
+      : reason(job.end_reason);
   return <Faint>{code}</Faint>;
 }
 
@@ -58,7 +61,14 @@ function ArrayBadge({ array }: { array: NonNullable<Job["array"]> }) {
   const hint = t("arrayHint", { index: array.index, name: array.name, size: array.size });
   return (
     <Tooltip label={hint}>
-      <Badge variant="default" tt="none" fw={500} leftSection={<Layers3 size={11} />} renderRoot={(props) => <Link to="/jobs" search={{ array: array.name }} aria-label={hint} {...props} />} style={{ cursor: "pointer" }}>
+      <Badge
+        variant="default"
+        tt="none"
+        fw={500}
+        leftSection={<Layers3 size={11} />}
+        renderRoot={(props) => <Link to="/jobs" search={{ array: array.name }} aria-label={hint} {...props} />}
+        style={{ cursor: "pointer" }}
+      >
         {array.name}[{array.index}]
       </Badge>
     </Tooltip>
@@ -69,12 +79,17 @@ export function SizeCell({ job }: { job: Job }) {
   const t = useWords(words);
   const format = useFormat();
   const model = job.allocation?.model || job.models.join(", ");
-  const gpus = job.gpus === 0 ? t("noGpu") : job.nodes > 1 ? `${job.nodes} × ${format.number(job.gpus)}` : format.number(job.gpus);
+  const gpus =
+    job.gpus === 0 ? t("noGpu") : job.nodes > 1 ? `${job.nodes} × ${format.number(job.gpus)}` : format.number(job.gpus);
   const elastic = job.elastic;
   return (
     <>
       {gpus}
-      <Faint>{elastic !== null && elastic !== undefined ? t("elastic", { min: elastic.min_gpus, max: elastic.max_gpus }) : model || " "}</Faint>
+      <Faint>
+        {elastic !== null && elastic !== undefined
+          ? t("elastic", { min: elastic.min_gpus, max: elastic.max_gpus })
+          : model || " "}
+      </Faint>
     </>
   );
 }

@@ -27,7 +27,14 @@ export function useColumns(): readonly Column<Job>[] {
       { key: "priority", title: t("priority"), render: (job) => job.priority, numeric: true, wide: true, sort: sorted },
       { key: "elapsed", title: t("elapsed"), render: (job) => <ElapsedCell job={job} />, numeric: true, wide: true },
       { key: "expected", title: t("expected"), render: (job) => <ExpectedCell job={job} />, numeric: true, wide: true },
-      { key: "created", title: t("created"), render: (job) => <Moment at={job.created_at} />, numeric: true, wide: true, sort: sorted },
+      {
+        key: "created",
+        title: t("created"),
+        render: (job) => <Moment at={job.created_at} />,
+        numeric: true,
+        wide: true,
+        sort: sorted,
+      },
     ],
     [t, tc, tk],
   );

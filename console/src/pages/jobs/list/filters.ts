@@ -1,7 +1,16 @@
 /** What the list of jobs is narrowed to, in the address and for the server. */
 import type { Query } from "@/api/useAll";
 
-export const NO_FILTERS = { q: "", state: [] as string[], kind: [] as string[], user: [] as string[], queue: "", since: "", array: "", sort: "-id" } as const;
+export const NO_FILTERS = {
+  q: "",
+  state: [] as string[],
+  kind: [] as string[],
+  user: [] as string[],
+  queue: "",
+  since: "",
+  array: "",
+  sort: "-id",
+} as const;
 
 export interface JobFilters {
   readonly q: string;
@@ -14,12 +23,26 @@ export interface JobFilters {
   readonly sort: string;
 }
 
-export const STATES = ["created", "queued", "starting", "running", "stopping", "completed", "failed", "stopped"] as const;
+export const STATES = [
+  "created",
+  "queued",
+  "starting",
+  "running",
+  "stopping",
+  "completed",
+  "failed",
+  "stopped",
+] as const;
 export const KINDS = ["training", "distributed", "preset", "workbench", "task"] as const;
 export const TIMES = ["today", "hour", "day", "week", "month"] as const;
 type Time = (typeof TIMES)[number];
 
-const SECONDS: Readonly<Record<Exclude<Time, "today">, number>> = { hour: 3_600, day: 86_400, week: 7 * 86_400, month: 30 * 86_400 };
+const SECONDS: Readonly<Record<Exclude<Time, "today">, number>> = {
+  hour: 3_600,
+  day: 86_400,
+  week: 7 * 86_400,
+  month: 30 * 86_400,
+};
 /** A moment that moves with every second would be a new question with every second. */
 const STEP_MS = 60_000;
 
@@ -48,7 +71,9 @@ export function queryOf(filters: JobFilters, now: number): Query {
 /** The part of the address that says it; sorting is not a filter. */
 export function searchOf(filters: Partial<JobFilters>): Record<string, string | readonly string[]> {
   const found = Object.entries(filters).filter(([name, value]) => name !== "sort" && value.length > 0);
-  return Object.fromEntries(found.map(([name, value]) => [name, typeof value === "string" || value.length > 1 ? value : (value[0] ?? "")]));
+  return Object.fromEntries(
+    found.map(([name, value]) => [name, typeof value === "string" || value.length > 1 ? value : (value[0] ?? "")]),
+  );
 }
 
 export function isSameFilters(left: Partial<JobFilters>, right: Partial<JobFilters>): boolean {
@@ -56,6 +81,10 @@ export function isSameFilters(left: Partial<JobFilters>, right: Partial<JobFilte
 }
 
 function canonical(filters: Partial<JobFilters>): string {
-  const found = Object.entries(filters).filter(([name, value]) => name in NO_FILTERS && name !== "sort" && value.length > 0);
-  return JSON.stringify(found.map(([name, value]) => [name, typeof value === "string" ? [value] : [...value].sort()]).sort());
+  const found = Object.entries(filters).filter(
+    ([name, value]) => name in NO_FILTERS && name !== "sort" && value.length > 0,
+  );
+  return JSON.stringify(
+    found.map(([name, value]) => [name, typeof value === "string" ? [value] : [...value].sort()]).sort(),
+  );
 }

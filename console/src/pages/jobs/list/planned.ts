@@ -28,7 +28,11 @@ export function usePlannedStarts(jobs: readonly Job[] | undefined): ReadonlyMap<
 
 function combined(answers: readonly { readonly data?: Schema<"OrderView"> }[]): ReadonlyMap<string, string> {
   const places = answers.flatMap((answer) => answer.data?.lines.flatMap((line) => line.jobs) ?? []);
-  return new Map(places.flatMap((place) => (place.id !== null && place.planned_start !== null ? [[place.id, place.planned_start] as const] : [])));
+  return new Map(
+    places.flatMap((place) =>
+      place.id !== null && place.planned_start !== null ? [[place.id, place.planned_start] as const] : [],
+    ),
+  );
 }
 
 export function usePlannedStart(job: string): string | undefined {

@@ -40,7 +40,8 @@ export function useSavedViews(): SavedViews {
   return {
     saved,
     save: (view) => change((before) => [...before, { ...view, name: view.name.trim() }]),
-    rename: (old, name) => change((before) => before.map((view) => (view.name === old ? { ...view, name: name.trim() } : view))),
+    rename: (old, name) =>
+      change((before) => before.map((view) => (view.name === old ? { ...view, name: name.trim() } : view))),
     remove: (name) => change((before) => before.filter((view) => view.name !== name)),
   };
 }
@@ -51,7 +52,12 @@ function areViews(value: unknown): value is SavedView[] {
 
 function isView(value: unknown): value is SavedView {
   if (typeof value !== "object" || value === null || !("name" in value) || !("filters" in value)) return false;
-  return typeof value.name === "string" && typeof value.filters === "object" && value.filters !== null && Object.values(value.filters).every(isWordOrWords);
+  return (
+    typeof value.name === "string" &&
+    typeof value.filters === "object" &&
+    value.filters !== null &&
+    Object.values(value.filters).every(isWordOrWords)
+  );
 }
 
 function isWordOrWords(value: unknown): boolean {

@@ -21,7 +21,10 @@ export const words = defineWords({
   month: ["In the last 30 days", "最近 30 天"],
   array: ["Array {name}", "数组 {name}"],
   clearArray: ["Show jobs outside of the array too", "不再限于此数组"],
-  arrayHint: ["Member {index} of array {name} ({size} jobs): show all of them", "数组 {name}（共 {size} 个作业）的第 {index} 个：显示全部"],
+  arrayHint: [
+    "Member {index} of array {name} ({size} jobs): show all of them",
+    "数组 {name}（共 {size} 个作业）的第 {index} 个：显示全部",
+  ],
   job: ["Job", "作业"],
   state: ["State", "状态"],
   size: ["GPUs", "GPU"],
@@ -43,21 +46,36 @@ export const words = defineWords({
   total: ["{n} {n|job|jobs}", "{n} 个作业"],
   loaded: ["{n} shown", "已显示 {n} 个"],
   noJobs: ["No jobs yet", "还没有作业"],
-  noJobsHint: ["Submit the first one here, or with corral submit in a terminal.", "在这里提交第一个作业，或在终端使用 corral submit。"],
+  noJobsHint: [
+    "Submit the first one here, or with corral submit in a terminal.",
+    "在这里提交第一个作业，或在终端使用 corral submit。",
+  ],
   exitCode: ["exit code {n}", "退出码 {n}"],
   chosen: ["{n} chosen", "已选 {n} 个"],
   clearChosen: ["Clear the choice", "取消选择"],
   someImpossible: ["{n} of {all} cannot: {why}", "{all} 个中有 {n} 个不能执行：{why}"],
   noneOfThem: ["None of them: {why}", "均不能执行：{why}"],
   batchStopTitle: ["Stop {n} {n|job|jobs}?", "停止 {n} 个作业？"],
-  batchStopText: ["Running programs are told to end and get their grace time to save.", "运行中的程序会收到结束通知，并有宽限时间保存。"],
+  batchStopText: [
+    "Running programs are told to end and get their grace time to save.",
+    "运行中的程序会收到结束通知，并有宽限时间保存。",
+  ],
   batchRequeueTitle: ["Send {n} {n|job|jobs} back?", "让 {n} 个作业重新排队？"],
-  batchRequeueText: ["They are told to end, save, and start again from their last checkpoints.", "作业会收到结束通知、保存，并在轮到时从检查点继续。"],
+  batchRequeueText: [
+    "They are told to end, save, and start again from their last checkpoints.",
+    "作业会收到结束通知、保存，并在轮到时从检查点继续。",
+  ],
   batchRemoveTitle: ["Remove {n} {n|job|jobs}?", "删除 {n} 个作业？"],
-  batchRemoveText: ["They are deleted for good, with their attempts, logs and files.", "作业及其尝试记录、日志和文件将被永久删除。"],
+  batchRemoveText: [
+    "They are deleted for good, with their attempts, logs and files.",
+    "作业及其尝试记录、日志和文件将被永久删除。",
+  ],
   batchLeft: ["{n} of the chosen are left out: {why}", "所选作业中有 {n} 个不执行：{why}"],
   batchDone: ["{action}: done for {n} {n|job|jobs}.", "{action}：已完成 {n} 个作业。"],
-  batchSome: ["{action}: {failed} of {n} were refused. The first: {why}", "{action}：{n} 个中有 {failed} 个被拒绝。第一个：{why}"],
+  batchSome: [
+    "{action}: {failed} of {n} were refused. The first: {why}",
+    "{action}：{n} 个中有 {failed} 个被拒绝。第一个：{why}",
+  ],
 });
 
 export const views = defineWords({

@@ -20,7 +20,10 @@ interface Props {
 export const LogRow = memo(function LogRow({ number, line, gutter, pattern, isTarget }: Props) {
   const t = useWords(words);
   const rest = line.length - MOST_LETTERS;
-  const spans = useMemo(() => marked(parseLine(rest > 0 ? line.slice(0, MOST_LETTERS) : line), pattern), [line, rest, pattern]);
+  const spans = useMemo(
+    () => marked(parseLine(rest > 0 ? line.slice(0, MOST_LETTERS) : line), pattern),
+    [line, rest, pattern],
+  );
   return (
     <div className={isTarget ? `${classes.row} ${classes.target}` : classes.row} data-line={number}>
       <span className={classes.number} style={{ width: gutter }} aria-hidden>
@@ -48,7 +51,12 @@ function Piece({ text, style, isMatch }: Marked) {
 /** Matches are found in what is seen, over all changes of colour. */
 function marked(spans: readonly Span[], pattern: RegExp | undefined): Marked[] {
   if (pattern === undefined) return spans.map((span) => ({ ...span, isMatch: false }));
-  const edges = [...spans.map((span) => span.text).join("").matchAll(pattern)].map((found) => [found.index, found.index + found[0].length] as const);
+  const edges = [
+    ...spans
+      .map((span) => span.text)
+      .join("")
+      .matchAll(pattern),
+  ].map((found) => [found.index, found.index + found[0].length] as const);
   let from = 0;
   return spans.flatMap((span) => {
     const pieces = cut(span, from, edges);
@@ -81,7 +89,8 @@ function css(style: Style): CSSProperties {
     fontWeight: style.bold ? 700 : undefined,
     opacity: style.dim ? 0.75 : undefined,
     fontStyle: style.italic ? "italic" : undefined,
-    textDecoration: [style.underline ? "underline" : "", style.strike ? "line-through" : ""].join(" ").trim() || undefined,
+    textDecoration:
+      [style.underline ? "underline" : "", style.strike ? "line-through" : ""].join(" ").trim() || undefined,
   };
 }
 

@@ -28,7 +28,9 @@ describe("LogStore", () => {
   it("holds a million lines and finds any of them quickly", async () => {
     const store = new LogStore(atOnce);
     for (let block = 0; block < 1_000; block += 1) {
-      store.append(Array.from({ length: 1_000 }, (_, line) => `line ${block * 1_000 + line + 1} of the log\n`).join(""));
+      store.append(
+        Array.from({ length: 1_000 }, (_, line) => `line ${block * 1_000 + line + 1} of the log\n`).join(""),
+      );
     }
     expect(store.count).toBe(1_000_000);
     expect(store.line(499_999)).toBe("line 500000 of the log");

@@ -79,7 +79,8 @@ export class LogStore {
   /** Lines from one to before another, as one text. */
   text(from: number, to: number): string {
     const lines: string[] = [];
-    for (let number = Math.max(from, this.first); number < Math.min(to, this.count); number += 1) lines.push(this.line(number) ?? "");
+    for (let number = Math.max(from, this.first); number < Math.min(to, this.count); number += 1)
+      lines.push(this.line(number) ?? "");
     return lines.join("\n");
   }
 
@@ -115,7 +116,7 @@ export class LogStore {
     const piece: Piece = fits ? last : { text: "", starts: [], first: this.ended };
     if (!fits) this.pieces.push(piece);
     const shift = piece.text.length;
-    for (let at = 0; at < text.length; ) {
+    for (let at = 0; at < text.length;) {
       const end = text.indexOf("\n", at) + 1;
       piece.starts.push(shift + at);
       this.longestLine = Math.max(this.longestLine, end - at - 1);

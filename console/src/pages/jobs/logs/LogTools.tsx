@@ -44,15 +44,30 @@ export function LogTools(props: LogToolsProps) {
         <Pickers {...props} />
         <SearchField {...props} />
         <Tooltip label={t("wholeHint")}>
-          <Button variant={props.isSearchOpen ? "light" : "default"} leftSection={<SearchCode size={14} />} aria-expanded={props.isSearchOpen} onClick={() => props.onSearchOpen(!props.isSearchOpen)}>
+          <Button
+            variant={props.isSearchOpen ? "light" : "default"}
+            leftSection={<SearchCode size={14} />}
+            aria-expanded={props.isSearchOpen}
+            onClick={() => props.onSearchOpen(!props.isSearchOpen)}
+          >
             {t("whole")}
           </Button>
         </Tooltip>
       </Group>
       <Group gap="sm">
         <LineCount log={props.log} />
-        <Switch size="xs" label={t("follow")} checked={props.follow} onChange={(event) => props.onFollow(event.currentTarget.checked)} />
-        <Switch size="xs" label={t("wrap")} checked={props.wrap} onChange={(event) => props.onWrap(event.currentTarget.checked)} />
+        <Switch
+          size="xs"
+          label={t("follow")}
+          checked={props.follow}
+          onChange={(event) => props.onFollow(event.currentTarget.checked)}
+        />
+        <Switch
+          size="xs"
+          label={t("wrap")}
+          checked={props.wrap}
+          onChange={(event) => props.onWrap(event.currentTarget.checked)}
+        />
         <CopyLines log={props.log} />
         <Downloads {...props} />
       </Group>
@@ -62,8 +77,14 @@ export function LogTools(props: LogToolsProps) {
 
 function Pickers({ job, attempt, rank, onPlace }: LogToolsProps) {
   const t = useWords(words);
-  const attempts = Array.from({ length: job.attempt }, (_, index) => ({ value: String(index + 1), label: t("attemptNumber", { n: index + 1 }) })).reverse();
-  const ranks = Array.from({ length: job.nodes }, (_, index) => ({ value: String(index), label: t("rankNumber", { n: index }) }));
+  const attempts = Array.from({ length: job.attempt }, (_, index) => ({
+    value: String(index + 1),
+    label: t("attemptNumber", { n: index + 1 }),
+  })).reverse();
+  const ranks = Array.from({ length: job.nodes }, (_, index) => ({
+    value: String(index),
+    label: t("rankNumber", { n: index }),
+  }));
   return (
     <>
       {attempts.length > 1 && (
@@ -77,7 +98,18 @@ function Pickers({ job, attempt, rank, onPlace }: LogToolsProps) {
           onChange={(value) => onPlace({ attempt: Number(value) === job.attempt ? "" : (value ?? ""), line: "" })}
         />
       )}
-      {ranks.length > 1 && <Select size="xs" w={110} aria-label={t("rank")} data={ranks} value={String(rank)} allowDeselect={false} searchable onChange={(value) => onPlace({ rank: value ?? "0", line: "" })} />}
+      {ranks.length > 1 && (
+        <Select
+          size="xs"
+          w={110}
+          aria-label={t("rank")}
+          data={ranks}
+          value={String(rank)}
+          allowDeselect={false}
+          searchable
+          onChange={(value) => onPlace({ rank: value ?? "0", line: "" })}
+        />
+      )}
     </>
   );
 }
@@ -101,7 +133,10 @@ function SearchField({ typed, onType, matches, onMatch }: LogToolsProps) {
     ? "…"
     : count === 0
       ? t("noMatches")
-      : t(matches.isCut ? "manyMatches" : "matches", { at: format.number(Math.max(0, at) + 1), n: format.number(matches.isCut ? MOST_FOUND : count) });
+      : t(matches.isCut ? "manyMatches" : "matches", {
+          at: format.number(Math.max(0, at) + 1),
+          n: format.number(matches.isCut ? MOST_FOUND : count),
+        });
   return (
     <Group gap={4} wrap="nowrap">
       <TextInput
@@ -122,7 +157,13 @@ function SearchField({ typed, onType, matches, onMatch }: LogToolsProps) {
           <Text size="xs" c="dimmed" className="num" role="status">
             {told}
           </Text>
-          <ActionIcon variant="subtle" color="gray" aria-label={t("previous")} disabled={count === 0} onClick={() => go(-1)}>
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            aria-label={t("previous")}
+            disabled={count === 0}
+            onClick={() => go(-1)}
+          >
             <ChevronUp size={16} />
           </ActionIcon>
           <ActionIcon variant="subtle" color="gray" aria-label={t("next")} disabled={count === 0} onClick={() => go(1)}>

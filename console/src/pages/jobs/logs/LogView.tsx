@@ -90,13 +90,30 @@ export function LogView({ store, label, wrap, follow, onLetGo, pattern, target, 
   const gutter = `${Math.max(3, String(store.count).length) + 3}ch`;
   const width = wrap ? "100%" : `calc(${Math.min(store.longest, 20_000)}ch + ${gutter} + 32px)`;
   return (
-    <div ref={scroller} className={wrap ? `${classes.scroller} ${classes.wrapped}` : classes.scroller} onScroll={onScroll} role="log" aria-live="off" aria-label={label} tabIndex={0}>
+    <div
+      ref={scroller}
+      className={wrap ? `${classes.scroller} ${classes.wrapped}` : classes.scroller}
+      onScroll={onScroll}
+      role="log"
+      aria-live="off"
+      aria-label={label}
+      tabIndex={0}
+    >
       <div className={classes.space} style={{ height: space, width }}>
         <div className={classes.window} style={{ height }}>
           <div ref={rows} className={classes.rows}>
             {Array.from({ length: Math.max(0, to - from) }, (_, index) => {
               const line = first + from + index;
-              return <LogRow key={line} number={line + 1} line={store.line(line) ?? ""} gutter={gutter} pattern={pattern} isTarget={target === line + 1} />;
+              return (
+                <LogRow
+                  key={line}
+                  number={line + 1}
+                  line={store.line(line) ?? ""}
+                  gutter={gutter}
+                  pattern={pattern}
+                  isTarget={target === line + 1}
+                />
+              );
             })}
           </div>
         </div>

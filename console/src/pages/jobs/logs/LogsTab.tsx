@@ -45,7 +45,12 @@ export function LogsTab({ job }: { job: Schema<"JobView"> }) {
   );
 }
 
-export type LogPlace = { readonly attempt?: string; readonly rank?: string; readonly line?: string; readonly find?: string };
+export type LogPlace = {
+  readonly attempt?: string;
+  readonly rank?: string;
+  readonly line?: string;
+  readonly find?: string;
+};
 
 interface ReaderProps {
   readonly job: Schema<"JobView">;

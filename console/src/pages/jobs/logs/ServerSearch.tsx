@@ -42,16 +42,47 @@ export function ServerSearch({ job, attempt, rank, onFound }: Props) {
   function ask(event: FormEvent) {
     event.preventDefault();
     if (text === "") return;
-    setQuestion({ q: text, regex, ignore_case: ignoreCase, attempt: everywhere ? "all" : String(attempt), rank: everywhere ? "all" : String(rank) });
+    setQuestion({
+      q: text,
+      regex,
+      ignore_case: ignoreCase,
+      attempt: everywhere ? "all" : String(attempt),
+      rank: everywhere ? "all" : String(rank),
+    });
   }
   return (
     <Panel p="sm">
       <form onSubmit={ask}>
         <Group gap="sm" align="end">
-          <TextInput size="xs" w={280} label={t("pattern")} value={text} maxLength={1000} onChange={(event) => setText(event.currentTarget.value)} />
-          <Checkbox size="xs" mb={6} label={t("regex")} checked={regex} onChange={(event) => setRegex(event.currentTarget.checked)} />
-          <Checkbox size="xs" mb={6} label={t("ignoreCase")} checked={ignoreCase} onChange={(event) => setIgnoreCase(event.currentTarget.checked)} />
-          <Checkbox size="xs" mb={6} label={t("everywhere")} checked={everywhere} onChange={(event) => setEverywhere(event.currentTarget.checked)} />
+          <TextInput
+            size="xs"
+            w={280}
+            label={t("pattern")}
+            value={text}
+            maxLength={1000}
+            onChange={(event) => setText(event.currentTarget.value)}
+          />
+          <Checkbox
+            size="xs"
+            mb={6}
+            label={t("regex")}
+            checked={regex}
+            onChange={(event) => setRegex(event.currentTarget.checked)}
+          />
+          <Checkbox
+            size="xs"
+            mb={6}
+            label={t("ignoreCase")}
+            checked={ignoreCase}
+            onChange={(event) => setIgnoreCase(event.currentTarget.checked)}
+          />
+          <Checkbox
+            size="xs"
+            mb={6}
+            label={t("everywhere")}
+            checked={everywhere}
+            onChange={(event) => setEverywhere(event.currentTarget.checked)}
+          />
           <Button type="submit" disabled={text === ""}>
             {t("find")}
           </Button>
@@ -69,7 +100,12 @@ function Results({ job, question, onFound }: { job: string; question: Question; 
   const answer = useInfiniteQuery<Matches, Problem, { pages: Matches[] }, readonly unknown[], string | undefined>({
     // Not by its path: what is searched was asked for once, and news do not ask again.
     queryKey: ["log-search", job, question],
-    queryFn: ({ pageParam }) => sent(api.GET("/jobs/{job}/logs/search", { params: { path: { job }, query: { ...question, limit: 100, cursor: pageParam } } })),
+    queryFn: ({ pageParam }) =>
+      sent(
+        api.GET("/jobs/{job}/logs/search", {
+          params: { path: { job }, query: { ...question, limit: 100, cursor: pageParam } },
+        }),
+      ),
     initialPageParam: undefined,
     getNextPageParam: (last) => last.next_cursor ?? undefined,
     retry: false,
@@ -80,14 +116,28 @@ function Results({ job, question, onFound }: { job: string; question: Question; 
   return (
     <Stack gap={2} mt="sm">
       <Text size="xs" c="dimmed" role="status">
-        {found === undefined ? tc("loading") : found.length === 0 && !answer.hasNextPage ? t("foundNone") : t("foundSome", { n: found.length })}
+        {found === undefined
+          ? tc("loading")
+          : found.length === 0 && !answer.hasNextPage
+            ? t("foundNone")
+            : t("foundSome", { n: found.length })}
       </Text>
-      <Stack gap={0} mah={240} style={{ overflowY: "auto" }} component="ul" p={0} m={0} aria-label={t("results")} tabIndex={0}>
+      <Stack
+        gap={0}
+        mah={240}
+        style={{ overflowY: "auto" }}
+        component="ul"
+        p={0}
+        m={0}
+        aria-label={t("results")}
+        tabIndex={0}
+      >
         {found?.map((match) => (
           <li key={`${match.attempt} ${match.rank} ${match.line}`} style={{ listStyle: "none" }}>
             <UnstyledButton className={classes.found} onClick={() => onFound(match)}>
               <Text span size="xs" c="dimmed" className="num" mr="sm">
-                {t("attemptNumber", { n: match.attempt })} · {t("rankNumber", { n: match.rank })} · {t("line", { n: format.number(match.line) })}
+                {t("attemptNumber", { n: match.attempt })} · {t("rankNumber", { n: match.rank })} ·{" "}
+                {t("line", { n: format.number(match.line) })}
               </Text>
               {plainText(match.text)}
             </UnstyledButton>

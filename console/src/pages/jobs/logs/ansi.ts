@@ -146,7 +146,10 @@ class Cells implements Screen {
 
 function restyled(style: Style, parameters: string): Style {
   // 38:2::r:g:b is the same as 38;2;r;g;b with a colour space that nobody uses.
-  const codes = parameters.replace(/([34]8):2::/g, "$1:2:").split(/[;:]/).map((code) => (code === "" ? 0 : Number.parseInt(code, 10)));
+  const codes = parameters
+    .replace(/([34]8):2::/g, "$1:2:")
+    .split(/[;:]/)
+    .map((code) => (code === "" ? 0 : Number.parseInt(code, 10)));
   let now = style;
   for (let at = 0; at < codes.length; at += 1) {
     const code = codes[at] ?? 0;
@@ -190,7 +193,8 @@ function extended(codes: readonly number[]): [color: number | string | undefined
   const [mode, ...values] = codes;
   if (mode === 5 && values[0] !== undefined) return [ofPalette(values[0]), 2];
   const [red, green, blue] = values;
-  if (mode === 2 && red !== undefined && green !== undefined && blue !== undefined) return [`rgb(${byte(red)} ${byte(green)} ${byte(blue)})`, 4];
+  if (mode === 2 && red !== undefined && green !== undefined && blue !== undefined)
+    return [`rgb(${byte(red)} ${byte(green)} ${byte(blue)})`, 4];
   return [undefined, codes.length];
 }
 
@@ -202,7 +206,9 @@ function ofPalette(index: number): number | string | undefined {
     return `rgb(${grey} ${grey} ${grey})`;
   }
   const place = index - 16;
-  const [red, green, blue] = [Math.floor(place / 36), Math.floor(place / 6) % 6, place % 6].map((level) => (level === 0 ? 0 : 55 + level * 40));
+  const [red, green, blue] = [Math.floor(place / 36), Math.floor(place / 6) % 6, place % 6].map((level) =>
+    level === 0 ? 0 : 55 + level * 40,
+  );
   return `rgb(${red} ${green} ${blue})`;
 }
 

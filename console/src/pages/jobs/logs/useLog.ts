@@ -26,16 +26,32 @@ export function useLog(job: string, attempt: number, rank: number): Log {
     const store = new LogStore();
     const ended = new AbortController();
     const become = (state: LogState, problem?: Problem) => {
-      if (!ended.signal.aborted) setLog((before) => (before.store === store && before.state === state && before.problem === problem ? before : { store, state, problem }));
+      if (!ended.signal.aborted)
+        setLog((before) =>
+          before.store === store && before.state === state && before.problem === problem
+            ? before
+            : { store, state, problem },
+        );
     };
     setLog({ store, state: attempt === 0 ? "complete" : "reading", problem: undefined });
-    if (attempt > 0) void read(`${PREFIX}/jobs/${encodeURIComponent(job)}/logs?follow=true&attempt=${attempt}&rank=${rank}`, store, become, ended.signal);
+    if (attempt > 0)
+      void read(
+        `${PREFIX}/jobs/${encodeURIComponent(job)}/logs?follow=true&attempt=${attempt}&rank=${rank}`,
+        store,
+        become,
+        ended.signal,
+      );
     return () => ended.abort();
   }, [job, attempt, rank]);
   return log;
 }
 
-async function read(url: string, store: LogStore, become: (state: LogState, problem?: Problem) => void, signal: AbortSignal): Promise<void> {
+async function read(
+  url: string,
+  store: LogStore,
+  become: (state: LogState, problem?: Problem) => void,
+  signal: AbortSignal,
+): Promise<void> {
   let place = "";
   while (!signal.aborted) {
     try {

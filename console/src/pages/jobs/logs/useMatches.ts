@@ -15,7 +15,10 @@ export interface Matches extends Found {
 export function useMatches(store: LogStore, words: string): Matches {
   const pattern = useMemo(() => (words === "" ? undefined : patternOf(words)), [words]);
   const version = useSyncExternalStore(store.subscribe, store.version);
-  const [found, setFound] = useState<{ readonly of: RegExp | undefined; readonly found: Found }>({ of: undefined, found: NOTHING });
+  const [found, setFound] = useState<{ readonly of: RegExp | undefined; readonly found: Found }>({
+    of: undefined,
+    found: NOTHING,
+  });
   // Every second while lines come in, not with every frame.
   const [turn, setTurn] = useState(0);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);

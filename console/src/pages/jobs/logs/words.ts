@@ -30,10 +30,16 @@ export const words = defineWords({
   copied: ["Copied", "已复制"],
   downloadThis: ["Download this log", "下载此日志"],
   downloadAll: ["Download the logs of all attempts and ranks", "下载所有尝试和节点的日志"],
-  letGo: ["The first {n} lines are not kept in the browser; download the log to read them.", "浏览器未保留前 {n} 行；如需查看请下载日志。"],
+  letGo: [
+    "The first {n} lines are not kept in the browser; download the log to read them.",
+    "浏览器未保留前 {n} 行；如需查看请下载日志。",
+  ],
   longLine: ["… {n} more letters", "… 还有 {n} 个字符"],
   whole: ["Search on the server", "在服务器上搜索"],
-  wholeHint: ["Searches all attempts and ranks, also with a regular expression.", "搜索所有尝试和节点，支持正则表达式。"],
+  wholeHint: [
+    "Searches all attempts and ranks, also with a regular expression.",
+    "搜索所有尝试和节点，支持正则表达式。",
+  ],
   pattern: ["Look for", "查找内容"],
   regex: ["Regular expression", "正则表达式"],
   ignoreCase: ["Ignore case", "忽略大小写"],

@@ -23,7 +23,11 @@ export function SpecTab({ job }: { job: Job }) {
       {!isMine && !isOperator && <Alert color="blue">{t("specNotYours")}</Alert>}
       {hasSecrets(job) && (
         <Group gap="sm">
-          <Button variant="default" leftSection={isShown ? <EyeOff size={14} /> : <Eye size={14} />} onClick={() => setShown(!isShown)}>
+          <Button
+            variant="default"
+            leftSection={isShown ? <EyeOff size={14} /> : <Eye size={14} />}
+            onClick={() => setShown(!isShown)}
+          >
             {isShown ? t("hideSecrets") : t("showSecrets")}
           </Button>
           <Text size="xs" c="dimmed">

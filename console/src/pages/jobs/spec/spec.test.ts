@@ -57,7 +57,12 @@ describe("a job as it can be submitted again", () => {
   });
 
   it("asks for an elastic size instead of a fixed one, and for a package instead of numbers", () => {
-    const elastic = yamlOf(specOf({ ...JOB, elastic: { min_gpus: 1, max_gpus: 4, utilization: null, resized_at: null, next_gpus: null } }, true));
+    const elastic = yamlOf(
+      specOf(
+        { ...JOB, elastic: { min_gpus: 1, max_gpus: 4, utilization: null, resized_at: null, next_gpus: null } },
+        true,
+      ),
+    );
     expect(elastic).toContain("min-gpus: 1\nmax-gpus: 4\n");
     expect(elastic).not.toMatch(/^gpus:/m);
     const packaged = yamlOf(specOf({ ...JOB, package: "a100-x4" }, true));

@@ -19,7 +19,9 @@ export function hasSecrets(job: Job): boolean {
 export function specOf(job: Job, showSecrets: boolean): Spec {
   const elastic = job.elastic ?? undefined;
   const isPicked = job.package !== null;
-  const env = Object.fromEntries(Object.entries(job.env).map(([name, value]) => [name, looksSecret(name) && !showSecrets ? HIDDEN : value]));
+  const env = Object.fromEntries(
+    Object.entries(job.env).map(([name, value]) => [name, looksSecret(name) && !showSecrets ? HIDDEN : value]),
+  );
   const entries: [string, Value | null | undefined | false][] = [
     ["name", job.name],
     ["kind", job.kind === "workbench" && job.kind],
@@ -69,7 +71,10 @@ function yamlEntry(key: string, value: Value): string {
 /** Plain where nobody could read it otherwise: no number, no yes or no, nothing that means something to YAML. */
 function yamlScalar(value: string | number | boolean): string {
   if (typeof value !== "string") return String(value);
-  const isPlain = /^[A-Za-z_./][\w./@%+=:-]*$/.test(value) && !/^(y|n|yes|no|true|false|on|off|null|~|\.inf|\.nan)$/i.test(value) && !value.endsWith(":");
+  const isPlain =
+    /^[A-Za-z_./][\w./@%+=:-]*$/.test(value) &&
+    !/^(y|n|yes|no|true|false|on|off|null|~|\.inf|\.nan)$/i.test(value) &&
+    !value.endsWith(":");
   // A JSON text is a YAML text.
   return isPlain ? value : JSON.stringify(value);
 }
@@ -94,11 +99,22 @@ export function shellWord(word: string): string {
 }
 
 function duration(seconds: number): string {
-  const [unit, one] = ([["h", 3_600], ["m", 60]] as const).find(([, length]) => seconds >= length && seconds % length === 0) ?? ["s", 1];
+  const [unit, one] = (
+    [
+      ["h", 3_600],
+      ["m", 60],
+    ] as const
+  ).find(([, length]) => seconds >= length && seconds % length === 0) ?? ["s", 1];
   return `${seconds / one}${unit}`;
 }
 
 function size(bytes: number): string {
-  const [unit, one] = ([["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]] as const).find(([, length]) => bytes % length === 0) ?? ["", 1];
+  const [unit, one] = (
+    [
+      ["GiB", 2 ** 30],
+      ["MiB", 2 ** 20],
+      ["KiB", 2 ** 10],
+    ] as const
+  ).find(([, length]) => bytes % length === 0) ?? ["", 1];
   return `${bytes / one}${unit}`;
 }

@@ -52,7 +52,14 @@ function Item({ job, suggestion, onApplied }: { job: Job; suggestion: Suggestion
   });
   const { outcome, start_at: startAt } = suggestion.effect;
   return (
-    <Group component="li" justify="space-between" wrap="nowrap" gap="sm" p="xs" style={{ listStyle: "none", border: "1px solid var(--corral-line)", borderRadius: 8 }}>
+    <Group
+      component="li"
+      justify="space-between"
+      wrap="nowrap"
+      gap="sm"
+      p="xs"
+      style={{ listStyle: "none", border: "1px solid var(--corral-line)", borderRadius: 8 }}
+    >
       <Group gap="sm" wrap="nowrap" align="flex-start">
         <Lightbulb size={17} aria-hidden style={{ flexShrink: 0, marginTop: 2 }} />
         <div>
@@ -69,7 +76,13 @@ function Item({ job, suggestion, onApplied }: { job: Job; suggestion: Suggestion
           </Text>
         </div>
       </Group>
-      <ExplainedButton variant="light" loading={apply.isPending} why={why} onClick={() => apply.mutate(suggestion)} aria-label={t("applyNamed", { title: told.title })}>
+      <ExplainedButton
+        variant="light"
+        loading={apply.isPending}
+        why={why}
+        onClick={() => apply.mutate(suggestion)}
+        aria-label={t("applyNamed", { title: told.title })}
+      >
         {t("apply")}
       </ExplainedButton>
     </Group>
@@ -83,7 +96,11 @@ function Effect({ job, why }: { job: Job; why: Why }) {
   const { isFetching } = $api.useQuery("get", "/jobs/{job}/why", { params: { path: { job: job.id } } });
   if (isFetching) return null;
   const waits = job.state === "queued" && why.state === "queued";
-  const effect = !waits ? t("effectRuns") : why.planned_start !== null ? t("effectPlanned", { when: format.ago(why.planned_start) }) : t("effectWaits");
+  const effect = !waits
+    ? t("effectRuns")
+    : why.planned_start !== null
+      ? t("effectPlanned", { when: format.ago(why.planned_start) })
+      : t("effectWaits");
   return (
     <Alert color={waits && why.planned_start === null ? "yellow" : "teal"} mb="xs" role="status">
       {t("applied", { effect })}
@@ -98,10 +115,19 @@ function useTold(suggestion: Suggestion): { readonly title: string; readonly det
   const format = useFormat();
   if (language === "en") return suggestion;
   const body: Readonly<Record<string, unknown>> = suggestion.change.body;
-  const kind = suggestion.change.operation === "start" ? "start" : "min_gpus" in body ? "elastic" : Object.keys(body).find((field) => field in changes);
+  const kind =
+    suggestion.change.operation === "start"
+      ? "start"
+      : "min_gpus" in body
+        ? "elastic"
+        : Object.keys(body).find((field) => field in changes);
   if (kind === undefined || !(kind in changes)) return suggestion;
-  const values = Object.fromEntries(Object.entries(body).map(([name, value]) => [name, name === "time" ? format.duration(Number(value)) : Array.isArray(value) ? value.join(" / ") : String(value)]));
+  const values = Object.fromEntries(
+    Object.entries(body).map(([name, value]) => [
+      name,
+      name === "time" ? format.duration(Number(value)) : Array.isArray(value) ? value.join(" / ") : String(value),
+    ]),
+  );
   const say: Say<typeof changes> = t;
   return { title: say(kind as keyof typeof changes, values), detail: say(`${kind}Detail` as keyof typeof changes) };
 }
-

@@ -73,13 +73,21 @@ function Figures({ why }: { why: Why }) {
   const format = useFormat();
   return (
     <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
-      <Stat label={t("position")} value={why.position ?? "–"} detail={t(why.ahead_count === 0 ? "nobodyAhead" : "onlyAhead", { n: why.ahead_count })} />
+      <Stat
+        label={t("position")}
+        value={why.position ?? "–"}
+        detail={t(why.ahead_count === 0 ? "nobodyAhead" : "onlyAhead", { n: why.ahead_count })}
+      />
       <Stat
         label={t("expected")}
         value={why.planned_start === null ? t("unknownStart") : <Countdown to={why.planned_start} />}
         detail={why.planned_start === null ? t("unknownHint") : format.dateTime(why.planned_start)}
       />
-      <Stat label={t("onNodes")} value={why.planned_nodes.length || "–"} detail={why.planned_nodes.join(", ") || undefined} />
+      <Stat
+        label={t("onNodes")}
+        value={why.planned_nodes.length || "–"}
+        detail={why.planned_nodes.join(", ") || undefined}
+      />
     </SimpleGrid>
   );
 }
@@ -93,7 +101,10 @@ function ReasonItem({ reason, isTold }: { reason: Reason; isTold: boolean }) {
   const isMemory = reason.numbers.resource === "memory_bytes";
   const shown = Object.entries(reason.numbers).filter(([name]) => name in numbers);
   return (
-    <Box component="li" style={{ listStyle: "none", borderLeft: "3px solid var(--mantine-color-yellow-6)", paddingLeft: 12 }}>
+    <Box
+      component="li"
+      style={{ listStyle: "none", borderLeft: "3px solid var(--mantine-color-yellow-6)", paddingLeft: 12 }}
+    >
       <Text size="sm" fw={600}>
         {title(reason)}
       </Text>
@@ -133,7 +144,11 @@ function Ahead({ why }: { why: Why }) {
             <Text size="xs" c="dimmed" className="num">
               {index + 1}.
             </Text>
-            {other.id === null ? <Text size="sm">{t("someoneElse", { user: other.user })}</Text> : <JobLink id={other.id}>{other.name ?? other.id}</JobLink>}
+            {other.id === null ? (
+              <Text size="sm">{t("someoneElse", { user: other.user })}</Text>
+            ) : (
+              <JobLink id={other.id}>{other.name ?? other.id}</JobLink>
+            )}
             {other.id !== null && (
               <Text size="xs" c="dimmed">
                 {other.user}
@@ -150,4 +165,3 @@ function Ahead({ why }: { why: Why }) {
     </Box>
   );
 }
-

@@ -4,7 +4,11 @@ import { sentenceOf, type Reason } from "@/pages/jobs/why/reasons";
 import { formatIn } from "@/words/format";
 
 function told(reason: Partial<Reason>, language: "en" | "zh" = "zh"): string {
-  return sentenceOf({ rule: "", detail: "the server's words", numbers: {}, jobs: [], ...reason }, language, formatIn(language));
+  return sentenceOf(
+    { rule: "", detail: "the server's words", numbers: {}, jobs: [], ...reason },
+    language,
+    formatIn(language),
+  );
 }
 
 describe("why a job waits, in words", () => {
@@ -14,8 +18,12 @@ describe("why a job waits, in words", () => {
 
   it("tells it in Chinese from the numbers", () => {
     const numbers = { asked_nodes: 2, asked_gpus: 8, free_gpus: 3, most_free_on_a_node: 1, jobs_holding: 4 };
-    expect(told({ rule: "resources", numbers })).toBe("需要 2 个节点、每个 8 个 GPU；目前空闲 3 个，单个节点最多空闲 1 个。");
-    expect(told({ rule: "gpus-per-user", numbers: { asked: 2, held: 6, limit: 7 } })).toBe("所有者最多使用 7 个 GPU：已占用 6 个，此作业还要 2 个。");
+    expect(told({ rule: "resources", numbers })).toBe(
+      "需要 2 个节点、每个 8 个 GPU；目前空闲 3 个，单个节点最多空闲 1 个。",
+    );
+    expect(told({ rule: "gpus-per-user", numbers: { asked: 2, held: 6, limit: 7 } })).toBe(
+      "所有者最多使用 7 个 GPU：已占用 6 个，此作业还要 2 个。",
+    );
   });
 
   it("shows durations and sizes with units", () => {

@@ -25,7 +25,10 @@ export function sentenceOf(reason: Reason, language: Language, format: Format): 
   const values: Record<string, string | number> = {};
   for (const [name, value] of Object.entries(reason.numbers)) {
     const unit = isMemory && name !== "resource" ? "memory_bytes" : name;
-    values[name] = name === "resource" ? say(resources, language)(String(value) as keyof typeof resources) : shownNumber(unit, value, format);
+    values[name] =
+      name === "resource"
+        ? say(resources, language)(String(value) as keyof typeof resources)
+        : shownNumber(unit, value, format);
   }
   const told = filled(rule, language, values);
   return told ?? capital(reason.detail);
@@ -41,7 +44,10 @@ export function isKnown(rule: string): rule is keyof typeof sentences {
   return rule in sentences;
 }
 
-export function useReasons(): { readonly title: (reason: Reason) => string; readonly sentence: (reason: Reason) => string } {
+export function useReasons(): {
+  readonly title: (reason: Reason) => string;
+  readonly sentence: (reason: Reason) => string;
+} {
   const { language } = usePreferences();
   const format = useFormat();
   const t = useWords(titles);

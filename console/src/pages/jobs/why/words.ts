@@ -21,21 +21,63 @@ export const titles = defineWords({
 
 /** The same in whole sentences, from the numbers. The server's own English ones name more; these serve where it does not speak. */
 export const sentences = defineWords({
-  dependency: ["It comes after {jobs} {jobs|job|jobs} that {jobs|has|have} not completed.", "它排在 {jobs} 个尚未完成的作业之后。"],
-  dependencyUntil: ["It comes after {jobs} {jobs|job|jobs}, which end in {seconds_left} at the latest.", "它排在 {jobs} 个作业之后，最迟 {seconds_left} 后结束。"],
-  "back-off": ["Retry {retry} of {max_retries} waits {seconds_left} after a failure.", "第 {retry} 次重试（共 {max_retries} 次）在失败后还需等待 {seconds_left}。"],
+  dependency: [
+    "It comes after {jobs} {jobs|job|jobs} that {jobs|has|have} not completed.",
+    "它排在 {jobs} 个尚未完成的作业之后。",
+  ],
+  dependencyUntil: [
+    "It comes after {jobs} {jobs|job|jobs}, which end in {seconds_left} at the latest.",
+    "它排在 {jobs} 个作业之后，最迟 {seconds_left} 后结束。",
+  ],
+  "back-off": [
+    "Retry {retry} of {max_retries} waits {seconds_left} after a failure.",
+    "第 {retry} 次重试（共 {max_retries} 次）在失败后还需等待 {seconds_left}。",
+  ],
   "queue-missing": ["Its queue does not exist any more; choose another one.", "所在队列已不存在，请选择其他队列。"],
-  membership: ["Its queue is in a pool that its owner's group does not have.", "该队列所属的资源池未分配给作业所有者所在的用户组。"],
-  "gpus-per-job": ["One job may hold {limit} GPUs; it asks for {asked}.", "单个作业最多使用 {limit} 个 GPU，此作业申请 {asked} 个。"],
-  "gpus-per-user": ["Its owner may hold {limit} GPUs: holds {held}, and asks for {asked} more.", "所有者最多使用 {limit} 个 GPU：已占用 {held} 个，此作业还要 {asked} 个。"],
-  "total-gpus": ["All jobs together may hold {limit} GPUs: {held} are held, it asks for {asked}.", "全部作业最多使用 {limit} 个 GPU：已占用 {held} 个，此作业申请 {asked} 个。"],
-  "queue-gpus": ["Its queue may hold {limit} GPUs: {held} are held, it asks for {asked}.", "该队列最多使用 {limit} 个 GPU：已占用 {held} 个，此作业申请 {asked} 个。"],
-  quota: ["Quota for {resource}: limit {limit}, held {held}, asked {asked}.", "{resource}配额：上限 {limit}，已占用 {held}，申请 {asked}。"],
-  impossible: ["No ready nodes can ever hold {asked_gpus} GPUs on {asked_nodes} {asked_nodes|node|nodes}: {nodes} could be used, the largest has {largest_node}.", "没有就绪节点能容纳 {asked_nodes} 个节点、每个 {asked_gpus} 个 GPU：可用节点 {nodes} 个，最大的有 {largest_node} 个 GPU。"],
-  resources: ["It needs {asked_gpus} GPUs on {asked_nodes} {asked_nodes|node|nodes}; {free_gpus} are free, at most {most_free_on_a_node} on one node.", "需要 {asked_nodes} 个节点、每个 {asked_gpus} 个 GPU；目前空闲 {free_gpus} 个，单个节点最多空闲 {most_free_on_a_node} 个。"],
-  resizing: ["Elastic jobs give back {coming_gpus} GPUs, within {grace_seconds} at the latest.", "弹性作业将让出 {coming_gpus} 个 GPU，最迟 {grace_seconds} 内完成。"],
-  kept: ["There is room, but {kept_gpus} GPUs are kept for jobs with a planned start, and this one could run into it.", "虽有空位，但 {kept_gpus} 个 GPU 已为有预定启动时间的作业保留，而此作业可能运行到那之后。"],
-  order: ["Its queue is strict: nothing passes the job that waits in front.", "队列采用严格顺序：不能越过排在前面的作业。"],
+  membership: [
+    "Its queue is in a pool that its owner's group does not have.",
+    "该队列所属的资源池未分配给作业所有者所在的用户组。",
+  ],
+  "gpus-per-job": [
+    "One job may hold {limit} GPUs; it asks for {asked}.",
+    "单个作业最多使用 {limit} 个 GPU，此作业申请 {asked} 个。",
+  ],
+  "gpus-per-user": [
+    "Its owner may hold {limit} GPUs: holds {held}, and asks for {asked} more.",
+    "所有者最多使用 {limit} 个 GPU：已占用 {held} 个，此作业还要 {asked} 个。",
+  ],
+  "total-gpus": [
+    "All jobs together may hold {limit} GPUs: {held} are held, it asks for {asked}.",
+    "全部作业最多使用 {limit} 个 GPU：已占用 {held} 个，此作业申请 {asked} 个。",
+  ],
+  "queue-gpus": [
+    "Its queue may hold {limit} GPUs: {held} are held, it asks for {asked}.",
+    "该队列最多使用 {limit} 个 GPU：已占用 {held} 个，此作业申请 {asked} 个。",
+  ],
+  quota: [
+    "Quota for {resource}: limit {limit}, held {held}, asked {asked}.",
+    "{resource}配额：上限 {limit}，已占用 {held}，申请 {asked}。",
+  ],
+  impossible: [
+    "No ready nodes can ever hold {asked_gpus} GPUs on {asked_nodes} {asked_nodes|node|nodes}: {nodes} could be used, the largest has {largest_node}.",
+    "没有就绪节点能容纳 {asked_nodes} 个节点、每个 {asked_gpus} 个 GPU：可用节点 {nodes} 个，最大的有 {largest_node} 个 GPU。",
+  ],
+  resources: [
+    "It needs {asked_gpus} GPUs on {asked_nodes} {asked_nodes|node|nodes}; {free_gpus} are free, at most {most_free_on_a_node} on one node.",
+    "需要 {asked_nodes} 个节点、每个 {asked_gpus} 个 GPU；目前空闲 {free_gpus} 个，单个节点最多空闲 {most_free_on_a_node} 个。",
+  ],
+  resizing: [
+    "Elastic jobs give back {coming_gpus} GPUs, within {grace_seconds} at the latest.",
+    "弹性作业将让出 {coming_gpus} 个 GPU，最迟 {grace_seconds} 内完成。",
+  ],
+  kept: [
+    "There is room, but {kept_gpus} GPUs are kept for jobs with a planned start, and this one could run into it.",
+    "虽有空位，但 {kept_gpus} 个 GPU 已为有预定启动时间的作业保留，而此作业可能运行到那之后。",
+  ],
+  order: [
+    "Its queue is strict: nothing passes the job that waits in front.",
+    "队列采用严格顺序：不能越过排在前面的作业。",
+  ],
   "limit-kept": ["What is left of a limit is kept for a job that came first.", "剩余额度已为更早的作业保留。"],
 });
 
@@ -78,7 +120,10 @@ export const words = defineWords({
   position: ["Place in line", "排队位置"],
   expected: ["Expected start", "预计启动"],
   unknownStart: ["not known yet", "尚不确定"],
-  unknownHint: ["Some jobs in its way have no time limit, or its turn is too far away.", "前面的作业没有时间上限，或轮到它还太远。"],
+  unknownHint: [
+    "Some jobs in its way have no time limit, or its turn is too far away.",
+    "前面的作业没有时间上限，或轮到它还太远。",
+  ],
   inTime: ["in {time}", "{time} 后"],
   anyMoment: ["any moment", "随时"],
   onNodes: ["On", "节点"],
@@ -109,9 +154,15 @@ export const changes = defineWords({
   package: ["Take package {package}", "改用套餐 {package}"],
   packageDetail: ["It has as many GPUs, and there is room for it.", "GPU 数量相同，并且有空位。"],
   time: ["Ask for {time} only", "将时间上限改为 {time}"],
-  timeDetail: ["It could run on what is kept for another job, and must be done before that one starts.", "可使用为其他作业保留的资源，但须在其启动前完成。"],
+  timeDetail: [
+    "It could run on what is kept for another job, and must be done before that one starts.",
+    "可使用为其他作业保留的资源，但须在其启动前完成。",
+  ],
   elastic: ["Begin with {min_gpus} and grow to {max_gpus} GPUs", "从 {min_gpus} 个 GPU 开始，最多扩展到 {max_gpus} 个"],
-  elasticDetail: ["As an elastic job it begins with what is free. Its program must go on with any number of GPUs.", "作为弹性作业先用空闲的 GPU；程序必须能以任意数量继续运行。"],
+  elasticDetail: [
+    "As an elastic job it begins with what is free. Its program must go on with any number of GPUs.",
+    "作为弹性作业先用空闲的 GPU；程序必须能以任意数量继续运行。",
+  ],
   gpus: ["Ask for {gpus} {gpus|GPU|GPUs} per node", "每个节点改为 {gpus} 个 GPU"],
   gpusDetail: ["There is room for that.", "目前有足够的空位。"],
   nodes: ["Ask for {nodes} nodes", "改为 {nodes} 个节点"],

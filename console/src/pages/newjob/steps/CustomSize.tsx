@@ -12,24 +12,52 @@ export function CustomSize() {
   const { draft, set, facts } = useForm();
   const field = useField();
   const preset = draft.kind === "preset" ? facts.preset : undefined;
-  const asPreset = (value: string | undefined) => (preset === undefined || value === undefined ? undefined : t("asPreset", { value }));
+  const asPreset = (value: string | undefined) =>
+    preset === undefined || value === undefined ? undefined : t("asPreset", { value });
   const isElastic = draft.isElastic && draft.kind !== "workbench";
   return (
     <Stack gap="md">
       <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="md">
         {!isElastic && (
-          <TextInput label={t(draft.kind === "distributed" ? "gpusPerNodeLabel" : "gpusLabel")} description={t("gpusHint")} inputMode="decimal" placeholder={asPreset(format.number(preset?.gpus ?? 0))} {...field("gpus")} />
+          <TextInput
+            label={t(draft.kind === "distributed" ? "gpusPerNodeLabel" : "gpusLabel")}
+            description={t("gpusHint")}
+            inputMode="decimal"
+            placeholder={asPreset(format.number(preset?.gpus ?? 0))}
+            {...field("gpus")}
+          />
         )}
-        <TextInput label={t("cpusLabel")} description={t("cpusHint")} inputMode="decimal" placeholder={asPreset(format.number(preset?.cpus ?? 0))} {...field("cpus")} />
-        <TextInput label={t("memoryLabel")} description={t("memoryHint")} placeholder={asPreset(format.bytes(preset?.memory_bytes ?? 0))} {...field("memory")} />
+        <TextInput
+          label={t("cpusLabel")}
+          description={t("cpusHint")}
+          inputMode="decimal"
+          placeholder={asPreset(format.number(preset?.cpus ?? 0))}
+          {...field("cpus")}
+        />
+        <TextInput
+          label={t("memoryLabel")}
+          description={t("memoryHint")}
+          placeholder={asPreset(format.bytes(preset?.memory_bytes ?? 0))}
+          {...field("memory")}
+        />
       </SimpleGrid>
       {draft.kind !== "workbench" && draft.kind !== "distributed" && (
-        <Switch label={t("elastic")} checked={draft.isElastic} onChange={(event) => set({ isElastic: event.currentTarget.checked })} />
+        <Switch
+          label={t("elastic")}
+          checked={draft.isElastic}
+          onChange={(event) => set({ isElastic: event.currentTarget.checked })}
+        />
       )}
       {isElastic && (
         <Group align="flex-start">
           <TextInput label={t("minGpus")} inputMode="numeric" {...field("min_gpus")} />
-          <TextInput label={t("maxGpus")} description={t("maxGpusHint")} inputMode="numeric" inputWrapperOrder={["label", "input", "description", "error"]} {...field("max_gpus")} />
+          <TextInput
+            label={t("maxGpus")}
+            description={t("maxGpusHint")}
+            inputMode="numeric"
+            inputWrapperOrder={["label", "input", "description", "error"]}
+            {...field("max_gpus")}
+          />
         </Group>
       )}
       <Hardware />
@@ -65,7 +93,9 @@ function Hardware() {
         value={[...draft.model]}
         onChange={(model) => set({ model })}
         error={problem("model")}
-        renderOption={({ option, checked }) => <Checkbox size="xs" checked={checked ?? false} readOnly tabIndex={-1} label={option.label} />}
+        renderOption={({ option, checked }) => (
+          <Checkbox size="xs" checked={checked ?? false} readOnly tabIndex={-1} label={option.label} />
+        )}
       />
     </SimpleGrid>
   );
@@ -78,6 +108,8 @@ function useModels(): readonly { model: string; free: number; total: number }[] 
   const found = data?.filter((item) => item.kind === draft.kind) ?? [];
   const known = found.map((item) => ({ model: item.model, free: item.free, total: item.total }));
   // What a copied job asks for may not be there any more: it stays to be seen.
-  const gone = draft.model.filter((model) => !known.some((one) => one.model === model)).map((model) => ({ model, free: 0, total: 0 }));
+  const gone = draft.model
+    .filter((model) => !known.some((one) => one.model === model))
+    .map((model) => ({ model, free: 0, total: 0 }));
   return [...known, ...gone];
 }

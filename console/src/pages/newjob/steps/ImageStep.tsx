@@ -34,7 +34,12 @@ export function ImageStep() {
   }
   return (
     <Stack gap="md">
-      <Radio.Group label={t("imageQuestion")} labelProps={{ className: "visually-hidden" }} value={draft.imageFrom} onChange={choose}>
+      <Radio.Group
+        label={t("imageQuestion")}
+        labelProps={{ className: "visually-hidden" }}
+        value={draft.imageFrom}
+        onChange={choose}
+      >
         <Stack gap="sm">
           <OptionCard value="node" title={t("imageNode")}>
             <About text={t("imageNodeIs")} />
@@ -49,9 +54,24 @@ export function ImageStep() {
       </Radio.Group>
       {error !== null && <ProblemNote error={error} onRetry={retry} />}
       {draft.imageFrom === "list" && (
-        <Select label={t("imageLabel")} searchable data={options ?? []} value={draft.image || null} onChange={(image) => set({ image: image ?? "" })} error={problem("image")} withAsterisk />
+        <Select
+          label={t("imageLabel")}
+          searchable
+          data={options ?? []}
+          value={draft.image || null}
+          onChange={(image) => set({ image: image ?? "" })}
+          error={problem("image")}
+          withAsterisk
+        />
       )}
-      {draft.imageFrom === "address" && <TextInput label={t("addressLabel")} placeholder="registry.example.org/team/train:1.4" {...field("image")} withAsterisk />}
+      {draft.imageFrom === "address" && (
+        <TextInput
+          label={t("addressLabel")}
+          placeholder="registry.example.org/team/train:1.4"
+          {...field("image")}
+          withAsterisk
+        />
+      )}
       <Anchor size="sm" renderRoot={(props) => <Link to="/images" {...props} />}>
         {t("manageImages")}
       </Anchor>

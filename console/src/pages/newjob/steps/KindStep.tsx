@@ -8,7 +8,12 @@ import { words } from "@/pages/newjob/words";
 import { kinds } from "@/words/common";
 import { useWords } from "@/words/words";
 
-const ABOUT = { training: "trainingIs", distributed: "distributedIs", preset: "presetIs", workbench: "workbenchIs" } as const;
+const ABOUT = {
+  training: "trainingIs",
+  distributed: "distributedIs",
+  preset: "presetIs",
+  workbench: "workbenchIs",
+} as const;
 const FUNCTIONS = { training: "train", preset: "train", distributed: "distribute", workbench: "workbench" } as const;
 
 /** The kinds that the viewer's permission group allows. */
@@ -37,7 +42,12 @@ export function KindStep() {
   }
   return (
     <Stack gap="lg">
-      <Radio.Group label={t("kindQuestion")} labelProps={{ className: "visually-hidden" }} value={draft.kind} onChange={choose}>
+      <Radio.Group
+        label={t("kindQuestion")}
+        labelProps={{ className: "visually-hidden" }}
+        value={draft.kind}
+        onChange={choose}
+      >
         <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
           {KINDS.map((kind) => (
             <OptionCard key={kind} value={kind} title={capital(k(kind))} disabled={!allowed.includes(kind)}>
@@ -49,7 +59,14 @@ export function KindStep() {
           ))}
         </SimpleGrid>
       </Radio.Group>
-      <TextInput label={t("name")} description={t(draft.kind === "workbench" ? "nameHintNeeded" : "nameHint")} withAsterisk={draft.kind === "workbench"} maxLength={253} autoComplete="off" {...field("name")} />
+      <TextInput
+        label={t("name")}
+        description={t(draft.kind === "workbench" ? "nameHintNeeded" : "nameHint")}
+        withAsterisk={draft.kind === "workbench"}
+        maxLength={253}
+        autoComplete="off"
+        {...field("name")}
+      />
     </Stack>
   );
 }

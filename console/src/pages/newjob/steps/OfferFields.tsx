@@ -12,19 +12,40 @@ export function OfferFields() {
   const field = useField();
   return (
     <Stack gap="sm" role="group" aria-label={t("offers")}>
-      <Switch label={t("jupyter")} checked={draft.jupyter} onChange={(event) => set({ jupyter: event.currentTarget.checked })} error={problem("jupyter")} />
+      <Switch
+        label={t("jupyter")}
+        checked={draft.jupyter}
+        onChange={(event) => set({ jupyter: event.currentTarget.checked })}
+        error={problem("jupyter")}
+      />
       <div>
-        <Switch label={t("ssh")} checked={draft.ssh} disabled={!facts.hasKeys && !draft.ssh} onChange={(event) => set({ ssh: event.currentTarget.checked })} error={problem("ssh")} />
+        <Switch
+          label={t("ssh")}
+          checked={draft.ssh}
+          disabled={!facts.hasKeys && !draft.ssh}
+          onChange={(event) => set({ ssh: event.currentTarget.checked })}
+          error={problem("ssh")}
+        />
         {!facts.hasKeys && (
           <Text size="xs" c="dimmed" mt={4}>
             {t("sshNoKey")}{" "}
-            <Anchor size="xs" underline="always" renderRoot={(props) => <Link to="/settings" search={{ tab: "keys" }} {...props} />}>
+            <Anchor
+              size="xs"
+              underline="always"
+              renderRoot={(props) => <Link to="/settings" search={{ tab: "keys" }} {...props} />}
+            >
               {t("addKey")}
             </Anchor>
           </Text>
         )}
       </div>
-      <TextInput label={t("idleStop")} description={t("idleStopHint")} placeholder="2h" maw={320} {...field("idle_stop")} />
+      <TextInput
+        label={t("idleStop")}
+        description={t("idleStopHint")}
+        placeholder="2h"
+        maw={320}
+        {...field("idle_stop")}
+      />
     </Stack>
   );
 }

@@ -24,8 +24,22 @@ export function OrderFields() {
         onChange={(queue) => set({ queue: queue ?? "" })}
         error={problem("queue")}
       />
-      <TextInput label={t("priority")} description={t("priorityHint")} placeholder="5" inputMode="numeric" {...field("priority")} />
-      {!isBench && <TextInput label={t("retries")} description={t("retriesHint")} placeholder="3" inputMode="numeric" {...field("max_retries")} />}
+      <TextInput
+        label={t("priority")}
+        description={t("priorityHint")}
+        placeholder="5"
+        inputMode="numeric"
+        {...field("priority")}
+      />
+      {!isBench && (
+        <TextInput
+          label={t("retries")}
+          description={t("retriesHint")}
+          placeholder="3"
+          inputMode="numeric"
+          {...field("max_retries")}
+        />
+      )}
     </SimpleGrid>
   );
 }

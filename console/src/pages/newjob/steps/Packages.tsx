@@ -26,7 +26,13 @@ export function Packages() {
       {facts.offers.length === 0 ? (
         <Text size="sm">{t("noPackages")}</Text>
       ) : (
-        <Radio.Group label={t("packages")} labelProps={{ className: "visually-hidden" }} value={draft.package} onChange={(name) => set({ package: name })} error={problem("package")}>
+        <Radio.Group
+          label={t("packages")}
+          labelProps={{ className: "visually-hidden" }}
+          value={draft.package}
+          onChange={(name) => set({ package: name })}
+          error={problem("package")}
+        >
           <Stack gap="xs" mb={4}>
             {facts.offers.map((offer) => (
               <OptionCard key={offer.name} value={offer.name} title={offer.name} aside={<Availability offer={offer} />}>
@@ -48,7 +54,11 @@ export function useContents(): (item: Pick<Package, "gpus" | "cpus" | "memory_by
   return ({ gpus, cpus, memory_bytes, models, rdma }) => {
     const model = models.length === 0 ? t("anyGpu") : models.join(" / ");
     const device = gpus === 0 ? t("cpuOnly") : `${format.number(gpus)} × ${model}`;
-    const rest = [cpus > 0 ? `${format.number(cpus)} CPU` : "", memory_bytes > 0 ? format.bytes(memory_bytes) : "", rdma ? "RDMA" : ""];
+    const rest = [
+      cpus > 0 ? `${format.number(cpus)} CPU` : "",
+      memory_bytes > 0 ? format.bytes(memory_bytes) : "",
+      rdma ? "RDMA" : "",
+    ];
     return [device, ...rest].filter((text) => text !== "").join(" · ");
   };
 }
@@ -68,7 +78,8 @@ function Availability({ offer }: { offer: Package }) {
   const format = useFormat();
   const free = offer.free_count ?? 0;
   const wait = offer.expected_wait_seconds ?? null;
-  const when = free > 0 ? t("startsNow") : wait === null ? t("waitUnknown") : t("waitsAbout", { time: format.duration(wait) });
+  const when =
+    free > 0 ? t("startsNow") : wait === null ? t("waitUnknown") : t("waitsAbout", { time: format.duration(wait) });
   return (
     <Group gap={6}>
       <Badge variant="light" color={free > 0 ? "teal" : "yellow"} tt="none" fw={500}>
@@ -108,7 +119,9 @@ function Unavailable({ offers }: { offers: readonly Package[] }) {
               </Text>
             </Text>
             <Text size="xs" c="dimmed">
-              {isOffered(item) ? (why.get(item.name) ?? t("overQuotaPackage")) : t("offeredTo", { kinds: item.kinds.map((kind) => k(kind)).join(", ") })}
+              {isOffered(item)
+                ? (why.get(item.name) ?? t("overQuotaPackage"))
+                : t("offeredTo", { kinds: item.kinds.map((kind) => k(kind)).join(", ") })}
             </Text>
           </li>
         ))}
@@ -123,9 +136,15 @@ function useReasons(items: readonly Package[]): Map<string, string> {
   const nodes = draft.kind === "distributed" ? { nodes: wholeOf(draft.nodes, 1, 10_000) ?? 1 } : {};
   const runs = draft.kind === "preset" ? { preset: draft.preset } : { kind: draft.kind, command: ["true"] };
   const asked = draft.kind === "preset" && draft.preset === "" ? [] : items;
-  const bodies = asked.map((item) => JSON.stringify(complete<Schema<"JobCreate">>({ ...runs, ...nodes, package: item.name })));
+  const bodies = asked.map((item) =>
+    JSON.stringify(complete<Schema<"JobCreate">>({ ...runs, ...nodes, package: item.name })),
+  );
   const results = useQueries({
-    queries: bodies.map((body) => ({ queryKey: ["post", "/jobs:plan", body], retry: false, queryFn: () => planOf(body) })),
+    queries: bodies.map((body) => ({
+      queryKey: ["post", "/jobs:plan", body],
+      retry: false,
+      queryFn: () => planOf(body),
+    })),
   });
   const told = asked.map((item, at): [string, string | undefined] => {
     const result = results[at];

@@ -60,14 +60,32 @@ function ParameterField({ parameter }: { parameter: Schema<"ParameterView"> }) {
     inputWrapperOrder: ["label" as const, "input" as const, "error" as const, "description" as const],
     error: problem(`parameters.${parameter.name}`),
   };
-  if (parameter.type === "choice") return <Select {...shared} clearable data={parameter.choices} value={value || null} onChange={(next) => change(next ?? "")} />;
+  if (parameter.type === "choice")
+    return (
+      <Select
+        {...shared}
+        clearable
+        data={parameter.choices}
+        value={value || null}
+        onChange={(next) => change(next ?? "")}
+      />
+    );
   if (parameter.type === "bool") {
     const options = [
       { value: "true", label: c("yes") },
       { value: "false", label: c("no") },
     ];
-    return <Select {...shared} clearable data={options} value={value || null} onChange={(next) => change(next ?? "")} />;
+    return (
+      <Select {...shared} clearable data={options} value={value || null} onChange={(next) => change(next ?? "")} />
+    );
   }
   const isNumber = parameter.type === "int" || parameter.type === "float";
-  return <TextInput {...shared} inputMode={isNumber ? "decimal" : "text"} value={value} onChange={(event) => change(event.currentTarget.value)} />;
+  return (
+    <TextInput
+      {...shared}
+      inputMode={isNumber ? "decimal" : "text"}
+      value={value}
+      onChange={(event) => change(event.currentTarget.value)}
+    />
+  );
 }

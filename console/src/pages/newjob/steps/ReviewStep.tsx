@@ -25,11 +25,25 @@ export function ReviewStep() {
           <section key={part.step} aria-label={part.title}>
             <Group justify="space-between" mb={4}>
               <Title order={3}>{part.title}</Title>
-              <Anchor component="button" type="button" size="sm" aria-label={t("changeStep", { step: part.title })} onClick={() => goTo(part.step)}>
+              <Anchor
+                component="button"
+                type="button"
+                size="sm"
+                aria-label={t("changeStep", { step: part.title })}
+                onClick={() => goTo(part.step)}
+              >
                 {t("change")}
               </Anchor>
             </Group>
-            <dl style={{ margin: 0, display: "grid", gridTemplateColumns: "minmax(110px, auto) 1fr", columnGap: 16, rowGap: 3 }}>
+            <dl
+              style={{
+                margin: 0,
+                display: "grid",
+                gridTemplateColumns: "minmax(110px, auto) 1fr",
+                columnGap: 16,
+                rowGap: 3,
+              }}
+            >
               {part.lines.map(([label, value]) => (
                 <Line key={label} label={label} value={value} />
               ))}

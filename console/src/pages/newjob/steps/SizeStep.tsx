@@ -12,7 +12,15 @@ export function SizeStep() {
   const field = useField();
   return (
     <Stack gap="md">
-      {draft.kind === "distributed" && <TextInput label={t("nodesLabel")} description={t("nodesHint")} inputMode="numeric" maw={220} {...field("nodes")} />}
+      {draft.kind === "distributed" && (
+        <TextInput
+          label={t("nodesLabel")}
+          description={t("nodesHint")}
+          inputMode="numeric"
+          maw={220}
+          {...field("nodes")}
+        />
+      )}
       <SegmentedControl
         aria-label={t("sizeQuestion")}
         value={draft.sizing === "package" ? "package" : "custom"}

@@ -37,7 +37,12 @@ export function Surroundings() {
   const field = useField();
   return (
     <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
-      <TextInput label={t("workdir")} description={t("workdirHint")} placeholder="/data/project" {...field("workdir")} />
+      <TextInput
+        label={t("workdir")}
+        description={t("workdirHint")}
+        placeholder="/data/project"
+        {...field("workdir")}
+      />
       <TextInput label={t("venv")} description={t("venvHint")} placeholder="/opt/venvs/torch" {...field("venv")} />
     </SimpleGrid>
   );

@@ -3,7 +3,16 @@
  * It is one stop for the Tab key; within it the arrow keys move, and what they reach is spoken.
  */
 import { Link, useRouter } from "@tanstack/react-router";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent, type PointerEvent } from "react";
+import {
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+  type KeyboardEvent,
+  type MouseEvent,
+  type PointerEvent,
+} from "react";
 
 import { useIsDark } from "@/app/useIsDark";
 import { useWidth } from "@/charts/useWidth";
@@ -57,7 +66,10 @@ export function GpuMap({ gpus, coloring, legend }: { gpus: readonly Gpu[]; color
   }
   function press(event: KeyboardEvent) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const from = Math.max(0, gpus.findIndex((gpu) => gpu.id === focused));
+    const from = Math.max(
+      0,
+      gpus.findIndex((gpu) => gpu.id === focused),
+    );
     if (event.key === "Enter") {
       open(gpus[from]?.id);
       return;
@@ -89,10 +101,25 @@ export function GpuMap({ gpus, coloring, legend }: { gpus: readonly Gpu[]; color
         onFocus={focus}
         onBlur={() => setFocusVisible(false)}
       >
-        <canvas ref={canvas} className={classes.canvas} style={{ width: layout.width, height: layout.height }} aria-hidden="true" />
+        <canvas
+          ref={canvas}
+          className={classes.canvas}
+          style={{ width: layout.width, height: layout.height }}
+          aria-hidden="true"
+        />
         {active !== undefined && cell !== undefined && (
           <>
-            <Link to={gpuHref(active.id)} tabIndex={-1} className={classes.ring} aria-label={speech.t("open", { gpu: active.id })} style={{ transform: `translate(${cell.x - 2}px, ${cell.y - 2}px)`, width: cell.width + 4, height: cell.height + 4 }} />
+            <Link
+              to={gpuHref(active.id)}
+              tabIndex={-1}
+              className={classes.ring}
+              aria-label={speech.t("open", { gpu: active.id })}
+              style={{
+                transform: `translate(${cell.x - 2}px, ${cell.y - 2}px)`,
+                width: cell.width + 4,
+                height: cell.height + 4,
+              }}
+            />
             <MapTooltip gpu={active} cell={cell} width={layout.width} />
           </>
         )}
@@ -109,7 +136,8 @@ function useLayout(gpus: readonly Gpu[], width: number): Layout {
   const runs = useMemo(() => runsOf(gpus), [gpus]);
   const shape = useMemo(() => runs.map((run) => `${run.node}:${run.state}:${run.count}`).join("|"), [runs]);
   const kept = useRef<{ shape: string; width: number; layout: Layout }>(undefined);
-  if (kept.current?.shape !== shape || kept.current.width !== width) kept.current = { shape, width, layout: layOut(runs, width, WANTED_HEIGHT) };
+  if (kept.current?.shape !== shape || kept.current.width !== width)
+    kept.current = { shape, width, layout: layOut(runs, width, WANTED_HEIGHT) };
   return kept.current.layout;
 }
 
@@ -118,7 +146,10 @@ function useMapPainting(gpus: readonly Gpu[], coloring: Coloring, legend: Legend
   const painter = useRef<Painter>(undefined);
   const theme = useIsDark() ? "dark" : "light";
   const density = useDensity();
-  const looks = useMemo(() => gpus.map((gpu) => lookOf(gpu, coloring, legend, LINE[theme])), [gpus, coloring, legend, theme]);
+  const looks = useMemo(
+    () => gpus.map((gpu) => lookOf(gpu, coloring, legend, LINE[theme])),
+    [gpus, coloring, legend, theme],
+  );
   useEffect(() => () => void (painter.current = undefined), []);
   useLayoutEffect(() => {
     if (canvas.current === null || layout.cells.length === 0) return;

@@ -17,7 +17,11 @@ export function MapLegend({ coloring, legend }: { coloring: Coloring; legend: Le
       {scale !== undefined && (
         <li>
           <span className="num">{amount(coloring, scale.least, format)}</span>
-          <span className={classes.scale} style={{ background: `linear-gradient(90deg, ${scale.stops.join(", ")})` }} aria-hidden />
+          <span
+            className={classes.scale}
+            style={{ background: `linear-gradient(90deg, ${scale.stops.join(", ")})` }}
+            aria-hidden
+          />
           <span className="num">{amount(coloring, scale.most, format)}</span>
         </li>
       )}
@@ -34,7 +38,20 @@ export function MapLegend({ coloring, legend }: { coloring: Coloring; legend: Le
           {t("healthy")}
         </li>
       )}
-      {coloring !== "health" && <Shape word={t("free")}><rect x="0.75" y="0.75" width="12.5" height="10.5" rx="3" fill="none" stroke="currentColor" strokeWidth="1.5" /></Shape>}
+      {coloring !== "health" && (
+        <Shape word={t("free")}>
+          <rect
+            x="0.75"
+            y="0.75"
+            width="12.5"
+            height="10.5"
+            rx="3"
+            fill="none"
+            stroke="currentColor"
+            strokeWidth="1.5"
+          />
+        </Shape>
+      )}
       <Shape word={t("suspect")}>
         <rect x="1" y="1" width="12" height="10" rx="3" fill="none" stroke={healthColor("suspect")} strokeWidth="2" />
         <path d="M1 9 L8 1 M5 11 L13 3" stroke={healthColor("suspect")} strokeWidth="1.6" />
@@ -43,7 +60,19 @@ export function MapLegend({ coloring, legend }: { coloring: Coloring; legend: Le
         <rect width="14" height="12" rx="3" fill={healthColor("failed")} />
         <path d="M4 3 L10 9 M10 3 L4 9" stroke="#fff" strokeWidth="1.6" />
       </Shape>
-      <Shape word={t("stale")}><rect x="0.75" y="0.75" width="12.5" height="10.5" rx="3" fill="none" stroke="currentColor" strokeWidth="1.5" strokeDasharray="3 2" /></Shape>
+      <Shape word={t("stale")}>
+        <rect
+          x="0.75"
+          y="0.75"
+          width="12.5"
+          height="10.5"
+          rx="3"
+          fill="none"
+          stroke="currentColor"
+          strokeWidth="1.5"
+          strokeDasharray="3 2"
+        />
+      </Shape>
       <li>
         <span aria-hidden>⊘</span>
         {t("withheld")}

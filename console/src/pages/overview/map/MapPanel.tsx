@@ -29,12 +29,32 @@ export const MapPanel = memo(function MapPanel({ data }: { data: MapData | undef
       title={t("title")}
       tools={
         <>
-          <SegmentedControl size="xs" className={classes.wide} aria-label={t("colorBy")} value={coloring} onChange={(color) => setFilters({ color })} data={COLORINGS.map((value) => ({ value, label: t(value) }))} />
-          <SegmentedControl size="xs" aria-label={t("view")} value={filters.view === "table" ? "table" : "map"} onChange={(view) => setFilters({ view })} data={[{ value: "map", label: t("asMap") }, { value: "table", label: t("asTable") }]} />
+          <SegmentedControl
+            size="xs"
+            className={classes.wide}
+            aria-label={t("colorBy")}
+            value={coloring}
+            onChange={(color) => setFilters({ color })}
+            data={COLORINGS.map((value) => ({ value, label: t(value) }))}
+          />
+          <SegmentedControl
+            size="xs"
+            aria-label={t("view")}
+            value={filters.view === "table" ? "table" : "map"}
+            onChange={(view) => setFilters({ view })}
+            data={[
+              { value: "map", label: t("asMap") },
+              { value: "table", label: t("asTable") },
+            ]}
+          />
         </>
       }
     >
-      {data === undefined ? <Skeleton h={260} /> : <Chosen data={data} coloring={coloring} filters={filters} setFilters={setFilters} />}
+      {data === undefined ? (
+        <Skeleton h={260} />
+      ) : (
+        <Chosen data={data} coloring={coloring} filters={filters} setFilters={setFilters} />
+      )}
     </Panel>
   );
 });
@@ -64,9 +84,33 @@ function Chosen({ data, coloring, filters, setFilters }: ChosenProps) {
               {t("shown", { n: shown.length, all: all.length })}
             </Text>
           )}
-          {data.models.length > 1 && <FilterSelect label={t("model")} everything={t("allModels")} options={data.models} value={model} onChange={(value) => setFilters({ model: value })} />}
-          {data.pools.length > 1 && <FilterSelect label={t("pool")} everything={t("allPools")} options={data.pools} value={pool} onChange={(value) => setFilters({ pool: value })} />}
-          <TextInput size="xs" w={210} aria-label={t("find")} placeholder={t("find")} leftSection={<Search size={14} aria-hidden />} value={find} onChange={(event) => setFilters({ find: event.currentTarget.value })} />
+          {data.models.length > 1 && (
+            <FilterSelect
+              label={t("model")}
+              everything={t("allModels")}
+              options={data.models}
+              value={model}
+              onChange={(value) => setFilters({ model: value })}
+            />
+          )}
+          {data.pools.length > 1 && (
+            <FilterSelect
+              label={t("pool")}
+              everything={t("allPools")}
+              options={data.pools}
+              value={pool}
+              onChange={(value) => setFilters({ pool: value })}
+            />
+          )}
+          <TextInput
+            size="xs"
+            w={210}
+            aria-label={t("find")}
+            placeholder={t("find")}
+            leftSection={<Search size={14} aria-hidden />}
+            value={find}
+            onChange={(event) => setFilters({ find: event.currentTarget.value })}
+          />
         </Group>
       </Group>
       {shown.length === 0 ? (
@@ -82,6 +126,14 @@ function Chosen({ data, coloring, filters, setFilters }: ChosenProps) {
   );
 }
 
-function Picture({ asTable, ...map }: { asTable: boolean; gpus: readonly Gpu[]; coloring: ChosenProps["coloring"]; legend: ReturnType<typeof legendOf> }) {
+function Picture({
+  asTable,
+  ...map
+}: {
+  asTable: boolean;
+  gpus: readonly Gpu[];
+  coloring: ChosenProps["coloring"];
+  legend: ReturnType<typeof legendOf>;
+}) {
   return asTable ? <MapTable gpus={map.gpus} /> : <GpuMap {...map} />;
 }

@@ -14,10 +14,19 @@ export function MapTooltip({ gpu, cell, width }: { gpu: Gpu; cell: Box; width: n
   const speech = useSpeech();
   const isRight = cell.x + cell.width + AWAY + WIDTH <= width;
   const isLeft = cell.x - AWAY - WIDTH >= 0;
-  const left = isRight ? cell.x + cell.width + AWAY : isLeft ? cell.x - AWAY - WIDTH : Math.max(0, Math.min(cell.x, width - WIDTH));
+  const left = isRight
+    ? cell.x + cell.width + AWAY
+    : isLeft
+      ? cell.x - AWAY - WIDTH
+      : Math.max(0, Math.min(cell.x, width - WIDTH));
   const top = isRight || isLeft ? cell.y - 8 : cell.y + cell.height + AWAY;
   return (
-    <div className={classes.tooltip} style={{ transform: `translate(${left}px, ${top}px)` }} role="tooltip" data-gpu={gpu.id}>
+    <div
+      className={classes.tooltip}
+      style={{ transform: `translate(${left}px, ${top}px)` }}
+      role="tooltip"
+      data-gpu={gpu.id}
+    >
       <Text fw={600} size="sm">
         {gpu.id}
       </Text>

@@ -35,7 +35,12 @@ export function scaleOf(coloring: Coloring, gpus: readonly Gpu[], dark: boolean)
   const theme = dark ? "dark" : "light";
   if (coloring === "utilization" || coloring === "memory") return { stops: AMOUNT[theme], least: 0, most: 1 };
   if (coloring === "temperature") return { stops: HEAT[theme], least: COOL, most: HOT };
-  if (coloring === "power") return { stops: AMOUNT[theme], least: 0, most: roundUp(gpus.reduce((most, gpu) => Math.max(most, gpu.power ?? 0), 0)) };
+  if (coloring === "power")
+    return {
+      stops: AMOUNT[theme],
+      least: 0,
+      most: roundUp(gpus.reduce((most, gpu) => Math.max(most, gpu.power ?? 0), 0)),
+    };
   return undefined;
 }
 
@@ -58,7 +63,9 @@ export function shade(scale: Scale, value: number): string {
 export function mixed(from: string, to: string, part: number): string {
   const channel = (at: number) => {
     const [low, high] = [parseInt(from.slice(at, at + 2), 16), parseInt(to.slice(at, at + 2), 16)];
-    return Math.round(low + (high - low) * part).toString(16).padStart(2, "0");
+    return Math.round(low + (high - low) * part)
+      .toString(16)
+      .padStart(2, "0");
   };
   return `#${channel(1)}${channel(3)}${channel(5)}`;
 }

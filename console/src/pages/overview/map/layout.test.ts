@@ -3,10 +3,16 @@ import { describe, expect, it } from "vitest";
 import type { NodeRun } from "@/pages/overview/map/gpus";
 import { columnsFor, layOut, placeAfter, placeAt, type Box } from "@/pages/overview/map/layout";
 
-const nodes = (count: number, gpus: number): NodeRun[] => Array.from({ length: count }, (_, at) => ({ node: `node-${at}`, state: "ready" as const, count: gpus }));
+const nodes = (count: number, gpus: number): NodeRun[] =>
+  Array.from({ length: count }, (_, at) => ({ node: `node-${at}`, state: "ready" as const, count: gpus }));
 
 function overlap(left: Box, right: Box): boolean {
-  return left.x < right.x + right.width && right.x < left.x + left.width && left.y < right.y + right.height && right.y < left.y + left.height;
+  return (
+    left.x < right.x + right.width &&
+    right.x < left.x + left.width &&
+    left.y < right.y + right.height &&
+    right.y < left.y + left.height
+  );
 }
 
 describe("layOut", () => {
@@ -48,7 +54,8 @@ it("puts at most eight GPUs side by side", () => {
 describe("placeAt", () => {
   const layout = layOut(nodes(20, 8), 900, 430);
   it("finds each GPU at its middle", () => {
-    for (const [at, cell] of layout.cells.entries()) expect(placeAt(layout, cell.x + cell.width / 2, cell.y + cell.height / 2)).toBe(at);
+    for (const [at, cell] of layout.cells.entries())
+      expect(placeAt(layout, cell.x + cell.width / 2, cell.y + cell.height / 2)).toBe(at);
   });
   it("finds nothing beside the map or on a label", () => {
     expect(placeAt(layout, -10, 30)).toBeUndefined();
@@ -76,7 +83,7 @@ describe("placeAfter", () => {
   it("reaches every row by going down", () => {
     const rows = new Set(layout.cells.map((cell) => cell.y));
     const seen = new Set<number | undefined>();
-    for (let place = 0, before = -1; place !== before; ) {
+    for (let place = 0, before = -1; place !== before;) {
       seen.add(layout.cells[place]?.y);
       before = place;
       place = placeAfter(layout, place, "ArrowDown") ?? place;

@@ -79,11 +79,20 @@ function withCells(runs: readonly NodeRun[], width: number, size: number): Layou
 /** The place of the GPU under a point; half of the gap around it belongs to it. */
 export function placeAt(layout: Layout, x: number, y: number): number | undefined {
   const near = CELL_GAP / 2;
-  const block = layout.blocks.find((one) => x >= one.x - near && x < one.x + one.width + near && y >= one.y && y < one.y + one.height + near);
+  const block = layout.blocks.find(
+    (one) => x >= one.x - near && x < one.x + one.width + near && y >= one.y && y < one.y + one.height + near,
+  );
   if (block === undefined) return undefined;
   for (let place = block.first; place < block.first + block.run.count; place += 1) {
     const cell = layout.cells[place];
-    if (cell !== undefined && x >= cell.x - near && x < cell.x + cell.width + near && y >= cell.y - near && y < cell.y + cell.height + near) return place;
+    if (
+      cell !== undefined &&
+      x >= cell.x - near &&
+      x < cell.x + cell.width + near &&
+      y >= cell.y - near &&
+      y < cell.y + cell.height + near
+    )
+      return place;
   }
   return undefined;
 }

@@ -5,8 +5,21 @@ import { chosen, gpusOf, heldByOwner, runsOf, type Gpu, type MapData } from "@/p
 import { changedPlaces, legendOf, lookOf } from "@/pages/overview/map/looks";
 
 const usual: Gpu = {
-  id: "a-gpu0", node: "a", nodeState: "ready", index: 0, model: "A10", pool: "default", health: "healthy", allocated: 1, owner: "ann", job: "j-1",
-  utilization: 0.5, memory: 0.25, power: 120, temperature: 60, stale: false,
+  id: "a-gpu0",
+  node: "a",
+  nodeState: "ready",
+  index: 0,
+  model: "A10",
+  pool: "default",
+  health: "healthy",
+  allocated: 1,
+  owner: "ann",
+  job: "j-1",
+  utilization: 0.5,
+  memory: 0.25,
+  power: 120,
+  temperature: 60,
+  stale: false,
 };
 const gpu = (change: Partial<Gpu>): Gpu => ({ ...usual, ...change });
 const look = (change: Partial<Gpu>, coloring: Parameters<typeof lookOf>[1] = "utilization") => {
@@ -17,14 +30,38 @@ const look = (change: Partial<Gpu>, coloring: Parameters<typeof lookOf>[1] = "ut
 describe("gpusOf", () => {
   it("reads the columns", () => {
     const data: MapData = {
-      at: "", nodes: [{ id: "a", state: "cordoned", cluster: "local" }], models: ["A10"], pools: ["default"], owners: ["ann"],
+      at: "",
+      nodes: [{ id: "a", state: "cordoned", cluster: "local" }],
+      models: ["A10"],
+      pools: ["default"],
+      owners: ["ann"],
       gpus: {
-        id: ["a-gpu0", "a-gpu1"], node: [0, 0], index: [0, 1], model: [0, 0], pool: [0, 0], health: ["healthy", "failed"], allocated: [0.5, 0],
-        owner: [0, null], job: ["j-1", null], utilization: [0.1, null], memory: [0.2, null], power: [50, null], temperature: [40, null], stale: [false, true],
+        id: ["a-gpu0", "a-gpu1"],
+        node: [0, 0],
+        index: [0, 1],
+        model: [0, 0],
+        pool: [0, 0],
+        health: ["healthy", "failed"],
+        allocated: [0.5, 0],
+        owner: [0, null],
+        job: ["j-1", null],
+        utilization: [0.1, null],
+        memory: [0.2, null],
+        power: [50, null],
+        temperature: [40, null],
+        stale: [false, true],
       },
     };
     const [first, second] = gpusOf(data);
-    expect(first).toMatchObject({ id: "a-gpu0", node: "a", nodeState: "cordoned", owner: "ann", job: "j-1", allocated: 0.5, utilization: 0.1 });
+    expect(first).toMatchObject({
+      id: "a-gpu0",
+      node: "a",
+      nodeState: "cordoned",
+      owner: "ann",
+      job: "j-1",
+      allocated: 0.5,
+      utilization: 0.1,
+    });
     expect(second).toMatchObject({ health: "failed", owner: null, utilization: null, stale: true });
   });
 });
@@ -32,7 +69,8 @@ describe("gpusOf", () => {
 describe("chosen", () => {
   const gpus = [gpu({}), gpu({ id: "b-gpu0", node: "b", model: "H100", owner: "ben", job: null, pool: "big" })];
   it("narrows by model, pool and text", () => {
-    const ids = (choice: Partial<Parameters<typeof chosen>[1]>) => chosen(gpus, { model: "", pool: "", q: "", ...choice }).map((one) => one.id);
+    const ids = (choice: Partial<Parameters<typeof chosen>[1]>) =>
+      chosen(gpus, { model: "", pool: "", q: "", ...choice }).map((one) => one.id);
     expect(ids({})).toEqual(["a-gpu0", "b-gpu0"]);
     expect(ids({ model: "H100" })).toEqual(["b-gpu0"]);
     expect(ids({ pool: "default" })).toEqual(["a-gpu0"]);
@@ -43,9 +81,19 @@ describe("chosen", () => {
 });
 
 it("counts GPUs by node and by owner", () => {
-  const gpus = [gpu({}), gpu({ id: "a-gpu1", allocated: 0.5, owner: "ben" }), gpu({ id: "b-gpu0", node: "b", allocated: 0, owner: null })];
-  expect(runsOf(gpus).map((run) => [run.node, run.count])).toEqual([["a", 2], ["b", 1]]);
-  expect(heldByOwner(gpus)).toEqual([["ann", 1], ["ben", 0.5]]);
+  const gpus = [
+    gpu({}),
+    gpu({ id: "a-gpu1", allocated: 0.5, owner: "ben" }),
+    gpu({ id: "b-gpu0", node: "b", allocated: 0, owner: null }),
+  ];
+  expect(runsOf(gpus).map((run) => [run.node, run.count])).toEqual([
+    ["a", 2],
+    ["b", 1],
+  ]);
+  expect(heldByOwner(gpus)).toEqual([
+    ["ann", 1],
+    ["ben", 0.5],
+  ]);
 });
 
 describe("lookOf", () => {

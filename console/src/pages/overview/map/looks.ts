@@ -19,7 +19,10 @@ export interface Legend {
 }
 
 export function legendOf(coloring: Coloring, gpus: readonly Gpu[], dark: boolean): Legend {
-  const owners = coloring === "owner" ? ownerColors([...new Set(gpus.flatMap((gpu) => gpu.owner ?? []))]) : new Map<string, string>();
+  const owners =
+    coloring === "owner"
+      ? ownerColors([...new Set(gpus.flatMap((gpu) => gpu.owner ?? []))])
+      : new Map<string, string>();
   return { scale: scaleOf(coloring, gpus, dark), owners };
 }
 
@@ -30,7 +33,13 @@ export function lookOf(gpu: Gpu, coloring: Coloring, legend: Legend, line: strin
   if (gpu.health === "suspect") return { fill: color, edge: healthColor("suspect"), mark: "hatch", faded };
   if (gpu.stale || gpu.nodeState === "down") return { fill: null, edge: line, mark: "dashes", faded };
   // Free ones are hollow; their edge tells what is measured of them all the same.
-  if (gpu.allocated === 0 && coloring !== "health") return { fill: null, edge: coloring === "temperature" || coloring === "power" ? (color ?? line) : line, mark: "none", faded };
+  if (gpu.allocated === 0 && coloring !== "health")
+    return {
+      fill: null,
+      edge: coloring === "temperature" || coloring === "power" ? (color ?? line) : line,
+      mark: "none",
+      faded,
+    };
   return { fill: color, edge: color === null ? line : null, mark: "none", faded };
 }
 
@@ -42,7 +51,13 @@ function colorOf(gpu: Gpu, coloring: Coloring, { scale, owners }: Legend): strin
 }
 
 export function isSameLook(left: Look | undefined, right: Look): boolean {
-  return left !== undefined && left.fill === right.fill && left.edge === right.edge && left.mark === right.mark && left.faded === right.faded;
+  return (
+    left !== undefined &&
+    left.fill === right.fill &&
+    left.edge === right.edge &&
+    left.mark === right.mark &&
+    left.faded === right.faded
+  );
 }
 
 /** The places whose look is another than before. */

@@ -2,7 +2,10 @@ import { defineWords } from "@/words/words";
 
 export const words = defineWords({
   title: ["GPU map", "GPU 热力图"],
-  mapLabel: ["Map of {n} GPUs. Arrow keys move from GPU to GPU, Page Up and Page Down from node to node, Enter opens.", "{n} 块 GPU 的热力图。方向键在 GPU 之间移动，Page Up 和 Page Down 在节点之间移动，回车键打开。"],
+  mapLabel: [
+    "Map of {n} GPUs. Arrow keys move from GPU to GPU, Page Up and Page Down from node to node, Enter opens.",
+    "{n} 块 GPU 的热力图。方向键在 GPU 之间移动，Page Up 和 Page Down 在节点之间移动，回车键打开。",
+  ],
   colorBy: ["Colour by", "着色方式"],
   utilization: ["Utilisation", "利用率"],
   memory: ["Memory", "显存"],
@@ -29,7 +32,10 @@ export const words = defineWords({
   noneMatchHint: ["Change the search or the filters to see GPUs again.", "请修改搜索或筛选条件。"],
   showAll: ["Show all GPUs", "显示全部 GPU"],
   noGpus: ["There are no GPUs yet", "还没有 GPU"],
-  noGpusHint: ["Start the server on a machine with GPUs, or add a cluster to its configuration.", "请在带有 GPU 的机器上启动服务器，或在配置中添加集群。"],
+  noGpusHint: [
+    "Start the server on a machine with GPUs, or add a cluster to its configuration.",
+    "请在带有 GPU 的机器上启动服务器，或在配置中添加集群。",
+  ],
   node: ["Node", "节点"],
   model: ["Model", "型号"],
   pool: ["Pool", "资源池"],

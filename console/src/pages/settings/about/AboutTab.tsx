@@ -36,7 +36,11 @@ function Figures({ about }: { about: Schema<"AboutView"> }) {
   return (
     <SimpleGrid cols={{ base: 1, sm: 3 }}>
       <Stat label={t("version")} value={about.version} detail={about.build} />
-      <Stat label={t("uptime")} value={format.duration(about.uptime_seconds)} detail={<Moment at={about.started_at} />} />
+      <Stat
+        label={t("uptime")}
+        value={format.duration(about.uptime_seconds)}
+        detail={<Moment at={about.started_at} />}
+      />
       <Stat label={t("engines")} value={about.engines.join(", ")} />
     </SimpleGrid>
   );
@@ -52,7 +56,11 @@ function Parts({ parts }: { parts: readonly Schema<"PartView">[] }) {
         rowKey={(part) => part.name}
         columns={[
           { key: "name", title: t("part"), render: (part) => part.name },
-          { key: "health", title: t("health"), render: (part) => <StateBadge state={part.healthy ? "healthy" : "failed"} /> },
+          {
+            key: "health",
+            title: t("health"),
+            render: (part) => <StateBadge state={part.healthy ? "healthy" : "failed"} />,
+          },
           { key: "detail", title: t("detail"), render: (part) => part.detail || t("noDetail") },
         ]}
       />

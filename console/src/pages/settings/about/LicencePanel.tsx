@@ -16,9 +16,24 @@ import { useWords } from "@/words/words";
 export function LicencePanel({ licence }: { licence: Schema<"LicenceView"> }) {
   const t = useWords(words);
   const confirm = useConfirm();
-  const remove = useAction({ run: () => sent(api.DELETE("/about/licence")), touches: ["/about"], done: () => t("removed") });
+  const remove = useAction({
+    run: () => sent(api.DELETE("/about/licence")),
+    touches: ["/about"],
+    done: () => t("removed"),
+  });
   const tools = licence.state !== "none" && (
-    <Button variant="subtle" color="red" onClick={() => confirm({ title: t("removeTitle"), text: t("removeText"), action: t("remove"), onConfirm: () => remove.mutate(undefined) })}>
+    <Button
+      variant="subtle"
+      color="red"
+      onClick={() =>
+        confirm({
+          title: t("removeTitle"),
+          text: t("removeText"),
+          action: t("remove"),
+          onConfirm: () => remove.mutate(undefined),
+        })
+      }
+    >
       {t("remove")}
     </Button>
   );
@@ -46,7 +61,10 @@ export function LicencePanel({ licence }: { licence: Schema<"LicenceView"> }) {
 function LicenceForm() {
   const t = useWords(words);
   const c = useWords(common);
-  const form = useForm({ initialValues: { token: "" }, validate: { token: (token) => (token.trim() === "" ? c("required") : null) } });
+  const form = useForm({
+    initialValues: { token: "" },
+    validate: { token: (token) => (token.trim() === "" ? c("required") : null) },
+  });
   const set = useAction({
     run: ({ token }: { token: string }) => sent(api.PUT("/about/licence", { body: { token: token.trim() } })),
     touches: ["/about"],
@@ -58,7 +76,15 @@ function LicenceForm() {
     <form onSubmit={form.onSubmit((values) => set.mutate(values))} noValidate>
       <Stack gap="xs">
         {set.error !== null && set.error.fields.length === 0 && <ProblemNote error={set.error} />}
-        <Textarea label={t("enter")} description={t("enterHint")} autosize minRows={2} spellCheck={false} maxLength={4096} {...form.getInputProps("token")} />
+        <Textarea
+          label={t("enter")}
+          description={t("enterHint")}
+          autosize
+          minRows={2}
+          spellCheck={false}
+          maxLength={4096}
+          {...form.getInputProps("token")}
+        />
         <Group justify="flex-end">
           <Button type="submit" loading={set.isPending}>
             {t("set")}

@@ -27,10 +27,26 @@ export function ConfigurationTab() {
         {data.config_file === null ? t("noFile") : t("hint", { file: data.config_file })}
       </Text>
       <Group role="search" aria-label={t("search")}>
-        <TextInput size="xs" w={240} aria-label={t("search")} placeholder={t("search")} value={filters.q} onChange={(event) => setFilters({ q: event.currentTarget.value })} />
-        <Switch label={t("onlyChanged")} checked={filters.changed !== ""} onChange={(event) => setFilters({ changed: event.currentTarget.checked ? "1" : "" })} />
+        <TextInput
+          size="xs"
+          w={240}
+          aria-label={t("search")}
+          placeholder={t("search")}
+          value={filters.q}
+          onChange={(event) => setFilters({ q: event.currentTarget.value })}
+        />
+        <Switch
+          label={t("onlyChanged")}
+          checked={filters.changed !== ""}
+          onChange={(event) => setFilters({ changed: event.currentTarget.checked ? "1" : "" })}
+        />
       </Group>
-      {sections.length === 0 && (filters.q === "" ? <EmptyState icon={SlidersHorizontal} title={t("allDefault")} hint={t("allDefaultHint")} /> : <NothingFound />)}
+      {sections.length === 0 &&
+        (filters.q === "" ? (
+          <EmptyState icon={SlidersHorizontal} title={t("allDefault")} hint={t("allDefaultHint")} />
+        ) : (
+          <NothingFound />
+        ))}
       {sections.map((section) => (
         <SectionPanel key={section.name} section={section} />
       ))}
@@ -42,7 +58,9 @@ function narrowed(sections: readonly Section[], text: string, onlyChanged: boole
   return sections
     .map((section) => ({
       ...section,
-      settings: section.settings.filter((one) => (!onlyChanged || !one.is_default) && `${section.name}.${one.key}`.toLowerCase().includes(text)),
+      settings: section.settings.filter(
+        (one) => (!onlyChanged || !one.is_default) && `${section.name}.${one.key}`.toLowerCase().includes(text),
+      ),
     }))
     .filter((section) => section.settings.length > 0);
 }
@@ -56,8 +74,17 @@ function SectionPanel({ section }: { section: Section }) {
         rows={section.settings}
         rowKey={(one) => one.key}
         columns={[
-          { key: "key", title: t("setting"), width: "34%", render: (one) => <code style={{ overflowWrap: "anywhere" }}>{one.key}</code> },
-          { key: "value", title: t("value"), render: (one) => <code style={{ overflowWrap: "anywhere", whiteSpace: "normal" }}>{shown(one.value)}</code> },
+          {
+            key: "key",
+            title: t("setting"),
+            width: "34%",
+            render: (one) => <code style={{ overflowWrap: "anywhere" }}>{one.key}</code>,
+          },
+          {
+            key: "value",
+            title: t("value"),
+            render: (one) => <code style={{ overflowWrap: "anywhere", whiteSpace: "normal" }}>{shown(one.value)}</code>,
+          },
           {
             key: "source",
             title: t("source"),

@@ -58,8 +58,15 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
   const form = useProviderForm(provider);
   const save = useAction({
     run: (draft: Draft) => {
-      if (provider !== undefined) return sent(api.PATCH("/auth/providers/{id}", { params: { path: { id: provider.id } }, body: changesOf(draft) }));
-      return sent(api.POST("/auth/providers", { body: { ...draft, group: draft.group === "" ? null : draft.group, enabled: false } }));
+      if (provider !== undefined)
+        return sent(
+          api.PATCH("/auth/providers/{id}", { params: { path: { id: provider.id } }, body: changesOf(draft) }),
+        );
+      return sent(
+        api.POST("/auth/providers", {
+          body: { ...draft, group: draft.group === "" ? null : draft.group, enabled: false },
+        }),
+      );
     },
     touches: ["/auth/providers"],
     done: (after) => t("saved", { name: after.title || after.id }),
@@ -80,22 +87,52 @@ export function ProviderForm({ provider, onClose }: { provider?: ProviderView; o
     >
       {provider === undefined && (
         <>
-          <Select label={t("kind")} allowDeselect={false} data={KINDS.map((value) => ({ value, label: t(value) }))} {...form.getInputProps("kind")} />
+          <Select
+            label={t("kind")}
+            allowDeselect={false}
+            data={KINDS.map((value) => ({ value, label: t(value) }))}
+            {...form.getInputProps("kind")}
+          />
           <TextInput label={t("id")} description={t("idHint")} required {...form.getInputProps("id")} />
         </>
       )}
       <TextInput label={t("title")} description={t("titleHint")} maxLength={63} {...form.getInputProps("title")} />
-      <TextInput label={t("issuer")} description={isOidc ? t("issuerOidc") : t("issuerForge")} required={isOidc} {...form.getInputProps("issuer")} />
+      <TextInput
+        label={t("issuer")}
+        description={isOidc ? t("issuerOidc") : t("issuerForge")}
+        required={isOidc}
+        {...form.getInputProps("issuer")}
+      />
       <TextInput label={t("clientId")} required autoComplete="off" {...form.getInputProps("client_id")} />
-      <PasswordInput label={t("clientSecret")} description={provider?.client_secret_set === true ? t("secretKept") : t("secretHint")} autoComplete="new-password" {...form.getInputProps("client_secret")} />
+      <PasswordInput
+        label={t("clientSecret")}
+        description={provider?.client_secret_set === true ? t("secretKept") : t("secretHint")}
+        autoComplete="new-password"
+        {...form.getInputProps("client_secret")}
+      />
       {!isOidc && (
         <>
           <TextInput label={t("organisation")} {...form.getInputProps("organisation")} />
-          <PasswordInput label={t("apiToken")} description={provider?.api_token_set === true ? t("secretKept") : t("apiTokenHint")} autoComplete="new-password" {...form.getInputProps("api_token")} />
+          <PasswordInput
+            label={t("apiToken")}
+            description={provider?.api_token_set === true ? t("secretKept") : t("apiTokenHint")}
+            autoComplete="new-password"
+            {...form.getInputProps("api_token")}
+          />
         </>
       )}
-      <TagsInput label={t("allow")} description={t("allowHint")} placeholder="@example.org" {...form.getInputProps("allow")} />
-      <Select label={t("group")} allowDeselect={false} data={[{ value: "", label: t("noGroup") }, ...(groups ?? []).map((group) => group.name)]} {...form.getInputProps("group")} />
+      <TagsInput
+        label={t("allow")}
+        description={t("allowHint")}
+        placeholder="@example.org"
+        {...form.getInputProps("allow")}
+      />
+      <Select
+        label={t("group")}
+        allowDeselect={false}
+        data={[{ value: "", label: t("noGroup") }, ...(groups ?? []).map((group) => group.name)]}
+        {...form.getInputProps("group")}
+      />
       {provider !== undefined && (
         <div>
           <Text size="sm" fw={500}>
@@ -117,7 +154,8 @@ function useProviderForm(provider: ProviderView | undefined) {
     validate: {
       id: (id) => (provider !== undefined || /^[a-z0-9][a-z0-9-]*$/.test(id) ? null : t("idHint")),
       client_id: (id) => (id.trim() === "" ? c("required") : null),
-      issuer: (issuer, draft) => ((issuer === "" && draft.kind !== "oidc") || /^https?:\/\/\S+$/.test(issuer) ? null : t("notAddress")),
+      issuer: (issuer, draft) =>
+        (issuer === "" && draft.kind !== "oidc") || /^https?:\/\/\S+$/.test(issuer) ? null : t("notAddress"),
     },
   });
 }
@@ -134,7 +172,19 @@ function Removal({ provider, onGone }: { provider: ProviderView; onGone: () => v
     onDone: onGone,
   });
   return (
-    <Button variant="light" color="red" loading={remove.isPending} onClick={() => confirm({ title: t("deleteTitle", { name }), text: t("deleteText", { n: provider.users }), action: t("deleteAction"), onConfirm: () => remove.mutate(undefined) })}>
+    <Button
+      variant="light"
+      color="red"
+      loading={remove.isPending}
+      onClick={() =>
+        confirm({
+          title: t("deleteTitle", { name }),
+          text: t("deleteText", { n: provider.users }),
+          action: t("deleteAction"),
+          onConfirm: () => remove.mutate(undefined),
+        })
+      }
+    >
       {c("delete")}
     </Button>
   );

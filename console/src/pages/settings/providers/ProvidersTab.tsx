@@ -55,7 +55,9 @@ export function ProvidersTab() {
           </EmptyState>
         }
       />
-      {opened !== undefined && <ProviderForm key={opened.id} provider={opened} onClose={() => setFilters({ open: "" })} />}
+      {opened !== undefined && (
+        <ProviderForm key={opened.id} provider={opened} onClose={() => setFilters({ open: "" })} />
+      )}
       {filters.create !== "" && <ProviderForm onClose={() => setFilters({ create: "" })} />}
     </Panel>
   );
@@ -74,9 +76,20 @@ function columnsOf(t: Say<typeof words>): Column<ProviderView>[] {
         </>
       ),
     },
-    { key: "kind", title: t("kind"), render: (provider) => (provider.kind in words ? t(provider.kind as "oidc") : provider.kind) },
+    {
+      key: "kind",
+      title: t("kind"),
+      render: (provider) => (provider.kind in words ? t(provider.kind as "oidc") : provider.kind),
+    },
     { key: "issuer", title: t("issuer"), wide: true, render: (provider) => provider.issuer || "–" },
-    { key: "people", title: t("people"), numeric: true, wide: true, sort: (provider) => provider.users, render: (provider) => provider.users },
+    {
+      key: "people",
+      title: t("people"),
+      numeric: true,
+      wide: true,
+      sort: (provider) => provider.users,
+      render: (provider) => provider.users,
+    },
   ];
 }
 
@@ -84,7 +97,11 @@ function Actions({ provider, onTested }: { provider: ProviderView; onTested: (te
   const t = useWords(words);
   const name = provider.title || provider.id;
   const path = { params: { path: { id: provider.id } } };
-  const test = useAction({ run: () => sent(api.POST("/auth/providers/{id}/test", path)), touches: [], onDone: (result) => onTested({ name, result }) });
+  const test = useAction({
+    run: () => sent(api.POST("/auth/providers/{id}/test", path)),
+    touches: [],
+    onDone: (result) => onTested({ name, result }),
+  });
   const flip = useAction({
     run: (enabled: boolean) => sent(api.PATCH("/auth/providers/{id}", { ...path, body: { enabled } })),
     touches: ["/auth/providers"],
@@ -98,10 +115,22 @@ function Actions({ provider, onTested }: { provider: ProviderView; onTested: (te
   });
   return (
     <Group gap="sm" wrap="nowrap">
-      <Button variant="default" size="compact-xs" leftSection={<Stethoscope size={13} />} loading={test.isPending} aria-label={t("testOf", { name })} onClick={() => test.mutate(undefined)}>
+      <Button
+        variant="default"
+        size="compact-xs"
+        leftSection={<Stethoscope size={13} />}
+        loading={test.isPending}
+        aria-label={t("testOf", { name })}
+        onClick={() => test.mutate(undefined)}
+      >
         {t("test")}
       </Button>
-      <Switch size="sm" aria-label={t("on", { name })} checked={provider.enabled} onChange={(event) => flip.mutate(event.currentTarget.checked)} />
+      <Switch
+        size="sm"
+        aria-label={t("on", { name })}
+        checked={provider.enabled}
+        onChange={(event) => flip.mutate(event.currentTarget.checked)}
+      />
     </Group>
   );
 }
@@ -110,7 +139,14 @@ function Actions({ provider, onTested }: { provider: ProviderView; onTested: (te
 function TestResult({ tested: { name, result }, onClose }: { tested: Tested; onClose: () => void }) {
   const t = useWords(words);
   return (
-    <Alert color={result.ok ? "teal" : "red"} mb="sm" role="status" title={t(result.ok ? "testGood" : "testBad", { name })} withCloseButton onClose={onClose}>
+    <Alert
+      color={result.ok ? "teal" : "red"}
+      mb="sm"
+      role="status"
+      title={t(result.ok ? "testGood" : "testBad", { name })}
+      withCloseButton
+      onClose={onClose}
+    >
       <List listStyleType="none" spacing={6} size="sm">
         {result.checks.map((check) => (
           <List.Item key={check.name + check.detail}>

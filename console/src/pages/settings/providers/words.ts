@@ -2,11 +2,17 @@ import { defineWords } from "@/words/words";
 
 export const words = defineWords({
   providers: ["Sign-in providers", "登录提供方"],
-  providersHint: ["Local accounts always work. With a provider, people sign in with the account that they have already.", "本地账号始终可用。配置提供方后，用户可使用已有账号登录。"],
+  providersHint: [
+    "Local accounts always work. With a provider, people sign in with the account that they have already.",
+    "本地账号始终可用。配置提供方后，用户可使用已有账号登录。",
+  ],
   newProvider: ["New provider", "新建提供方"],
   editProvider: ["Provider {name}", "提供方 {name}"],
   noProviders: ["Only local accounts so far", "目前仅支持本地账号"],
-  noProvidersHint: ["Add GitHub, GitLab or any OIDC provider; it is off until you have tested it and switch it on.", "可添加 GitHub、GitLab 或任意 OIDC 提供方；测试并启用之前不会生效。"],
+  noProvidersHint: [
+    "Add GitHub, GitLab or any OIDC provider; it is off until you have tested it and switch it on.",
+    "可添加 GitHub、GitLab 或任意 OIDC 提供方；测试并启用之前不会生效。",
+  ],
   provider: ["Provider", "提供方"],
   kind: ["Kind", "类型"],
   oidc: ["OIDC", "OIDC"],
@@ -35,7 +41,10 @@ export const words = defineWords({
   secretKept: ["One is set. Leave this empty to keep it.", "已设置，留空则保持不变。"],
   organisation: ["Organisation or group", "组织或群组"],
   allow: ["Who comes in by themselves", "允许自助登录"],
-  allowHint: ["Logins, e-mail addresses, @domains, or * for everybody it knows. Others wait until you on-board them.", "登录名、邮箱、@域名，或 * 表示所有人；其他人需由管理员导入。"],
+  allowHint: [
+    "Logins, e-mail addresses, @domains, or * for everybody it knows. Others wait until you on-board them.",
+    "登录名、邮箱、@域名，或 * 表示所有人；其他人需由管理员导入。",
+  ],
   group: ["Newcomers go to", "新用户所属用户组"],
   noGroup: ["no group", "不分组"],
   redirect: ["Register this address with the provider", "请在提供方登记此地址"],
@@ -43,7 +52,10 @@ export const words = defineWords({
   notAddress: ["An address that begins with https:// or http://", "请输入以 https:// 或 http:// 开头的地址"],
   saved: ["Provider {name} is saved.", "提供方 {name} 已保存。"],
   deleteTitle: ["Delete provider {name}?", "删除提供方 {name}？"],
-  deleteText: ["Nobody can sign in with it any more; {n} {n|user comes|users come} from it and would need a password.", "将无法再使用它登录；有 {n} 位用户来自该提供方，之后需要设置密码。"],
+  deleteText: [
+    "Nobody can sign in with it any more; {n} {n|user comes|users come} from it and would need a password.",
+    "将无法再使用它登录；有 {n} 位用户来自该提供方，之后需要设置密码。",
+  ],
   deleteAction: ["Delete the provider", "删除提供方"],
   deleted: ["Provider {name} is deleted.", "提供方 {name} 已删除。"],
 });

@@ -22,7 +22,10 @@ export function NewToken({ made, onPutAway }: { made: Schema<"NewTokenView">; on
         <Text size="xs" fw={600}>
           {t("useHttp")}
         </Text>
-        <CopyText text={`curl -H "Authorization: Bearer $CORRAL_TOKEN" ${server}/api/v1/jobs`} label={t("copyCommand")} />
+        <CopyText
+          text={`curl -H "Authorization: Bearer $CORRAL_TOKEN" ${server}/api/v1/jobs`}
+          label={t("copyCommand")}
+        />
         <Group>
           <Button variant="default" onClick={onPutAway}>
             {t("kept")}

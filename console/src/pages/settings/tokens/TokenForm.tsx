@@ -18,7 +18,13 @@ interface Draft {
   readonly days: string;
 }
 
-export function TokenForm({ onClose, onMade }: { onClose: () => void; onMade: (token: Schema<"NewTokenView">) => void }) {
+export function TokenForm({
+  onClose,
+  onMade,
+}: {
+  onClose: () => void;
+  onMade: (token: Schema<"NewTokenView">) => void;
+}) {
   const t = useWords(words);
   const c = useWords(common);
   const form = useForm<Draft>({
@@ -26,14 +32,34 @@ export function TokenForm({ onClose, onMade }: { onClose: () => void; onMade: (t
     validate: { name: (name) => (name.trim() === "" ? c("required") : null) },
   });
   const create = useAction({
-    run: ({ name, scope, days }: Draft) => sent(api.POST("/me/tokens", { body: { name: name.trim(), scopes: [scope], expires_in_days: days === "" ? null : Number(days) } })),
+    run: ({ name, scope, days }: Draft) =>
+      sent(
+        api.POST("/me/tokens", {
+          body: { name: name.trim(), scopes: [scope], expires_in_days: days === "" ? null : Number(days) },
+        }),
+      ),
     touches: ["/me/tokens"],
     onDone: onMade,
     onProblem: (problem) => form.setErrors(formErrors(problem)),
   });
   return (
-    <FormDrawer opened title={t("newToken")} submitLabel={c("create")} onClose={onClose} onSubmit={form.onSubmit((draft) => create.mutate(draft))} busy={create.isPending} problem={create.error}>
-      <TextInput label={t("name")} description={t("nameHint")} required maxLength={63} data-autofocus {...form.getInputProps("name")} />
+    <FormDrawer
+      opened
+      title={t("newToken")}
+      submitLabel={c("create")}
+      onClose={onClose}
+      onSubmit={form.onSubmit((draft) => create.mutate(draft))}
+      busy={create.isPending}
+      problem={create.error}
+    >
+      <TextInput
+        label={t("name")}
+        description={t("nameHint")}
+        required
+        maxLength={63}
+        data-autofocus
+        {...form.getInputProps("name")}
+      />
       <Radio.Group label={t("scope")} {...form.getInputProps("scope")}>
         <Stack gap="xs" mt="xs">
           {SCOPES.map((scope) => (
@@ -41,7 +67,15 @@ export function TokenForm({ onClose, onMade }: { onClose: () => void; onMade: (t
           ))}
         </Stack>
       </Radio.Group>
-      <Select label={t("expires")} allowDeselect={false} data={[...DAYS.map((n) => ({ value: String(n), label: t("days", { n }) })), { value: "", label: t("expiresUsual") }]} {...form.getInputProps("days")} />
+      <Select
+        label={t("expires")}
+        allowDeselect={false}
+        data={[
+          ...DAYS.map((n) => ({ value: String(n), label: t("days", { n }) })),
+          { value: "", label: t("expiresUsual") },
+        ]}
+        {...form.getInputProps("days")}
+      />
     </FormDrawer>
   );
 }

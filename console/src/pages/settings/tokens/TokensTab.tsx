@@ -85,9 +85,26 @@ function columnsOf(t: Say<typeof words>): Column<TokenView>[] {
         </Group>
       ),
     },
-    { key: "used", title: t("lastUsed"), sort: (token) => token.last_used_at, render: (token) => (token.last_used_at === null ? t("never") : <Moment at={token.last_used_at} />) },
-    { key: "expires", title: t("expires"), wide: true, sort: (token) => token.expires_at, render: (token) => <Moment at={token.expires_at} /> },
-    { key: "created", title: t("created"), wide: true, sort: (token) => token.created_at, render: (token) => <Moment at={token.created_at} /> },
+    {
+      key: "used",
+      title: t("lastUsed"),
+      sort: (token) => token.last_used_at,
+      render: (token) => (token.last_used_at === null ? t("never") : <Moment at={token.last_used_at} />),
+    },
+    {
+      key: "expires",
+      title: t("expires"),
+      wide: true,
+      sort: (token) => token.expires_at,
+      render: (token) => <Moment at={token.expires_at} />,
+    },
+    {
+      key: "created",
+      title: t("created"),
+      wide: true,
+      sort: (token) => token.created_at,
+      render: (token) => <Moment at={token.created_at} />,
+    },
   ];
 }
 
@@ -107,7 +124,14 @@ function Revoke({ token }: { token: TokenView }) {
       color="red"
       size="compact-xs"
       aria-label={t("revokeOf", { name })}
-      onClick={() => confirm({ title: t("revokeTitle", { name }), text: t("revokeText"), action: t("revokeAction"), onConfirm: () => revoke.mutate(undefined) })}
+      onClick={() =>
+        confirm({
+          title: t("revokeTitle", { name }),
+          text: t("revokeText"),
+          action: t("revokeAction"),
+          onConfirm: () => revoke.mutate(undefined),
+        })
+      }
     >
       {t("revoke")}
     </Button>
