@@ -132,9 +132,7 @@ def edit(
     if after is not None:
         changes["after"] = arrays.others(after)
     if not changes:
-        raise WrongUsage(
-            "nothing to change", hint="Give --queue, --priority, --time, --after or --gpus …"
-        )
+        raise WrongUsage("nothing to change", hint="Give --queue, --priority, --time, --after or --gpus …")
     with terminal.client() as client:
         view = client.jobs.edit(job, changes)
     limit = words.duration(view["time_limit_seconds"]) if view["time_limit_seconds"] else "no time limit"
