@@ -1,5 +1,4 @@
 /** A point in time: how long ago, with the exact time in the viewer's zone on hover and for screen readers. */
-import { Tooltip } from "@mantine/core";
 import { useSyncExternalStore } from "react";
 
 import { useFormat } from "@/words/format";
@@ -40,10 +39,9 @@ export function Moment({ at }: { at: string | null | undefined }) {
   const present = useNow();
   if (at === null || at === undefined) return <>–</>;
   return (
-    <Tooltip label={format.dateTime(at)}>
-      <time dateTime={at} className="num">
-        {format.ago(at, asOf(at, present))}
-      </time>
-    </Tooltip>
+    // The browser's own hint: tables have hundreds of these.
+    <time dateTime={at} className="num" title={format.dateTime(at)}>
+      {format.ago(at, asOf(at, present))}
+    </time>
   );
 }

@@ -1,6 +1,4 @@
 /** Numbers, sizes and times as people read them, in the viewer's language and zone. */
-import { useMemo } from "react";
-
 import { usePreferences, type Language } from "@/app/preferences";
 
 const KIB = 1024;
@@ -8,14 +6,20 @@ const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const DURATION_WORDS = { en: ["d", "h", "m", "s"], zh: [" 天", " 小时", " 分", " 秒"] } as const;
 const DURATION_SECONDS = [86_400, 3_600, 60, 1];
 
-export type Format = ReturnType<typeof formatIn>;
+export type Format = ReturnType<typeof formatsOf>;
 
 export function useFormat(): Format {
-  const { language } = usePreferences();
-  return useMemo(() => formatIn(language), [language]);
+  return formatIn(usePreferences().language);
 }
 
-export function formatIn(language: Language) {
+/** Formats are made once per language: making one costs more than using it a thousand times. */
+export function formatIn(language: Language): Format {
+  return (made[language] ??= formatsOf(language));
+}
+
+const made: Partial<Record<Language, Format>> = {};
+
+function formatsOf(language: Language) {
   const locale = language === "zh" ? "zh-CN" : "en-GB";
   const plain = new Intl.NumberFormat(locale, { maximumFractionDigits: 2 });
   const one = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
