@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from corral.core.fleet import EVERYWHERE, DomainIndex, Fleet, Slot, places
 from corral.core.model import Allocation, Grant, Job, Request
-from corral.core.placement import POLICIES
+from corral.core.placement import DOMAIN_ORDERS, POLICIES
 from corral.core.resources import grant_on
 
 
@@ -20,7 +20,10 @@ def find_place(fleet: Fleet, job: Job, pool: str, placement: str) -> Allocation 
     request = job.request
     candidates = POLICIES[placement]
     among = fleet.eligible(request.labels, job.avoid_nodes)
-    for index in domains_for(fleet, request, pool):
+    indexes = domains_for(fleet, request, pool)
+    if placement in DOMAIN_ORDERS:
+        indexes = DOMAIN_ORDERS[placement](fleet, indexes, request, among)
+    for index in indexes:
         grants: list[Grant] = []
         seen = 0
         for place in candidates(fleet, index, request, among):

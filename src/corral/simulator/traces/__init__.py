@@ -1,0 +1,1 @@
+"""Readers of public traces: files in, values of the core out."""
