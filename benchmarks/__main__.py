@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import footprint, history, jobs, scheduling
+from benchmarks import footprint, history, jobs, packing, scheduling
 
-ALL = {"scheduling": scheduling.main, "jobs": jobs.main, "footprint": footprint.main, "history": history.main}
+ALL = {
+    "scheduling": scheduling.main,
+    "packing": packing.main,
+    "jobs": jobs.main,
+    "footprint": footprint.main,
+    "history": history.main,
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ALL:

@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 
 from corral.core.fleet import EVERYWHERE, DomainIndex, Fleet
-from corral.core.leftover import Leftover
+from corral.core.leftover import Leftover, leftover_of
 from corral.core.model import WHOLE, Request
 from corral.core.placement import pack
 from corral.core.placement.standing import Standing, State, Want
@@ -49,7 +49,7 @@ def _standing(fleet: Fleet, index: DomainIndex) -> Standing | None:
         mix = fleet.mixes.get(pool)
         if mix is None:
             return None
-        standing = Standing(index.domain, fleet.slots, _Growth(Leftover(mix, model)))
+        standing = Standing(index.domain, fleet.slots, _Growth(leftover_of(mix, model)))
     fleet.watchers[index.domain] = standing
     return standing
 
