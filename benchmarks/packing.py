@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import statistics
 import time
 from collections import Counter
@@ -59,9 +60,9 @@ def capacity(nodes: Sequence[Node]) -> int:
 
 
 def pack(nodes: Sequence[Node], pods: Sequence[Request], seed: int, placement: str, *, learn: bool) -> Packed:
-    """One run. The clock is that of the processor, whatever else runs on the machine, and covers all but reading and drawing:
+    """One run. The clock is the processor's, whatever else runs on the machine; it covers all but reading and drawing:
     building the fleet, the mix, every decision."""
-    sequence = openb.arrivals(pods, capacity(nodes), seed)
+    sequence = openb.arrivals(pods, capacity(nodes), random.Random(seed))
     jobs = {request: Job(id="j-1", name="pod", user="trace", request=request) for request in set(sequence)}
     begun = time.process_time()
     fleet = Fleet(nodes)

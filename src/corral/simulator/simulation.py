@@ -15,10 +15,12 @@ from enum import IntEnum
 from corral.core.accounting import change_usage
 from corral.core.changes import Change, DropJob, PutJob, PutLastNode, PutScore
 from corral.core.lifecycle import Ended, Planned, ResizeRequested, StartRequested, Up, advance
+from corral.core.mix import MixCounter
 from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
 from corral.core.plan import Plan, Resize
 from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
+from corral.core.submissions import count_submitted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +84,7 @@ class Simulation:
     #: when, what, the job by number and id, and the attempt that it is about
     _happenings: list[tuple[float, _Happening, int, str, int]] = field(default_factory=list)
     _wake_at: float | None = None
+    _counters: dict[str, MixCounter] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Step]:
         arriving = sorted(self.arrivals, key=lambda arrival: (arrival.job.created_at, arrival.job.serial))
@@ -107,7 +110,8 @@ class Simulation:
         self._left[job.id] = arrival.run_seconds * (1 if job.elastic is None else job.elastic.min_gpus)
         if job.state is not JobState.QUEUED:
             job = advance(job, StartRequested(at=now)).job
-        self._change([PutJob(job=job)])
+        mix = count_submitted(self.snapshot, self._counters, job)
+        self._change([PutJob(job=job), *([mix] if mix else [])])
         return job.id
 
     def _happen_until(self, now: float) -> list[str]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import csv
 import gzip
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableSequence, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from corral.core.model import WHOLE, Gpu, Node, Request
 
@@ -21,6 +21,16 @@ _NODES = "openb_node_list_gpu_node.csv"
 
 class UnreadableTrace(Exception):
     """A trace file is missing, or a row of it cannot be understood."""
+
+
+class Draw(Protocol):
+    """Randomness is the caller's: `random.Random(seed)` will do."""
+
+    def shuffle(self, x: MutableSequence[Request]) -> None: ...
+
+    def randrange(self, start: int) -> int: ...
+
+    def choice(self, seq: Sequence[Request]) -> Request: ...
 
 
 def trace_names(folder: Path) -> list[str]:
@@ -42,20 +52,19 @@ def read_pods(folder: Path, trace: str) -> list[Request]:
     return [request for _, request in sorted(pods, key=lambda pod: pod[0])]
 
 
-def arrivals(pods: Sequence[Request], capacity_milli: int, seed: int, tune: float = 1.3) -> list[Request]:
+def arrivals(pods: Sequence[Request], capacity_milli: int, draw: Draw, tune: float = 1.3) -> list[Request]:
     """The pods in random order, then further draws of them, up to `tune` times the GPUs that there are."""
-    rng = random.Random(seed)
     drawn = list(pods)
-    rng.shuffle(drawn)
+    draw.shuffle(drawn)
     asked = sum(request.total_gpu_milli for request in drawn)
     most = tune * capacity_milli
     while asked > most:
-        place = rng.randrange(len(drawn))
+        place = draw.randrange(len(drawn))
         asked -= drawn[place].total_gpu_milli
         drawn[place] = drawn[-1]
         drawn.pop()
     while True:
-        request = rng.choice(pods)
+        request = draw.choice(pods)
         asked += request.total_gpu_milli
         if asked > most:
             return drawn
