@@ -9,6 +9,7 @@ cycle.
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -66,6 +67,10 @@ class Line:
         #: how many jobs have each shape: one that nobody has is forgotten, in a line that is never empty too
         self._population: dict[int, int] = {}
         self._next_number = 0
+        #: of each shape's number: that of the same shape whatever its time, and how long it holds what it gets
+        self._lengths: dict[int, tuple[int, float]] = {}
+        self._timeless: dict[Shape, int] = {}
+        self._lengths_of: dict[int, int] = {}
 
     def add(self, job: Job) -> None:
         self.jobs[job.id] = job
@@ -92,7 +97,8 @@ class Line:
                 del self._users[job.user]
         self._population[number] -= 1
         if not self._population[number]:
-            del self._population[number], self._numbers[shape_of(job)]
+            del self._population[number]
+            self._forget(shape_of(job))
 
     def cursor(self, score_of: Callable[[str], float]) -> LineCursor:
         """A walk through the line in the policy's order. The line must not change meanwhile."""
@@ -114,10 +120,25 @@ class Line:
         """The number of the job's shape in this line."""
         shape = shape_of(job)
         number = self._numbers.get(shape)
-        if number is None:
-            number = self._numbers[shape] = self._next_number
-            self._next_number += 1
+        return self._learn(shape) if number is None else number
+
+    def length_of(self, number: int) -> tuple[int, float]:
+        """Of a shape: the number of those that differ from it in time alone, and how long it holds what it gets."""
+        return self._lengths[number]
+
+    def _learn(self, shape: Shape) -> int:
+        number = self._numbers[shape] = self._next_number
+        self._next_number += 1
+        timeless = self._timeless.setdefault(shape._replace(held_seconds=None), number)
+        self._lengths_of[timeless] = self._lengths_of.get(timeless, 0) + 1
+        self._lengths[number] = (timeless, math.inf if shape.held_seconds is None else shape.held_seconds)
         return number
+
+    def _forget(self, shape: Shape) -> None:
+        timeless, _ = self._lengths.pop(self._numbers.pop(shape))
+        self._lengths_of[timeless] -= 1
+        if not self._lengths_of[timeless]:
+            del self._lengths_of[timeless], self._timeless[shape._replace(held_seconds=None)]
 
     def _list_of(self, job: Job) -> list[Entry]:
         if job.pinned_at is not None:
@@ -133,11 +154,12 @@ class Line:
 class _Group:
     """One user's jobs of one shape, and how far they were walked."""
 
-    __slots__ = ("at", "entries", "shape")
+    __slots__ = ("at", "entries", "length", "shape")
 
-    def __init__(self, shape: int, entries: list[Entry]) -> None:
+    def __init__(self, shape: int, entries: list[Entry], length: tuple[int, float]) -> None:
         self.shape = shape
         self.entries = entries
+        self.length = length
         self.at = 0
 
 
@@ -160,16 +182,19 @@ class LineCursor:
         self._pinned = pinned
         self._next_pinned = 0
         self._users = users
-        #: only of users whose turn has come: most walks end long before they have seen everybody
-        self._groups: dict[str, list[_Group]] = {}
-        self._skipped: set[int] = set()
+        #: only of users whose turn has come, a heap of each one's groups by the next job, which is unique: most walks
+        #: end long before they have seen everybody
+        self._groups: dict[str, list[tuple[Entry, _Group]]] = {}
+        #: by the number of a shape without its time: from which length on none can start
+        self._skipped_from: dict[int, float] = {}
         self._skipped_for: set[tuple[str, int]] = set()
         self._heap = [(self._merge_key(line.head_of(user), score), user) for user, score in self._scores.items()]
         heapq.heapify(self._heap)
 
     def skip_like(self, job: Job) -> None:
-        """No job of this shape can start any more in this walk."""
-        self._skipped.add(self._line.number_of(job))
+        """No job of this shape can start any more in this walk, nor one that would stay there for longer."""
+        timeless, length = self._line.length_of(self._line.number_of(job))
+        self._skipped_from[timeless] = min(length, self._skipped_from.get(timeless, math.inf))
 
     def skip_own_like(self, job: Job) -> None:
         """No job of this shape and this user can start any more in this walk."""
@@ -191,6 +216,10 @@ class LineCursor:
         group = self._head(job.user)
         assert group is not None
         group.at += 1
+        if group.at < len(group.entries):
+            heapq.heapreplace(self._groups[job.user], (group.entries[group.at], group))
+        else:
+            heapq.heappop(self._groups[job.user])
         following = self._head(job.user)
         if following is None:
             heapq.heappop(self._heap)
@@ -206,7 +235,7 @@ class LineCursor:
         while self._next_pinned < len(self._pinned):
             job = self._line.jobs[self._pinned[self._next_pinned][1]]
             shape = self._line.number_of(job)
-            if shape not in self._skipped and (job.user, shape) not in self._skipped_for:
+            if not self._is_skipped(job.user, shape, self._line.length_of(shape)):
                 return job
             self._next_pinned += 1
         return None
@@ -226,25 +255,30 @@ class LineCursor:
         return None
 
     def _head(self, user: str) -> _Group | None:
-        """The group whose next job is the user's next; groups that are skipped or walked to their end are dropped."""
+        """The group whose next job is the user's next; groups that are skipped are dropped when they come up."""
         groups = self._groups.get(user)
         if groups is None:
-            groups = self._groups[user] = [_Group(*item) for item in self._users[user].items()]
-        head: _Group | None = None
-        dropped = False
-        for group in groups:
-            if self._is_over(user, group):
-                dropped = True
-            elif head is None or group.entries[group.at] < head.entries[head.at]:
-                head = group
-        if dropped:
-            self._groups[user] = [group for group in groups if not self._is_over(user, group)]
-        return head
+            groups = self._groups[user] = self._heap_of(user)
+        while groups:
+            group = groups[0][1]
+            if not self._is_skipped(user, group.shape, group.length):
+                return group
+            heapq.heappop(groups)
+        return None
 
-    def _is_over(self, user: str, group: _Group) -> bool:
-        return (
-            group.at == len(group.entries) or group.shape in self._skipped or (user, group.shape) in self._skipped_for
-        )
+    def _heap_of(self, user: str) -> list[tuple[Entry, _Group]]:
+        """Of what can still start: where nearly everything was skipped before, nearly nothing is left to sort."""
+        groups = []
+        for shape, entries in self._users[user].items():
+            length = self._line.length_of(shape)
+            if not self._is_skipped(user, shape, length):
+                groups.append((entries[0], _Group(shape, entries, length)))
+        heapq.heapify(groups)
+        return groups
+
+    def _is_skipped(self, user: str, shape: int, length: tuple[int, float]) -> bool:
+        since = self._skipped_from.get(length[0])
+        return (since is not None and length[1] >= since) or (user, shape) in self._skipped_for
 
     def _key(self, user: str, group: _Group) -> SortKey:
         return self._merge_key(self._line.jobs[group.entries[group.at][1]], self._scores[user])
