@@ -159,20 +159,30 @@ class Ran:
         return max(1.0, self.completion_seconds / ran)
 
 
-def _nobody(ran: Ran) -> None:
-    """Nobody wants the rows."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """A job held this for that time."""
+
+    job: Job
+    since: float
+    until: float
+    allocation: Allocation
+
+
+def _nobody(event: Ran | Held) -> None:
+    """Nobody wants the details."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """The watcher of a simulation that counts. Every job is told to `on_ran` when it is over."""
+    """The watcher of a simulation that counts. The details go to whoever wants them, and are not kept."""
 
     gpus: int
     #: when the first job arrives
     since: float
     #: a user's group; a trace without groups gives none
     group_of: dict[str, str] = field(default_factory=dict)
-    on_ran: Callable[[Ran], None] = _nobody
+    on_detail: Callable[[Ran | Held], None] = _nobody
     waits: Distribution = field(default_factory=Distribution)
     completions: Distribution = field(default_factory=Distribution)
     slowdowns: Distribution = field(default_factory=Distribution)
@@ -202,6 +212,7 @@ class Outcome:
         self.gpu_seconds_by_user[job.user] += gpus * (until - since)
         if gpus:
             self._used.add(since, until, gpus)
+        self.on_detail(Held(job=job, since=since, until=until, allocation=allocation))
 
     def ended(self, job: Job, arrival: Arrival) -> None:
         assert job.queued_at is not None
@@ -224,7 +235,7 @@ class Outcome:
         if ran.is_cut:
             self.cut_jobs += 1
             self.lost_gpu_seconds += job.request.total_gpu_milli / WHOLE * (ran.ended_at - ran.started_at)
-        self.on_ran(ran)
+        self.on_detail(ran)
 
     def preempted(self, lost_gpu_seconds: float) -> None:
         """An attempt was stopped for others, and so much of its work must be done again."""

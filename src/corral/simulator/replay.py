@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from corral.core.changes import Change, PutNode, PutQueue, PutRules
 from corral.core.model import DEFAULT_QUEUE, Blocking, JobState, Limits, Node, Queue
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
-from corral.simulator.outcome import Outcome, Ran
+from corral.simulator.outcome import Held, Outcome, Ran
 from corral.simulator.simulation import Simulation
 from corral.simulator.workload import Workload
 
@@ -34,8 +34,8 @@ def _nobody(progress: Progress) -> None:
     """Nobody watches."""
 
 
-def _no_rows(ran: Ran) -> None:
-    """Nobody wants the rows."""
+def _no_details(event: Ran | Held) -> None:
+    """Nobody wants them."""
 
 
 def replay(
@@ -43,12 +43,12 @@ def replay(
     rules: Rules,
     *,
     until: float | None = None,
-    on_ran: Callable[[Ran], None] = _no_rows,
+    on_detail: Callable[[Ran | Held], None] = _no_details,
     on_progress: Callable[[Progress], None] = _nobody,
 ) -> Outcome:
     """Run the workload to its end, or to a moment in its own time."""
     since = workload.since
-    outcome = Outcome(gpus=workload.gpus, since=since, group_of=workload.groups, on_ran=on_ran)
+    outcome = Outcome(gpus=workload.gpus, since=since, group_of=workload.groups, on_detail=on_detail)
     simulation = Simulation(
         snapshot=ClusterSnapshot(_cluster(workload.nodes, rules)),
         arrivals=workload.arrivals(),

@@ -119,8 +119,7 @@ def _opened(path: Path, is_compressed: bool) -> TextIO:
 def rows(path: Path, needed: Iterable[str], *, delimiter: str = ",") -> Iterator[Row]:
     """The rows of a table with a line of titles. Columns that nobody asks for are of no concern."""
     # In a table that is divided by bars a quotation mark is a letter like any other.
-    quoting = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
-    reader = csv.reader(lines(path), delimiter=delimiter, quoting=quoting)
+    reader = csv.reader(lines(path), delimiter=delimiter, quotechar='"' if delimiter == "," else None)
     try:
         titles = [title.strip() for title in next(reader, [])]
         missing = [title for title in needed if title not in titles]
