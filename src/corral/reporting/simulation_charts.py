@@ -27,6 +27,20 @@ _STROKES = (
 #: neighbours in a Gantt chart shall differ
 _FILLS = ("#1f4e79", "#7aaad8", "#6b7f93", "#a9cce3", "#4a8a3f", "#c9a24b", "#a3261b", "#8a5a9e")
 _UNITS = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
+#: round waiting times, up to a century
+_MARKS = (
+    1.0,
+    10.0,
+    60.0,
+    600.0,
+    3600.0,
+    6 * 3600.0,
+    86400.0,
+    10 * 86400.0,
+    100 * 86400.0,
+    1e3 * 86400.0,
+    36525 * 86400.0,
+)
 _ROW, _ROW_GAP = 11.0, 2.0
 
 
@@ -66,14 +80,17 @@ def draw_utilization(curves: Sequence[Curve], gpus: int) -> str:
 def draw_waiting(curves: Sequence[Curve]) -> str:
     """Which part of the jobs waited for no longer than so long; the axis is logarithmic from a second on."""
     longest = max((curve.points[-1][0] for curve in curves if curve.points), default=1.0)
-    decades = max(1, math.ceil(math.log10(max(longest, 10.0))))
-    across = [float(power) for power in range(decades + 1)]
+    marks = [
+        *(mark for mark in _MARKS[1:-1] if mark < longest),
+        min(m for m in _MARKS[1:] if m >= longest or m == _MARKS[-1]),
+    ]
+    across = [0.0, *(math.log10(mark) for mark in marks)]
     up = [0.0, 0.25, 0.5, 0.75, 1.0]
     frame = _Frame(across=across, up=up, up_labels=[f"{tick * 100:g} %" for tick in up])
-    labels = [_seconds_label(10.0**power) for power in across]
+    labels = [_seconds_label(mark) for mark in (1.0, *marks)]
     parts = frame.grid("jobs that waited for no longer", "waiting time (1s: at most a second)", labels)
     for number, curve in enumerate(curves):
-        parts.append(_path(frame, _logarithmic(curve.points, decades), number))
+        parts.append(_path(frame, _logarithmic(curve.points, across[-1]), number))
     parts += frame.legend([curve.name for curve in curves])
     return _svg("Waiting times", parts, WIDTH, HEIGHT)
 
@@ -91,7 +108,8 @@ def draw_gantt(bars: Sequence[Bar], title: str) -> str:
     parts = [_text(0, 14, title)]
     for gpu, row in rows.items():
         parts.append(_text(frame.left - 6, _TOP + row * (_ROW + _ROW_GAP) + _ROW - 1.5, gpu, anchor="end"))
-    parts += frame.across_labels(f"{name} since {_seconds_label(begin)} after the first arrival", across)
+    after = f"{_seconds_label(begin)} after " if begin else ""
+    parts += frame.across_labels(f"{name} since {after}the first arrival", across)
     for bar in bars:
         x, end = frame.x((bar.since - begin) / unit), frame.x((bar.until - begin) / unit)
         y = _TOP + rows[bar.gpu] * (_ROW + _ROW_GAP)
@@ -169,15 +187,15 @@ def _path(frame: _Frame, points: Iterable[tuple[float, float]], number: int) -> 
     return f'<path d="M{frame.x(0):.1f} {frame.y(0):.1f}{"".join(steps)}" style="{style}"/>'
 
 
-def _logarithmic(points: Sequence[tuple[float, float]], decades: int) -> list[tuple[float, float]]:
+def _logarithmic(points: Sequence[tuple[float, float]], last: float) -> list[tuple[float, float]]:
     """Below a second everything is at the left edge; at the end the line goes on to the right edge."""
     placed = [(max(0.0, math.log10(value)) if value > 0 else 0.0, part) for value, part in points]
-    return [*placed, (float(decades), placed[-1][1])] if placed else []
+    return [*placed, (last, placed[-1][1])] if placed else []
 
 
 def _unit(seconds: float) -> tuple[float, str]:
-    """The largest unit of which there are two or more."""
-    return next(((length, name) for length, name in _UNITS if seconds >= 2 * length), _UNITS[-1])
+    """The largest unit of which there is one or more."""
+    return next(((length, name) for length, name in _UNITS if seconds >= length), _UNITS[-1])
 
 
 def _seconds_label(seconds: float) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from corral.core.model import DEFAULT_PRIORITY, Node
+from corral.core.model import Node
 from corral.simulator.fleets import parse_fleet
 from corral.simulator.traces.job import LeftOut, TraceJob, rows
 
@@ -34,7 +34,6 @@ def read(path: Path, left_out: LeftOut) -> Iterator[TraceJob]:
             submitted_at=row.number("submit_time") / 1000,
             run_seconds=row.count("iterations") * row.count("iteration_time") / 1000 * OVERHEAD,
             gpus=gpus,
-            priority=row.count("priority", DEFAULT_PRIORITY),
         )
 
 
