@@ -225,10 +225,11 @@ class LineCursor:
         self._heap = [(self._merge_key(line.head_of(user), score), user) for user, score in self._scores.items()]
         heapq.heapify(self._heap)
 
-    def skip_like(self, job: Job) -> None:
-        """No job of this shape can start any more in this walk, nor one that would stay there for longer."""
+    def skip_like(self, job: Job, at_least: float = math.inf) -> None:
+        """No job of this shape can start any more in this walk, nor one that differs in staying for longer, or for
+        at least so many seconds."""
         timeless, length = self._line.length_of(self._line.number_of(job))
-        self._skipped_from[timeless] = min(length, self._skipped_from.get(timeless, math.inf))
+        self._skipped_from[timeless] = min(length, at_least, self._skipped_from.get(timeless, math.inf))
 
     def skip_own_like(self, job: Job) -> None:
         """No job of this shape and this user can start any more in this walk."""
@@ -305,8 +306,12 @@ class LineCursor:
         since = self._skipped_from.get(group.timeless)
         if since is not None and since <= group.kin.lengths[0]:
             group.at = end
-        while group.at < end and self._is_skipped(user, entries[group.at][2], group.timeless, entries[group.at][3]):
-            group.at += 1
+        skipped_for, at = self._skipped_for, group.at
+        while at < end and (
+            (since is not None and entries[at][3] >= since) or (skipped_for and (user, entries[at][2]) in skipped_for)
+        ):
+            at += 1
+        group.at = at
         if group.at < end:
             heapq.heapreplace(self._groups[user], (entries[group.at], group))
         else:

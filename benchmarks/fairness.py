@@ -1,0 +1,140 @@
+"""Who gets how much: ten users with unequal load on a saturated pool for a month, under each ordering.
+
+Eight users always have work, each in their own way: from many small jobs to few large ones, of minutes or of a day.
+Two ask for less than their share and get it. Jobs tell a time limit that is longer than they run, as people do.
+
+    python -m benchmarks.fairness [--seeds N] [--days N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.tables import Row, print_table
+from corral.simulator.fleets import parse_fleet
+from corral.simulator.outcome import HOUR, Outcome, jain_index
+from corral.simulator.replay import Rules, replay
+from corral.simulator.traces.job import TraceJob
+from corral.simulator.workload import Workload
+
+DAY = 24 * HOUR
+FLEET = "8x8xV100"
+GPUS = 64
+USERS = 10
+MOST_PERCENT = 5.0
+FIRST_SEED = 42
+POLICIES = ("fair-share", "fcfs", "priority")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Habit:
+    """How one user works."""
+
+    user: str
+    #: how much of a tenth of the pool the user asks for
+    load: float
+    sizes: tuple[int, ...]
+    #: the median run time; single jobs differ by a factor of e and more
+    hours: float
+    priority: int
+
+    @property
+    def always_has_work(self) -> bool:
+        return self.load > 1.4
+
+
+HABITS = (
+    Habit(user="u0", load=1.5, sizes=(1,), hours=0.5, priority=5),
+    Habit(user="u1", load=2.0, sizes=(1, 2), hours=1.0, priority=5),
+    Habit(user="u2", load=3.0, sizes=(4,), hours=2.0, priority=4),
+    Habit(user="u3", load=4.0, sizes=(8,), hours=4.0, priority=5),
+    Habit(user="u4", load=6.0, sizes=(1, 2, 4, 8), hours=1.0, priority=6),
+    Habit(user="u5", load=1.5, sizes=(2,), hours=8.0, priority=5),
+    Habit(user="u6", load=2.5, sizes=(1, 8), hours=0.25, priority=3),
+    Habit(user="u7", load=5.0, sizes=(4, 8), hours=3.0, priority=5),
+    Habit(user="u8", load=0.3, sizes=(1, 2), hours=1.0, priority=5),
+    Habit(user="u9", load=0.6, sizes=(4, 8), hours=2.0, priority=5),
+)
+
+
+def jobs_of(habit: Habit, draw: random.Random, days: float) -> list[TraceJob]:
+    """What the user submits: a first batch as large as two days of the load, then one job after the other."""
+    per_second = habit.load * GPUS / USERS
+    jobs, asked, at = list[TraceJob](), 0.0, 0.0
+    while at < days * DAY:
+        gpus = draw.choice(habit.sizes)
+        run_seconds = min(draw.lognormvariate(0.0, 0.8) * habit.hours * HOUR, DAY)
+        jobs.append(
+            TraceJob(
+                name=f"{habit.user}-{len(jobs)}",
+                user=habit.user,
+                submitted_at=at,
+                run_seconds=run_seconds,
+                gpus=gpus,
+                time_limit_seconds=run_seconds * draw.uniform(1.1, 3.0),
+                priority=habit.priority,
+            )
+        )
+        asked += gpus * run_seconds
+        batch = 2 * DAY * per_second if habit.always_has_work else 0.0
+        at = max(at, (asked - batch) / per_second)
+    return jobs
+
+
+def workload(seed: int, days: float) -> Workload:
+    draw = random.Random(seed)
+    jobs = sorted((job for habit in HABITS for job in jobs_of(habit, draw, days)), key=lambda job: job.submitted_at)
+    return Workload(parse_fleet(FLEET), jobs, Counter())
+
+
+def of_the_busy(outcome: Outcome) -> dict[str, float]:
+    busy = [habit.user for habit in HABITS if habit.always_has_work]
+    return {user: outcome.gpu_seconds_by_user.get(user, 0.0) / HOUR for user in busy}
+
+
+def difference(hours: Sequence[float]) -> float:
+    """Of the most from the least, in percent of the mean."""
+    return 100 * (max(hours) - min(hours)) / statistics.fmean(hours)
+
+
+def row(policy: str, outcomes: Sequence[Outcome]) -> Row:
+    differences = [difference(list(of_the_busy(outcome).values())) for outcome in outcomes]
+    busy = [jain_index(of_the_busy(outcome).values()) for outcome in outcomes]
+    everybody = [outcome.jain for outcome in outcomes]
+    used = statistics.fmean(outcome.utilization for outcome in outcomes)
+    return Row(
+        what=f"{policy}: GPU-hours of users that always have work differ by",
+        value=f"{statistics.fmean(differences):.1f} %",
+        spread=f"{min(differences):.1f} … {max(differences):.1f} %",
+        target=f"< {MOST_PERCENT:g} %" if policy == "fair-share" else "",
+        ratio=f"Jain {statistics.fmean(busy):.4f} of those, {statistics.fmean(everybody):.4f} of all; {used:.1%} used",
+    )
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.fairness", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3, help="how many, from 42 on (3)")
+    parser.add_argument("--days", type=float, default=30.0, help="simulated days (30)")
+    parser.add_argument("--users", action="store_true", help="print each user's GPU-hours too")
+    options = parser.parse_args(arguments)
+    works = [workload(seed, options.days) for seed in range(FIRST_SEED, FIRST_SEED + options.seeds)]
+    rows = []
+    for policy in POLICIES:
+        outcomes = [replay(work, Rules(policy=policy), until=options.days * DAY) for work in works]
+        rows.append(row(policy, outcomes))
+        if options.users:
+            for user in (habit.user for habit in HABITS):
+                got = [outcome.gpu_seconds_by_user.get(user, 0.0) / HOUR for outcome in outcomes]
+                print(f"  {policy:<12} {user}: {', '.join(f'{hours:,.0f}' for hours in got)} GPU-hours")
+    print_table(f"Fairness, {FLEET}, ten users, {options.days:g} days, {options.seeds} seeds", rows)
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])
