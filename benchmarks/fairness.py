@@ -1,9 +1,11 @@
 """Who gets how much: ten users with unequal load on a saturated pool for a month, under each ordering.
 
-Eight users always have work, each in their own way: from many small jobs to few large ones, of minutes or of a day.
-Two ask for less than their share and get it. Jobs tell a time limit that is longer than they run, as people do.
+Eight users always have work, two ask for less than their share. Jobs tell a time limit that is longer than they run,
+as people do. Two cases: all users submit the same mix of jobs and differ in how many; or each also has jobs of other
+sizes and lengths, from half an hour on one GPU to many hours on a whole node. Gangs are in neither: they wait in a
+line of their own, which is not ordered against the other.
 
-    python -m benchmarks.fairness [--seeds N] [--days N]
+    python -m benchmarks.fairness [--seeds N] [--days N] [--users]
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import random
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.tables import Row, print_table
 from corral.simulator.fleets import parse_fleet
@@ -62,6 +64,13 @@ HABITS = (
 )
 
 
+#: with the same mix of jobs for everybody, and with habits of their own
+CASES: dict[str, tuple[Habit, ...]] = {
+    "same mix": tuple(replace(habit, sizes=(1, 1, 2, 4, 8), hours=1.0) for habit in HABITS),
+    "own habits": HABITS,
+}
+
+
 def jobs_of(habit: Habit, draw: random.Random, days: float) -> list[TraceJob]:
     """What the user submits: a first batch as large as two days of the load, then one job after the other."""
     per_second = habit.load * GPUS / USERS
@@ -86,9 +95,9 @@ def jobs_of(habit: Habit, draw: random.Random, days: float) -> list[TraceJob]:
     return jobs
 
 
-def workload(seed: int, days: float) -> Workload:
+def workload(habits: Sequence[Habit], seed: int, days: float) -> Workload:
     draw = random.Random(seed)
-    jobs = sorted((job for habit in HABITS for job in jobs_of(habit, draw, days)), key=lambda job: job.submitted_at)
+    jobs = sorted((job for habit in habits for job in jobs_of(habit, draw, days)), key=lambda job: job.submitted_at)
     return Workload(parse_fleet(FLEET), jobs, Counter())
 
 
@@ -102,18 +111,23 @@ def difference(hours: Sequence[float]) -> float:
     return 100 * (max(hours) - min(hours)) / statistics.fmean(hours)
 
 
-def row(policy: str, outcomes: Sequence[Outcome]) -> Row:
+def row(case: str, policy: str, outcomes: Sequence[Outcome]) -> Row:
     differences = [difference(list(of_the_busy(outcome).values())) for outcome in outcomes]
     busy = [jain_index(of_the_busy(outcome).values()) for outcome in outcomes]
     everybody = [outcome.jain for outcome in outcomes]
     used = statistics.fmean(outcome.utilization for outcome in outcomes)
     return Row(
-        what=f"{policy}: GPU-hours of users that always have work differ by",
+        what=f"{case}, {policy}: GPU-hours of users that always have work differ by",
         value=f"{statistics.fmean(differences):.1f} %",
         spread=f"{min(differences):.1f} … {max(differences):.1f} %",
         target=f"< {MOST_PERCENT:g} %" if policy == "fair-share" else "",
         ratio=f"Jain {statistics.fmean(busy):.4f} of those, {statistics.fmean(everybody):.4f} of all; {used:.1%} used",
     )
+
+
+def _told(outcome: Outcome) -> str:
+    hours = {habit.user: outcome.gpu_seconds_by_user.get(habit.user, 0.0) / HOUR for habit in HABITS}
+    return ", ".join(f"{user} {got:,.0f}" for user, got in hours.items()) + " GPU-hours"
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -122,15 +136,14 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--days", type=float, default=30.0, help="simulated days (30)")
     parser.add_argument("--users", action="store_true", help="print each user's GPU-hours too")
     options = parser.parse_args(arguments)
-    works = [workload(seed, options.days) for seed in range(FIRST_SEED, FIRST_SEED + options.seeds)]
     rows = []
-    for policy in POLICIES:
-        outcomes = [replay(work, Rules(policy=policy), until=options.days * DAY) for work in works]
-        rows.append(row(policy, outcomes))
-        if options.users:
-            for user in (habit.user for habit in HABITS):
-                got = [outcome.gpu_seconds_by_user.get(user, 0.0) / HOUR for outcome in outcomes]
-                print(f"  {policy:<12} {user}: {', '.join(f'{hours:,.0f}' for hours in got)} GPU-hours")
+    for case, habits in CASES.items():
+        works = [workload(habits, seed, options.days) for seed in range(FIRST_SEED, FIRST_SEED + options.seeds)]
+        for policy in POLICIES:
+            outcomes = [replay(work, Rules(policy=policy), until=options.days * DAY) for work in works]
+            rows.append(row(case, policy, outcomes))
+            if options.users:
+                print(f"{case}, {policy}: {_told(outcomes[0])}", flush=True)
     print_table(f"Fairness, {FLEET}, ten users, {options.days:g} days, {options.seeds} seeds", rows)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from corral.core.changes import Change, PutNode, PutQueue, PutRules
-from corral.core.model import DEFAULT_QUEUE, Blocking, JobState, Limits, Node, Queue
+from corral.core.model import DEFAULT_QUEUE, Blocking, Limits, Node, Queue
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
 from corral.simulator.outcome import Held, Outcome, Ran
 from corral.simulator.simulation import Simulation
@@ -42,7 +43,7 @@ def replay(
     workload: Workload,
     rules: Rules,
     *,
-    until: float | None = None,
+    until: float = math.inf,
     on_detail: Callable[[Ran | Held], None] = _no_details,
     on_progress: Callable[[Progress], None] = _nobody,
 ) -> Outcome:
@@ -53,15 +54,12 @@ def replay(
         snapshot=ClusterSnapshot(_cluster(workload.nodes, rules)),
         arrivals=workload.arrivals(),
         in_order=True,
+        until=until,
         watcher=outcome,
     )
     for step in simulation:
-        if until is not None and step.at >= until:
-            simulation.cut(until)
-            break
         on_progress(Progress(at=step.at - since, ended_jobs=outcome.ended_jobs))
-    snapshot = simulation.snapshot
-    outcome.unfinished_jobs = len(snapshot.jobs) if until is not None else snapshot.count(JobState.QUEUED)
+    outcome.unfinished_jobs = len(simulation.snapshot.jobs)
     return outcome
 
 

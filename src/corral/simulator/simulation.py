@@ -91,6 +91,8 @@ class Simulation:
     arrivals: Iterable[Arrival]
     #: they come in the order of their creation already, and are asked for one by one
     in_order: bool = False
+    #: nothing that would happen later happens
+    until: float = float("inf")
     #: told every change, such as a journal under test
     observer: Callable[[list[Change]], None] = lambda changes: None
     #: how long an elastic job needs to save when it is warned, at most its grace time, and to be up again
@@ -137,6 +139,9 @@ class Simulation:
                 self._happenings[0][0] if self._happenings else float("inf"),
                 float("inf") if self._wake_at is None else self._wake_at,
             )
+            if now > self.until:
+                self._cut(self.until)
+                return
             ended = self._happen_until(now)
             arrived = []
             while coming is not None and coming.job.created_at <= now:
@@ -146,8 +151,8 @@ class Simulation:
             yield Step(at=now, arrived=tuple(arrived), ended=tuple(ended), plan=plan)
             self._apply(plan, now)
 
-    def cut(self, at: float) -> None:
-        """Look at it as it stands: what is still held has been held up to now."""
+    def _cut(self, at: float) -> None:
+        """What is still held has been held up to now."""
         for job in self.snapshot.jobs.values():
             if job.allocation is not None:
                 self._note_held(job, at)
