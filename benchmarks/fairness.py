@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks.tables import Row, print_table
+from corral.core.model import Blocking
 from corral.simulator.fleets import parse_fleet
 from corral.simulator.outcome import HOUR, Outcome, jain_index
 from corral.simulator.replay import Rules, replay
@@ -30,7 +31,12 @@ GPUS = 64
 USERS = 10
 MOST_PERCENT = 5.0
 FIRST_SEED = 42
-POLICIES = ("fair-share", "fcfs", "priority")
+RUNS = (
+    ("fair-share", Blocking.BACKFILL),
+    ("fair-share", Blocking.STRICT),
+    ("fcfs", Blocking.BACKFILL),
+    ("priority", Blocking.BACKFILL),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,16 +117,16 @@ def difference(hours: Sequence[float]) -> float:
     return 100 * (max(hours) - min(hours)) / statistics.fmean(hours)
 
 
-def row(case: str, policy: str, outcomes: Sequence[Outcome]) -> Row:
+def row(case: str, rules: Rules, outcomes: Sequence[Outcome]) -> Row:
     differences = [difference(list(of_the_busy(outcome).values())) for outcome in outcomes]
     busy = [jain_index(of_the_busy(outcome).values()) for outcome in outcomes]
     everybody = [outcome.jain for outcome in outcomes]
     used = statistics.fmean(outcome.utilization for outcome in outcomes)
     return Row(
-        what=f"{case}, {policy}: GPU-hours of users that always have work differ by",
+        what=f"{case}, {rules.policy}, {rules.blocking}: GPU-hours of users that always have work differ by",
         value=f"{statistics.fmean(differences):.1f} %",
         spread=f"{min(differences):.1f} … {max(differences):.1f} %",
-        target=f"< {MOST_PERCENT:g} %" if policy == "fair-share" else "",
+        target=f"< {MOST_PERCENT:g} %" if rules.policy == "fair-share" else "",
         ratio=f"Jain {statistics.fmean(busy):.4f} of those, {statistics.fmean(everybody):.4f} of all; {used:.1%} used",
     )
 
@@ -139,11 +145,12 @@ def main(arguments: Sequence[str] = ()) -> None:
     rows = []
     for case, habits in CASES.items():
         works = [workload(habits, seed, options.days) for seed in range(FIRST_SEED, FIRST_SEED + options.seeds)]
-        for policy in POLICIES:
-            outcomes = [replay(work, Rules(policy=policy), until=options.days * DAY) for work in works]
-            rows.append(row(case, policy, outcomes))
+        for policy, blocking in RUNS:
+            rules = Rules(policy=policy, blocking=blocking)
+            outcomes = [replay(work, rules, until=options.days * DAY) for work in works]
+            rows.append(row(case, rules, outcomes))
             if options.users:
-                print(f"{case}, {policy}: {_told(outcomes[0])}", flush=True)
+                print(f"{case}, {policy}, {blocking}: {_told(outcomes[0])}", flush=True)
     print_table(f"Fairness, {FLEET}, ten users, {options.days:g} days, {options.seeds} seeds", rows)
 
 
