@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,6 +96,17 @@ def test_without_a_mix_it_packs() -> None:
 def test_a_gang_gets_a_node_for_each_instance() -> None:
     made = fleet(node("n1", 2), node("n2", 2), node("n3", 1), asked=[(Request(gpus=2), 5)])
     assert sorted(put(made, job(nodes=2, gpus=2))) == ["n1", "n2"]
+
+
+@pytest.mark.parametrize("placement", ["fragmentation", "pack", "spread"])
+def test_a_gang_stays_within_a_rack_if_one_has_room(placement: str) -> None:
+    def standing_in(rack: str, name: str) -> Node:
+        return node(name, 2, labels=(("rack", rack),))
+
+    made = fleet(standing_in("a", "n1"), standing_in("b", "n2"), standing_in("b", "n3"), asked=[(Request(gpus=2), 5)])
+    assert put(made, job(nodes=2, gpus=2), placement) == ["n2", "n3"]
+    made = fleet(standing_in("a", "n1"), standing_in("b", "n2"), asked=[(Request(gpus=2), 5)])
+    assert sorted(put(made, job(nodes=2, gpus=2), placement)) == ["n1", "n2"]
 
 
 def test_a_new_mix_decides_from_now_on() -> None:

@@ -26,11 +26,11 @@ def test_work_without_gpus_is_no_part_of_it() -> None:
     assert MixCounter().count(Request(cpu_milli=4000)) is None
 
 
-def test_it_is_told_anew_when_a_quarter_was_added() -> None:
+def test_it_is_told_anew_when_half_as_much_was_added() -> None:
     counter = MixCounter(mix_of([(Request(gpus=1), 100)]))
-    told = [counter.count(Request(gpus=2)) for _ in range(25)]
-    assert told[:24] == [None] * 24
-    assert told[24] == mix_of([(Request(gpus=1), 100), (Request(gpus=2), 25)])
+    told = [counter.count(Request(gpus=2)) for _ in range(50)]
+    assert told[:49] == [None] * 49
+    assert told[49] == mix_of([(Request(gpus=1), 100), (Request(gpus=2), 50)])
 
 
 def test_the_past_fades() -> None:
