@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import console, footprint, history, joblist, jobs, overview, scheduling
+from benchmarks import (
+    completion,
+    console,
+    fairness,
+    footprint,
+    history,
+    joblist,
+    jobs,
+    overview,
+    packing,
+    scheduling,
+    simulate,
+)
 
 ALL = {
     "scheduling": scheduling.main,
+    "packing": packing.main,
+    "completion": completion.main,
+    "fairness": fairness.main,
+    "simulate": simulate.main,
     "jobs": jobs.main,
     "joblist": joblist.main,
     "console": console.main,

@@ -7,13 +7,16 @@ only.
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
+from collections import Counter
 from dataclasses import replace
 
 from benchmarks.tables import Row, median, percentile, print_table, spread
-from corral.core.changes import Change, DropJob, PutJob, PutNode, PutQueue
-from corral.core.model import Gpu, Job, JobState, Node, Queue, Request
+from corral.core.changes import Change, DropJob, PutJob, PutMix, PutNode, PutQueue
+from corral.core.mix import kind_of, mix_of
+from corral.core.model import DEFAULT_POOL, Gpu, Job, JobState, Node, Queue, Request
 from corral.core.plan import Plan
 from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
@@ -22,9 +25,9 @@ NOW = 1_000_000.0
 RUNS = 3
 
 
-def fleet_and_jobs(nodes: int, jobs: int, seed: int) -> list[Change]:
+def fleet_and_jobs(nodes: int, jobs: int, seed: int, placement: str = "fragmentation") -> list[Change]:
     rng = random.Random(seed)
-    changes: list[Change] = [PutQueue(queue=Queue(name="default"))]
+    changes: list[Change] = [PutQueue(queue=Queue(name="default", placement=placement))]
     for n in range(nodes):
         gpus = tuple(Gpu(id=f"gpu-{n}-{k}", index=k, model="A100-80G") for k in range(8))
         changes.append(PutNode(node=Node(id=f"node-{n}", cpu_milli=128_000, memory_bytes=2**40, gpus=gpus)))
@@ -51,6 +54,8 @@ def fleet_and_jobs(nodes: int, jobs: int, seed: int) -> list[Change]:
                 )
             )
         )
+    asked = Counter(kind_of(change.job.request) for change in changes if isinstance(change, PutJob))
+    changes.append(PutMix(pool=DEFAULT_POOL, mix=mix_of(asked.items())))
     return changes
 
 
@@ -88,15 +93,16 @@ def plain_first_fit(changes: list[Change], most: int = 2000) -> float:
     return placed / (time.perf_counter() - begun)
 
 
-def measure(nodes: int, jobs: int) -> tuple[list[float], list[float], list[float]]:
+def measure(nodes: int, jobs: int, placement: str) -> tuple[list[float], list[float], list[float]]:
     rates, after_change, unchanged = [], [], []
     for seed in range(RUNS):
-        snapshot = ClusterSnapshot(fleet_and_jobs(nodes, jobs, seed))
+        snapshot = ClusterSnapshot(fleet_and_jobs(nodes, jobs, seed, placement))
         _ = snapshot.fleet  # built once when a server starts
         begun = time.perf_counter()
         plan = schedule(snapshot, NOW)
         rates.append(len(plan.starts) / (time.perf_counter() - begun))
         snapshot.apply(started(snapshot, plan))
+        schedule(snapshot, NOW + 1)  # the burst is over: what follows is the steady state
         running = [start.job_id for start in plan.starts]
         random.Random(seed).shuffle(running)
         for job_id in running[:50]:
@@ -113,10 +119,11 @@ def measure(nodes: int, jobs: int) -> tuple[list[float], list[float], list[float
 
 def main() -> None:
     rows = []
-    for nodes, jobs, target in ((1213, 10_000, 5000), (5000, 50_000, 3750)):
+    sizes = ((1213, 10_000, 5000), (5000, 50_000, 3750))
+    for (nodes, jobs, target), placement in itertools.product(sizes, ("fragmentation", "pack")):
         peer = plain_first_fit(fleet_and_jobs(nodes, jobs, 0))
-        rates, after_change, unchanged = measure(nodes, jobs)
-        size = f"{nodes:,} nodes, {jobs:,} queued"
+        rates, after_change, unchanged = measure(nodes, jobs, placement)
+        size = f"{nodes:,} nodes, {jobs:,} queued, {placement}"
         rows += [
             Row(
                 what=f"placements a second, {size}",

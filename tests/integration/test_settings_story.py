@@ -39,6 +39,6 @@ def test_the_default_queue_follows_the_file_until_an_operator_edits_it_and_again
     assert [default_queue(server)[word] for word in ("policy", "blocking", "placement")] == [
         "fair-share",
         "backfill",
-        "pack",
+        "fragmentation",
     ]
     server.stop()

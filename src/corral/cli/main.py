@@ -42,6 +42,7 @@ from corral.cli import (
     reports,
     search,
     shell,
+    simulate,
     status,
     submit,
     tasks,
@@ -148,6 +149,7 @@ app.add_typer(alerts.app, name="alert", rich_help_panel=Section.CLUSTER)
 app.add_typer(channels.app, name="channel", rich_help_panel=Section.CLUSTER)
 app.add_typer(events.app)
 app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
+app.add_typer(simulate.app)
 app.add_typer(about.app)
 app.add_typer(search.app)
 app.add_typer(tasks.app)

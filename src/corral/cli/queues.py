@@ -142,7 +142,7 @@ def _limits_text(view: QueueView) -> str:
 
 Policy = Annotated[str | None, typer.Option(help="Who goes first: fair-share, priority or fcfs.")]
 Blocking = Annotated[str | None, typer.Option(help="backfill or strict.")]
-Placement = Annotated[str | None, typer.Option(help="pack, spread, round-robin or least-loaded.")]
+Placement = Annotated[str | None, typer.Option(help="fragmentation, pack, spread, round-robin or least-loaded.")]
 Weight = Annotated[float | None, typer.Option(help="Its weight against other queues.")]
 Guaranteed = Annotated[int | None, typer.Option(metavar="N", help="GPUs that it can always have back.")]
 MaxGpus = Annotated[str | None, typer.Option(metavar="N", help="GPUs that its jobs may hold together.")]

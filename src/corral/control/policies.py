@@ -63,7 +63,7 @@ class Policies:
     #: what the queue `default` follows when they change
     ordering: str = "fair-share"
     blocking: str = "backfill"
-    placement: str = "pack"
+    placement: str = "fragmentation"
     tasks: TaskPolicy = field(default_factory=TaskPolicy)
     scaling: ScalingPolicy = field(default_factory=ScalingPolicy)
     checkpoints: CheckpointPolicy = field(default_factory=CheckpointPolicy)

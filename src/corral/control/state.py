@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from corral.control.mixes import mixes_kept
 from corral.control.policies import Policies
 from corral.control.ports import Transaction
 from corral.control.records import AttemptRecord, IdleWarning, JobSpec
@@ -27,6 +28,7 @@ from corral.core.changes import (
 from corral.core.dependencies import Dependents
 from corral.core.health.model import Condition
 from corral.core.journal import Digest
+from corral.core.mix import MixCounter
 from corral.core.model import GpuHealth, Job, JobState, Membership
 from corral.core.plan import Plan
 from corral.core.snapshot import ClusterSnapshot
@@ -45,6 +47,8 @@ class State:
         self.digest = Digest()
         #: changes that no journal entry has yet; None until a base is written
         self.unjournaled: list[Change] | None = None
+        #: what each pool is asked for, counted since its last mix
+        self.mixes: dict[str, MixCounter] = {}
         self.specs: OrderedDict[str, JobSpec] = OrderedDict()
         #: of every job that holds resources, its present attempt
         self.attempts: dict[str, AttemptRecord] = {}
@@ -90,6 +94,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         *(PutScore(user=user, model=model, score=score) for (user, model), score in tx.scores.all().items()),
         *(PutJob(job=job) for job in jobs),
         PutLastNode(id=_last_node(jobs)),
+        *mixes_kept(tx),
     ]
     state.apply(changes)
     state.attempts = tx.attempts.get([job.attempt_id for job in jobs if job.state.holds_resources])

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from corral.control.mixes import keep_mix
 from corral.control.ports import Transaction
 from corral.control.records import (
     USUAL_FUNCTIONS,
@@ -25,10 +26,12 @@ from corral.control.records import (
 )
 from corral.control.state import State
 from corral.core.accounting import change_usage
-from corral.core.changes import Change, DropJob, PutJob, PutScore
+from corral.core.changes import Change, DropJob, PutJob, PutMix, PutScore
 from corral.core.dependencies import broken_words, met
 from corral.core.lifecycle import Ended, Event, Instruction, Planned, StopRequested, Up, advance
+from corral.core.mix import Mix
 from corral.core.model import DEFAULT_POOL, WHOLE, Allocation, EndReason, Job, JobState, Score
+from corral.core.submissions import count_submitted
 
 #: The actor of what the platform does by itself.
 PLATFORM = "corral"
@@ -72,6 +75,7 @@ class Work:
         self._new_usage: dict[str, UsageRecord] = {}
         self._courses: dict[str, UsageCourse] = {}
         self._scores: dict[tuple[str, str], Score] = {}
+        self._mixes: dict[str, Mix] = {}
         #: jobs that are over, whose dependents have not heard of it yet
         self._over: deque[Job] = deque()
         self._is_telling = False
@@ -166,6 +170,13 @@ class Work:
             self.tx.jobs.save_spec(job.id, spec)
         self.state.keep_spec(job.id, spec)
 
+    def forget_mix(self, pool: str) -> None:
+        """The pool is gone, and with it what it was asked for."""
+        self.state.mixes.pop(pool, None)
+        if pool in self.state.snapshot.mixes:
+            self._mixes[pool] = Mix()
+            self.change(PutMix(pool=pool, mix=Mix()), needs_cycle=False)
+
     def forget_job(self, job: Job) -> None:
         """Delete the job for good."""
         self.deleted.append(job)
@@ -198,11 +209,15 @@ class Work:
             self.tx.usage.save_course(list(self._courses.values()))
         if self._scores:
             self.tx.scores.save(self._scores)
+        for pool, mix in self._mixes.items():
+            keep_mix(self.tx, pool, mix)
         return self.tx.events.append(self.events) if self.events else []
 
     # ---------------------------------------------------------------- inside
 
     def _picture(self, before: Job | None, after: Job) -> None:
+        if after.state is JobState.QUEUED and (before is None or not before.state.is_active):
+            self._count_submitted(after)
         if after.state.is_active:
             # That processes are up changes no decision, unless the job can be resized; everything else can.
             only_up = before is not None and before.state.holds_resources and after.state.holds_resources
@@ -211,6 +226,12 @@ class Work:
             self.change(DropJob(id=after.id))
         else:
             self.steps += 1
+
+    def _count_submitted(self, job: Job) -> None:
+        change = count_submitted(self.state.snapshot, self.state.mixes, job)
+        if change is not None:
+            self._mixes[change.pool] = change.mix
+            self.change(change)
 
     def _tell_dependents(self, over: Job) -> None:
         """Those who wait for a job that is over may start, or will never: then they are over too. One after the other

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from corral.core.mix import Mix
 from corral.core.model import Job, JobKind, Limits, Membership, Node, Queue, Quota, ScalingRules, Score
 
 
@@ -87,6 +88,14 @@ class PutLastNode:
     id: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PutMix:
+    """What a pool has been asked for lately; a mix of nothing is the same as none."""
+
+    pool: str
+    mix: Mix
+
+
 Change = (
     PutNode
     | DropNode
@@ -100,4 +109,5 @@ Change = (
     | PutScore
     | PutRules
     | PutLastNode
+    | PutMix
 )

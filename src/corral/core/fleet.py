@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
+from corral.core.mix import Mix
 from corral.core.model import WHOLE, Allocation, Gpu, GpuHealth, Grant, Node, NodeState
 
 #: A pool and a GPU model.
@@ -21,6 +23,13 @@ EVERYWHERE: Domain = ("", "")
 
 class Oversubscribed(Exception):
     """More was taken than is there: a bug, or a node that lost resources while they were held."""
+
+
+class Watcher(Protocol):
+    """Something worked out from what is free in a domain, kept by a policy between two looks."""
+
+    #: the places of nodes that may have changed since it last looked
+    touched: set[int]
 
 
 class DomainIndex:
@@ -122,6 +131,10 @@ class Fleet:
         self.gpu_home: dict[str, str] = {}
         #: the place of the node that was given out last, for policies that go round
         self.last_place = -1
+        #: the mix of requests of each pool that has one
+        self.mixes: dict[str, Mix] = {}
+        #: what policies keep of a domain; all of it can be worked out anew
+        self.watchers: dict[Domain, Watcher] = {}
         self._labelled: dict[tuple[str, str], int] = {}
         for slot in self.slots:
             self._enter(slot)
@@ -147,6 +160,17 @@ class Fleet:
         }
         slot.domains = _usable_domains(node)
         self._enter(slot)
+        for watcher in self.watchers.values():
+            watcher.touched.add(self.place_of[node.id])
+
+    def put_mix(self, pool: str, mix: Mix) -> None:
+        """What a pool is asked for from now on; a mix of nothing is the same as none."""
+        if mix.portions:
+            self.mixes[pool] = mix
+        else:
+            self.mixes.pop(pool, None)
+        for domain in [domain for domain in self.watchers if domain[0] == pool]:
+            del self.watchers[domain]
 
     def take(self, allocation: Allocation) -> None:
         for grant in allocation.grants:
@@ -191,6 +215,10 @@ class Fleet:
         slot.free_memory_bytes -= sign * grant.memory_bytes
         if grant.gpus:
             self._refresh(slot)
+        if self.watchers:
+            for domain in slot.domains:
+                if domain in self.watchers:
+                    self.watchers[domain].touched.add(place)
 
     def _refresh(self, slot: Slot) -> None:
         for domain, seen in slot.seen.items():

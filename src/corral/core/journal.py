@@ -23,6 +23,7 @@ from corral.core.changes import (
     PutJob,
     PutLastNode,
     PutMembership,
+    PutMix,
     PutNode,
     PutQueue,
     PutQuota,
@@ -39,7 +40,7 @@ _KINDS: dict[str, type[Change]] = {
     kind.__name__: kind
     for kind in (
         PutNode, DropNode, PutJob, DropJob, PutQueue, DropQueue, PutQuota, PutMembership, DropMembership, PutScore,
-        PutRules, PutLastNode,
+        PutRules, PutLastNode, PutMix,
     )
 }  # fmt: skip
 
@@ -166,3 +167,5 @@ def _identity(change: Change) -> tuple[tuple[str, ...], str | None]:
             return ("rules",), dumps(change)
         case PutLastNode(id=node_id):
             return ("last-node",), node_id
+        case PutMix(pool=pool, mix=mix):
+            return ("mix", pool), dumps(mix) if mix.portions else None

@@ -22,6 +22,7 @@ from corral.core.changes import (
     PutJob,
     PutLastNode,
     PutMembership,
+    PutMix,
     PutNode,
     PutQueue,
     PutQuota,
@@ -30,6 +31,7 @@ from corral.core.changes import (
 )
 from corral.core.fleet import Fleet
 from corral.core.lines import Line, LineKey, line_of
+from corral.core.mix import Mix
 from corral.core.model import (
     Allocation,
     Job,
@@ -66,6 +68,8 @@ class ClusterSnapshot:
         self.score_time_constant = DEFAULT_TIME_CONSTANT
         self.scaling = ScalingRules()
         self.last_node = ""
+        #: what each pool has been asked for lately
+        self.mixes: dict[str, Mix] = {}
         self.lines: dict[LineKey, Line] = {}
         #: what is held now, and what is held or asked for by everything unfinished; of elastic jobs the latter counts
         #: the least, since they give back the rest to whoever needs it
@@ -95,6 +99,8 @@ class ClusterSnapshot:
                 assert allocation is not None
                 self._fleet.take(allocation)
             self._fleet.last_place = self._fleet.place_of.get(self.last_node, -1)
+            for pool, mix in self.mixes.items():
+                self._fleet.put_mix(pool, mix)
         return self._fleet
 
     def score(self, user: str, model: str, now: float) -> float:
@@ -155,11 +161,14 @@ class ClusterSnapshot:
                     self.last_node = node_id
                     if self._fleet is not None:
                         self._fleet.last_place = self._fleet.place_of.get(node_id, -1)
+                case PutMix(pool=pool, mix=mix):
+                    self._put_mix(pool, mix)
 
     def contents(self) -> Iterator[Change]:
         """Changes that make an empty snapshot equal to this one."""
         yield PutRules(limits=self.limits, score_time_constant=self.score_time_constant, scaling=self.scaling)
         yield PutLastNode(id=self.last_node)
+        yield from (PutMix(pool=pool, mix=mix) for pool, mix in self.mixes.items())
         yield from (PutNode(node=node) for node in self.nodes.values())
         yield from (PutQueue(queue=queue) for queue in self.queues.values())
         yield from (PutQuota(user=user, kind=kind, quota=quota) for (user, kind), quota in self.quotas.items())
@@ -236,6 +245,14 @@ class ClusterSnapshot:
             self._fleet = None
         else:
             self._fleet.replace_node(node)
+
+    def _put_mix(self, pool: str, mix: Mix) -> None:
+        if mix.portions:
+            self.mixes[pool] = mix
+        else:
+            self.mixes.pop(pool, None)
+        if self._fleet is not None:
+            self._fleet.put_mix(pool, mix)
 
     def _put_queue(self, queue: Queue) -> None:
         known = self.queues.get(queue.name)

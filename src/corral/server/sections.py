@@ -124,7 +124,7 @@ class ClusterSettings(Section):
 class AllocationSettings(Section):
     strategy: Literal["static", "dynamic", "hybrid"] = "dynamic"
     reserved_ratio: Fraction = 0.3
-    placement: PlacementPolicy = "pack"
+    placement: PlacementPolicy = "fragmentation"
 
 
 class SchedulingSettings(Section):

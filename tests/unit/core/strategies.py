@@ -29,7 +29,7 @@ MODELS = ("A10", "H100")
 USERS = ("ann", "bob", "eve")
 ZONES = (("zone", "a"), ("zone", "b"))
 POLICIES = ("fcfs", "priority", "fair-share")
-PLACEMENTS = ("pack", "spread", "round-robin", "least-loaded")
+PLACEMENTS = ("fragmentation", "pack", "spread", "round-robin", "least-loaded")
 #: a short time constant, so that scores move within a short history
 TIME_CONSTANT = 60.0
 

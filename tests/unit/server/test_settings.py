@@ -36,7 +36,7 @@ def test_without_any_configuration_nobody_is_limited(tmp_path: Path) -> None:
     limits = settings.limits
     assert (limits.max_gpus_per_user, limits.max_gpus_per_job, limits.max_total_gpus, limits.max_seconds) == (None,) * 4
     assert settings.scheduling.algorithm == "fair-share"
-    assert settings.allocation.placement == "pack"
+    assert settings.allocation.placement == "fragmentation"
     assert settings.database_url == f"sqlite:///{tmp_path / 'corral.db'}"
 
 

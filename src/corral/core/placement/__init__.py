@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from corral.core.fleet import DomainIndex, Fleet
 from corral.core.model import Request
-from corral.core.placement import least_loaded, pack, round_robin, spread
+from corral.core.placement import fragmentation, least_loaded, pack, round_robin, spread
 
 
 class PlacementPolicy(Protocol):
@@ -16,10 +16,19 @@ class PlacementPolicy(Protocol):
         CPUs and memory are checked by the caller. Nothing of the fleet changes while it is iterated."""
 
 
+class DomainOrder(Protocol):
+    def __call__(self, fleet: Fleet, indexes: Sequence[DomainIndex], request: Request, among: int) -> list[DomainIndex]:
+        """All the domains, the one to be tried first at the beginning."""
+
+
 #: every policy by the name that queues and settings use
 POLICIES: dict[str, PlacementPolicy] = {
+    "fragmentation": fragmentation.candidates,
     "pack": pack.candidates,
     "spread": spread.candidates,
     "round-robin": round_robin.candidates,
     "least-loaded": least_loaded.candidates,
 }
+
+#: which GPU model is tried first, for policies that do not take them in the order of their names
+DOMAIN_ORDERS: dict[str, DomainOrder] = {"fragmentation": fragmentation.domains}

@@ -25,7 +25,7 @@ class QueueEdit(Body):
 
     policy: Label = "fair-share"
     blocking: Literal["strict", "backfill"] = "backfill"
-    placement: Label = "pack"
+    placement: Label = "fragmentation"
     weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
     guaranteed_gpus: GpuCount = 0
     max_gpus: GpuCount | None = None
