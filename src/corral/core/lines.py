@@ -143,12 +143,11 @@ class Line:
     def in_order(self, score_of: Callable[[str], float]) -> Iterator[Job]:
         """The order of a cursor for those who only look: nothing can be skipped, and so a step costs a fraction."""
         jobs, merge_key = self.jobs, self.policy.merge_key
-        yield from (jobs[job_id] for _, job_id in self._pinned)
+        yield from (jobs[entry[1]] for entry in self._pinned)
 
         def keyed(user: str) -> Iterator[tuple[tuple[SortKey, str], Job]]:
             score = score_of(user) if self.policy.uses_score else 0.0
-            for _, job_id in sorted(entry for group in self._users[user].values() for entry in group):
-                job = jobs[job_id]
+            for job in self.own_sequence(user):
                 yield (merge_key(job, score), user), job
 
         for _, job in heapq.merge(*(keyed(user) for user in self._users), key=itemgetter(0)):
