@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from corral.core.model import Job, JobKind, Request
 from corral.core.ordering import POLICIES, OrderingPolicy, SortKey
+from corral.core.ordering.cost import OrderingRules
 
 #: Orders a job among its user's own, and names it.
 Entry = tuple[SortKey, str]
@@ -53,9 +54,10 @@ def shape_of(job: Job) -> Shape:
 class Line:
     """One line. Jobs enter with `add` and leave with `remove`, in any order."""
 
-    def __init__(self, key: LineKey, policy_name: str) -> None:
+    def __init__(self, key: LineKey, policy_name: str, rules: OrderingRules = OrderingRules()) -> None:  # noqa: B008 - an immutable value
         self.key = key
         self.policy: OrderingPolicy = POLICIES[policy_name]
+        self.rules = rules
         self.jobs: dict[str, Job] = {}
         self._pinned: list[Entry] = []
         self._users: dict[str, dict[int, list[Entry]]] = {}
@@ -127,7 +129,7 @@ class Line:
     def _entry(self, job: Job) -> Entry:
         if job.pinned_at is not None:
             return ((-job.pinned_at, job.serial), job.id)
-        return (self.policy.own_key(job), job.id)
+        return (self.policy.own_key(job, self.rules), job.id)
 
 
 class _Group:
@@ -156,6 +158,7 @@ class LineCursor:
     ) -> None:
         self._line = line
         self._merge_key = line.policy.merge_key
+        self._rules = line.rules
         self._scores = {user: score_of(user) if line.policy.uses_score else 0.0 for user in users}
         self._pinned = pinned
         self._next_pinned = 0
@@ -164,7 +167,9 @@ class LineCursor:
         self._groups: dict[str, list[_Group]] = {}
         self._skipped: set[int] = set()
         self._skipped_for: set[tuple[str, int]] = set()
-        self._heap = [(self._merge_key(line.head_of(user), score), user) for user, score in self._scores.items()]
+        self._heap = [
+            (self._merge_key(line.head_of(user), score, line.rules), user) for user, score in self._scores.items()
+        ]
         heapq.heapify(self._heap)
 
     def skip_like(self, job: Job) -> None:
@@ -247,4 +252,4 @@ class LineCursor:
         )
 
     def _key(self, user: str, group: _Group) -> SortKey:
-        return self._merge_key(self._line.jobs[group.entries[group.at][1]], self._scores[user])
+        return self._merge_key(self._line.jobs[group.entries[group.at][1]], self._scores[user], self._rules)

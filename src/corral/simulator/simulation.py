@@ -18,6 +18,7 @@ from corral.core.lifecycle import Ended, Planned, ResizeRequested, StartRequeste
 from corral.core.mix import MixCounter
 from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
 from corral.core.plan import Plan, Resize
+from corral.core.predicting import RunTimes, learn, predicted
 from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
 from corral.core.submissions import count_submitted
@@ -25,7 +26,8 @@ from corral.core.submissions import count_submitted
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arrival:
-    #: queued already, when it comes out of a recorded history with its back-off and what it avoids; else still created
+    #: queued already, when it comes out of a recorded history with its back-off and what it avoids; else still created.
+    #: What is predicted of it stands; if nothing is, it is predicted from what the simulation has learned.
     job: Job
     #: how long it runs when nothing stops it; an elastic job with its minimum, and with more GPUs accordingly less
     run_seconds: float
@@ -70,6 +72,8 @@ class Simulation:
     restart_seconds: float = 0.0
     #: how long an attempt of an elastic job must run before its use is known
     measure_seconds: float = 60.0
+    #: what is known of run times: what was learned before, and what is learned as jobs end
+    run_times: RunTimes = field(default_factory=RunTimes)
     #: every job that has ended
     finished: dict[str, Job] = field(default_factory=dict)
     allocations: list[tuple[str, float, float, Allocation]] = field(default_factory=list)
@@ -110,6 +114,8 @@ class Simulation:
         self._left[job.id] = arrival.run_seconds * (1 if job.elastic is None else job.elastic.min_gpus)
         if job.state is not JobState.QUEUED:
             job = advance(job, StartRequested(at=now)).job
+        if job.predicted is None:
+            job = predicted(self.run_times, job)
         mix = count_submitted(self.snapshot, self._counters, job)
         self._change([PutJob(job=job), *([mix] if mix else [])])
         return job.id
@@ -137,6 +143,7 @@ class Simulation:
 
     def _end(self, job: Job, at: float) -> None:
         over = advance(job, Ended(at=at, reason=EndReason.EXIT_CODE, exit_code=0)).job
+        learn(self.run_times, job, over)
         self._note_held(job, at)
         self._change([DropJob(id=job.id), *self._charge(job, None, at)])
         self.finished[job.id] = replace(over, started_at=job.started_at)
