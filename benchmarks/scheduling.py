@@ -102,6 +102,7 @@ def measure(nodes: int, jobs: int, placement: str) -> tuple[list[float], list[fl
         plan = schedule(snapshot, NOW)
         rates.append(len(plan.starts) / (time.perf_counter() - begun))
         snapshot.apply(started(snapshot, plan))
+        schedule(snapshot, NOW + 1)  # the burst is over: what follows is the steady state
         running = [start.job_id for start in plan.starts]
         random.Random(seed).shuffle(running)
         for job_id in running[:50]:

@@ -1,7 +1,7 @@
 """What each pool is asked for, kept over restarts: every submission is counted, and a mix that has changed enough goes
 into the picture and the store together.
 
-What was counted since the last mix is forgotten with a restart; that is at most a quarter of it.
+What was counted since the last mix is forgotten with a restart; that is at most half as much as it counts.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from corral.control.records import (
 )
 from corral.control.state import State
 from corral.core.accounting import change_usage
-from corral.core.changes import Change, DropJob, PutJob, PutScore
+from corral.core.changes import Change, DropJob, PutJob, PutMix, PutScore
 from corral.core.dependencies import broken_words, met
 from corral.core.lifecycle import Ended, Event, Instruction, Planned, StopRequested, Up, advance
 from corral.core.mix import Mix
@@ -163,6 +163,13 @@ class Work:
         self.state.dependents.follow(before, after)
         self._picture(before, after)
         return after
+
+    def forget_mix(self, pool: str) -> None:
+        """The pool is gone, and with it what it was asked for."""
+        self.state.mixes.pop(pool, None)
+        if pool in self.state.snapshot.mixes:
+            self._mixes[pool] = Mix()
+            self.change(PutMix(pool=pool, mix=Mix()), needs_cycle=False)
 
     def forget_job(self, job: Job) -> None:
         """Delete the job for good."""

@@ -24,7 +24,7 @@ GPU_STEP = 10
 CPU_STEP = 1000
 MEMORY_STEP = 4 * 2**30
 #: States whose leftover is remembered.
-MOST_KNOWN = 200_000
+MOST_KNOWN = 50_000
 _GPU_CELLS = WHOLE // GPU_STEP
 #: Requests that pass a node before what they left is called unusable; measured, flat between 24 and 64.
 HORIZON = 32.0
@@ -148,7 +148,7 @@ def leftover_of(mix: Mix, model: str) -> Leftover:
     return _leftover(taken, math.fsum(map(_weight, mix.portions)))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def _leftover(portions: tuple[Portion, ...], total_weight: float) -> Leftover:
     return Leftover(portions, total_weight)
 

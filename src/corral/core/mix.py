@@ -17,7 +17,7 @@ WINDOW = 8192
 #: Kinds of requests that a mix can tell apart; the rarest are left out.
 MOST_KINDS = 256
 #: A new mix is worth having when this part of what it counts has been added.
-RENEWED_PART = 0.25
+RENEWED_PART = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from corral.core.fleet import EVERYWHERE, DomainIndex, Fleet, Slot, places
 from corral.core.model import Allocation, Grant, Job, Request
-from corral.core.placement import DOMAIN_ORDERS, POLICIES
+from corral.core.placement import DOMAIN_ORDERS, POLICIES, PlacementPolicy
 from corral.core.resources import grant_on
+
+#: The label that tells where a node stands: instances of a gang talk to each other, and do so best within a rack.
+RACK = "rack"
 
 
 def domains_for(fleet: Fleet, request: Request, pool: str) -> list[DomainIndex]:
@@ -24,20 +27,42 @@ def find_place(fleet: Fleet, job: Job, pool: str, placement: str) -> Allocation 
     if placement in DOMAIN_ORDERS:
         indexes = DOMAIN_ORDERS[placement](fleet, indexes, request, among)
     for index in indexes:
-        grants: list[Grant] = []
-        seen = 0
-        for place in candidates(fleet, index, request, among):
-            slot = fleet.slots[place]
-            if seen & slot.bit:
-                continue  # a node with several shared GPUs comes up more than once
-            gpus = choose_gpus(slot, index, job)
-            if gpus is None or not has_cpu_and_memory(slot, request):
-                continue
-            seen |= slot.bit
-            grants.append(grant_on(slot.node.id, gpus, request))
-            if len(grants) == request.nodes:
-                return Allocation(grants=tuple(grants), model=index.domain[1])
+        found = _instances(fleet, index, job, candidates, among)
+        if found is not None:
+            return Allocation(grants=found, model=index.domain[1])
     return None
+
+
+def _instances(
+    fleet: Fleet, index: DomainIndex, job: Job, candidates: PlacementPolicy, among: int
+) -> tuple[Grant, ...] | None:
+    """Nodes of one rack as soon as a rack has enough of them; else the first ones, wherever they stand."""
+    request = job.request
+    grants: list[Grant] = []
+    racks: dict[str, list[Grant]] = {}
+    seen = 0
+    for place in candidates(fleet, index, request, among):
+        slot = fleet.slots[place]
+        if seen & slot.bit:
+            continue  # a node with several shared GPUs comes up more than once
+        gpus = choose_gpus(slot, index, job)
+        if gpus is None or not has_cpu_and_memory(slot, request):
+            continue
+        grant = grant_on(slot.node.id, gpus, request)
+        if request.nodes == 1:
+            return (grant,)
+        seen |= slot.bit
+        grants.append(grant)
+        rack = racks.setdefault(_rack_of(slot), [])
+        rack.append(grant)
+        if len(rack) == request.nodes:
+            return tuple(rack)
+    return tuple(grants[: request.nodes]) if len(grants) >= request.nodes else None
+
+
+def _rack_of(slot: Slot) -> str:
+    """What its label says; nodes that say nothing stand together."""
+    return next((value for name, value in slot.node.labels if name == RACK), "")
 
 
 def choose_gpus(slot: Slot, index: DomainIndex, job: Job) -> tuple[str, ...] | None:

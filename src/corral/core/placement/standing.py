@@ -23,6 +23,8 @@ Cost = Callable[[State, Want], float | None]
 
 #: States that may come to be before all rankings are made anew; it bounds what is remembered.
 MOST_NEWS = 100_000
+#: Shapes of requests whose rankings are kept at the same time.
+MOST_RANKINGS = 512
 
 
 class _Ranking:
@@ -99,6 +101,8 @@ class Standing:
         want = (request.gpus, request.gpu_milli, request.cpu_milli, request.memory_bytes)
         ranking = self._rankings.get(want)
         if ranking is None:
+            if len(self._rankings) >= MOST_RANKINGS:
+                self._rankings.clear()
             ranking = self._rankings[want] = _Ranking()
         if ranking.read < len(self._news):
             self._tell(ranking, want)

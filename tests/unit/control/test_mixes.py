@@ -1,0 +1,47 @@
+"""What pools are asked for: counted when jobs are submitted, and found again after a restart."""
+
+from __future__ import annotations
+
+from corral.control import pools
+from corral.control.ports import AttemptPhase
+from corral.control.work import Work
+from corral.core.model import DEFAULT_POOL, EndReason, Request
+from tests.unit.control.tenants import assert_state_is_stored
+from tests.unit.control.world import ROOT, Desk, draft
+
+
+def test_submissions_are_counted_and_survive_a_restart(desk: Desk) -> None:
+    desk.submit(draft("first"), draft("second"), draft("large", gpus=2))
+    mix = desk.state.snapshot.mixes[DEFAULT_POOL]
+    assert {portion.request.gpus: portion.count for portion in mix.portions} == {1: 2, 2: 1}
+    assert desk.loaded().snapshot.mixes == {DEFAULT_POOL: mix}
+    assert_state_is_stored(desk)
+
+
+def test_counting_goes_on_from_where_it_was(desk: Desk) -> None:
+    desk.submit(draft("first"))
+    desk.state = desk.loaded()
+    desk.submit(draft("second"))
+    assert desk.state.snapshot.mixes[DEFAULT_POOL].total == 2
+
+
+def test_what_is_tried_again_was_asked_for_once(desk: Desk) -> None:
+    (job,) = desk.started(draft("once"))
+    desk.hear(job, AttemptPhase.ENDED, EndReason.LAUNCH_ERROR)
+    assert desk.state.snapshot.mixes[DEFAULT_POOL].total == 1
+
+
+def test_a_pool_takes_its_mix_with_it(desk: Desk) -> None:
+    def ask(work: Work) -> None:
+        for gpu in ("n1/0", "n1/1"):
+            assert gpu in work.state.snapshot.fleet.gpu_home
+
+    desk.do(ask)
+    desk.do(pools.create, ROOT, "night", gpus=["n1/0", "n1/1"])
+    desk.submit(draft("in-the-night", queue="night", request=Request(gpus=1)), caller=ROOT)
+    assert desk.state.snapshot.mixes["night"].total == 1
+    (job,) = (job for job in desk.state.snapshot.jobs.values())
+    assert job.queue == "night"
+    desk.do(pools.delete, ROOT, "night")
+    assert "night" not in desk.state.snapshot.mixes
+    assert_state_is_stored(desk)
