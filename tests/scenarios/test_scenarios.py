@@ -1,7 +1,7 @@
 """Runs the stories in the YAML files beside it: a cluster, what arrives, and what must come of it.
 
-A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `quotas`, `ordering` (its rules), `jobs` with
-the time at which each arrives (`at`) and how long it runs (`runs`), and what is expected:
+A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `quotas`, `ordering` (its rules), `jobs`
+with the time at which each arrives (`at`) and how long it runs (`runs`), and what is expected:
   starts   when each job starts; a job that is named in `never` doesn't
   nodes    on which nodes, by name
   order    the order in which jobs start
