@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import footprint, history, jobs, packing, scheduling
+from benchmarks import completion, fairness, footprint, history, jobs, packing, scheduling, simulate
 
 ALL = {
     "scheduling": scheduling.main,
     "packing": packing.main,
+    "completion": completion.main,
+    "fairness": fairness.main,
+    "simulate": simulate.main,
     "jobs": jobs.main,
     "footprint": footprint.main,
     "history": history.main,

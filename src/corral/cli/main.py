@@ -41,6 +41,7 @@ from corral.cli import (
     quotas,
     reports,
     shell,
+    simulate,
     status,
     submit,
     tasks,
@@ -147,6 +148,7 @@ app.add_typer(alerts.app, name="alert", rich_help_panel=Section.CLUSTER)
 app.add_typer(channels.app, name="channel", rich_help_panel=Section.CLUSTER)
 app.add_typer(events.app)
 app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
+app.add_typer(simulate.app)
 app.add_typer(about.app)
 app.add_typer(tasks.app)
 app.add_typer(workbenches.app, name="workbench", rich_help_panel=Section.DAILY)

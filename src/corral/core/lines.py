@@ -1,14 +1,15 @@
 """Waiting lines: the queued jobs, kept in order while they come and go.
 
 A line is what a queue's policy orders: jobs of one queue, one GPU model, and either single-node jobs or gangs. Within
-a line each user's jobs are one sequence, split by shape: jobs of one shape fit or do not fit together, so that a
-cycle can step over thousands of them at once. Keeping a line current costs a search; nothing is sorted anew per
-cycle.
+a line each user's jobs are one sequence, split by what they ask for: where one finds no room, none does that asks for
+the same and stays as long or longer, so that a cycle can step over thousands of them at once. Keeping a line current
+costs a search; nothing is sorted anew per cycle.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -17,8 +18,8 @@ from corral.core.model import Job, JobKind, Request
 from corral.core.ordering import POLICIES, OrderingPolicy, SortKey
 from corral.core.ordering.cost import OrderingRules
 
-#: Orders a job among its user's own, and names it.
-Entry = tuple[SortKey, str]
+#: Orders a job among its user's own, and names it; then the number of its shape, and how long it holds what it gets.
+Entry = tuple[SortKey, str, int, float]
 
 
 class LineKey(NamedTuple):
@@ -51,6 +52,37 @@ def shape_of(job: Job) -> Shape:
     return Shape(job.request, job.kind, held_seconds, job.avoid_nodes, job.avoid_gpus)
 
 
+class Kin:
+    """One user's jobs that differ in time alone."""
+
+    __slots__ = ("entries", "lengths")
+
+    def __init__(self) -> None:
+        #: in the user's own order
+        self.entries: list[Entry] = []
+        #: how long each would hold what it gets, shortest first
+        self.lengths: list[float] = []
+
+    def add(self, entry: Entry) -> None:
+        insort(self.entries, entry)
+        insort(self.lengths, entry[3])
+
+    def remove(self, entry: Entry) -> bool:
+        """Whether it was there."""
+        if not _take_out(self.entries, entry):
+            return False
+        del self.lengths[bisect_left(self.lengths, entry[3])]
+        return True
+
+
+def _take_out(entries: list[Entry], entry: Entry) -> bool:
+    place = bisect_left(entries, entry)
+    if place == len(entries) or entries[place] != entry:
+        return False
+    del entries[place]
+    return True
+
+
 class Line:
     """One line. Jobs enter with `add` and leave with `remove`, in any order."""
 
@@ -60,7 +92,8 @@ class Line:
         self.rules = rules
         self.jobs: dict[str, Job] = {}
         self._pinned: list[Entry] = []
-        self._users: dict[str, dict[int, list[Entry]]] = {}
+        #: by user, then by the number of the shape without its time
+        self._users: dict[str, dict[int, Kin]] = {}
         #: the first job of each user's sequence, worked out when it is asked for
         self._heads: dict[str, Entry] = {}
         #: shapes are numbered, because a walk compares them all the time
@@ -68,33 +101,41 @@ class Line:
         #: how many jobs have each shape: one that nobody has is forgotten, in a line that is never empty too
         self._population: dict[int, int] = {}
         self._next_number = 0
+        #: of each shape's number: that of the same shape whatever its time, and how long it holds what it gets
+        self._lengths: dict[int, tuple[int, float]] = {}
+        self._timeless: dict[Shape, int] = {}
+        self._lengths_of: dict[int, int] = {}
 
     def add(self, job: Job) -> None:
         self.jobs[job.id] = job
         self._heads.pop(job.user, None)
-        number = self.number_of(job)
-        self._population[number] = self._population.get(number, 0) + 1
-        insort(self._list_of(job), self._entry(job))
+        entry = self._entry(job)
+        self._population[entry[2]] = self._population.get(entry[2], 0) + 1
+        if job.pinned_at is not None:
+            insort(self._pinned, entry)
+        else:
+            self._users.setdefault(job.user, {}).setdefault(self._lengths[entry[2]][0], Kin()).add(entry)
 
     def remove(self, job: Job) -> None:
         """`job` as it was added."""
-        entries = self._list_of(job)
-        entry = self._entry(job)
-        place = bisect_left(entries, entry)
-        if place == len(entries) or entries[place] != entry:
+        if job.id not in self.jobs:
             raise KeyError(f"job {job.id} is not in line {self.key}")
-        del entries[place]
+        entry = self._entry(job)
+        number, is_there = entry[2], False
+        if job.pinned_at is not None:
+            is_there = _take_out(self._pinned, entry)
+        elif (kin := self._users.get(job.user, {}).get(self._lengths[number][0])) is not None:
+            is_there = kin.remove(entry)
+            if not kin.entries:
+                self._drop_kin(job.user, self._lengths[number][0])
+        if not is_there:
+            raise KeyError(f"job {job.id} is not in line {self.key}")
         del self.jobs[job.id]
         self._heads.pop(job.user, None)
-        number = self.number_of(job)
-        if not entries and job.pinned_at is None:
-            groups = self._users[job.user]
-            del groups[number]
-            if not groups:
-                del self._users[job.user]
         self._population[number] -= 1
         if not self._population[number]:
-            del self._population[number], self._numbers[shape_of(job)]
+            del self._population[number]
+            self._forget(shape_of(job))
 
     def cursor(self, score_of: Callable[[str], float]) -> LineCursor:
         """A walk through the line in the policy's order. The line must not change meanwhile."""
@@ -102,44 +143,60 @@ class Line:
 
     def own_sequence(self, user: str) -> list[Job]:
         """One user's jobs in the user's own order."""
-        groups = self._users.get(user, {})
-        return [self.jobs[job_id] for _, job_id in sorted(entry for group in groups.values() for entry in group)]
+        entries = sorted(entry for kin in self._users.get(user, {}).values() for entry in kin.entries)
+        return [self.jobs[entry[1]] for entry in entries]
 
     def head_of(self, user: str) -> Job:
         """The first of a user's jobs, pinned ones apart. The user must have one."""
         head = self._heads.get(user)
         if head is None:
-            head = self._heads[user] = min(group[0] for group in self._users[user].values())
+            head = self._heads[user] = min(kin.entries[0] for kin in self._users[user].values())
         return self.jobs[head[1]]
 
     def number_of(self, job: Job) -> int:
         """The number of the job's shape in this line."""
         shape = shape_of(job)
         number = self._numbers.get(shape)
-        if number is None:
-            number = self._numbers[shape] = self._next_number
-            self._next_number += 1
+        return self._learn(shape) if number is None else number
+
+    def length_of(self, number: int) -> tuple[int, float]:
+        """Of a shape: the number of those that differ from it in time alone, and how long it holds what it gets."""
+        return self._lengths[number]
+
+    def _learn(self, shape: Shape) -> int:
+        number = self._numbers[shape] = self._next_number
+        self._next_number += 1
+        timeless = self._timeless.setdefault(shape._replace(held_seconds=None), number)
+        self._lengths_of[timeless] = self._lengths_of.get(timeless, 0) + 1
+        self._lengths[number] = (timeless, math.inf if shape.held_seconds is None else shape.held_seconds)
         return number
 
-    def _list_of(self, job: Job) -> list[Entry]:
-        if job.pinned_at is not None:
-            return self._pinned
-        return self._users.setdefault(job.user, {}).setdefault(self.number_of(job), [])
+    def _forget(self, shape: Shape) -> None:
+        timeless, _ = self._lengths.pop(self._numbers.pop(shape))
+        self._lengths_of[timeless] -= 1
+        if not self._lengths_of[timeless]:
+            del self._lengths_of[timeless], self._timeless[shape._replace(held_seconds=None)]
+
+    def _drop_kin(self, user: str, timeless: int) -> None:
+        del self._users[user][timeless]
+        if not self._users[user]:
+            del self._users[user]
 
     def _entry(self, job: Job) -> Entry:
-        if job.pinned_at is not None:
-            return ((-job.pinned_at, job.serial), job.id)
-        return (self.policy.own_key(job, self.rules), job.id)
+        number = self.number_of(job)
+        pinned_at = job.pinned_at
+        key: SortKey = self.policy.own_key(job, self.rules) if pinned_at is None else (-pinned_at, job.serial)
+        return (key, job.id, number, self._lengths[number][1])
 
 
 class _Group:
-    """One user's jobs of one shape, and how far they were walked."""
+    """One user's jobs that differ in time alone, and how far they were walked."""
 
-    __slots__ = ("at", "entries", "shape")
+    __slots__ = ("at", "kin", "timeless")
 
-    def __init__(self, shape: int, entries: list[Entry]) -> None:
-        self.shape = shape
-        self.entries = entries
+    def __init__(self, timeless: int, kin: Kin) -> None:
+        self.timeless = timeless
+        self.kin = kin
         self.at = 0
 
 
@@ -153,7 +210,7 @@ class LineCursor:
         self,
         line: Line,
         pinned: list[Entry],
-        users: dict[str, dict[int, list[Entry]]],
+        users: dict[str, dict[int, Kin]],
         score_of: Callable[[str], float],
     ) -> None:
         self._line = line
@@ -163,18 +220,22 @@ class LineCursor:
         self._pinned = pinned
         self._next_pinned = 0
         self._users = users
-        #: only of users whose turn has come: most walks end long before they have seen everybody
-        self._groups: dict[str, list[_Group]] = {}
-        self._skipped: set[int] = set()
+        #: only of users whose turn has come, a heap of each one's groups by the next job, which is unique: most walks
+        #: end long before they have seen everybody
+        self._groups: dict[str, list[tuple[Entry, _Group]]] = {}
+        #: by the number of a shape without its time: from which length on none can start
+        self._skipped_from: dict[int, float] = {}
         self._skipped_for: set[tuple[str, int]] = set()
         self._heap = [
             (self._merge_key(line.head_of(user), score, line.rules), user) for user, score in self._scores.items()
         ]
         heapq.heapify(self._heap)
 
-    def skip_like(self, job: Job) -> None:
-        """No job of this shape can start any more in this walk."""
-        self._skipped.add(self._line.number_of(job))
+    def skip_like(self, job: Job, at_least: float = math.inf) -> None:
+        """No job of this shape can start any more in this walk, nor one that differs in staying for longer, or for
+        at least so many seconds."""
+        timeless, length = self._line.length_of(self._line.number_of(job))
+        self._skipped_from[timeless] = min(length, at_least, self._skipped_from.get(timeless, math.inf))
 
     def skip_own_like(self, job: Job) -> None:
         """No job of this shape and this user can start any more in this walk."""
@@ -196,6 +257,7 @@ class LineCursor:
         group = self._head(job.user)
         assert group is not None
         group.at += 1
+        self._step_on(job.user, group)
         following = self._head(job.user)
         if following is None:
             heapq.heappop(self._heap)
@@ -210,8 +272,8 @@ class LineCursor:
     def _peek_pinned(self) -> Job | None:
         while self._next_pinned < len(self._pinned):
             job = self._line.jobs[self._pinned[self._next_pinned][1]]
-            shape = self._line.number_of(job)
-            if shape not in self._skipped and (job.user, shape) not in self._skipped_for:
+            _, _, shape, length = self._pinned[self._next_pinned]
+            if not self._is_skipped(job.user, shape, self._line.length_of(shape)[0], length):
                 return job
             self._next_pinned += 1
         return None
@@ -225,31 +287,46 @@ class LineCursor:
                 continue
             present = self._key(user, group)
             if present <= key:
-                return self._line.jobs[group.entries[group.at][1]]
+                return self._line.jobs[group.kin.entries[group.at][1]]
             # What stood at the head was skipped; the user falls back to where the next job belongs.
             heapq.heapreplace(self._heap, (present, user))
         return None
 
     def _head(self, user: str) -> _Group | None:
-        """The group whose next job is the user's next; groups that are skipped or walked to their end are dropped."""
+        """The group whose next job is the user's next."""
         groups = self._groups.get(user)
         if groups is None:
-            groups = self._groups[user] = [_Group(*item) for item in self._users[user].items()]
-        head: _Group | None = None
-        dropped = False
-        for group in groups:
-            if self._is_over(user, group):
-                dropped = True
-            elif head is None or group.entries[group.at] < head.entries[head.at]:
-                head = group
-        if dropped:
-            self._groups[user] = [group for group in groups if not self._is_over(user, group)]
-        return head
+            found = (_Group(timeless, kin) for timeless, kin in self._users[user].items())
+            groups = self._groups[user] = [(group.kin.entries[0], group) for group in found]
+            heapq.heapify(groups)
+        while groups:
+            (_, _, shape, length), group = groups[0]
+            if not self._is_skipped(user, shape, group.timeless, length):
+                return group
+            self._step_on(user, group)
+        return None
 
-    def _is_over(self, user: str, group: _Group) -> bool:
-        return (
-            group.at == len(group.entries) or group.shape in self._skipped or (user, group.shape) in self._skipped_for
-        )
+    def _step_on(self, user: str, group: _Group) -> None:
+        """To the next job of the user's first group that is not skipped; the group is dropped if there is none."""
+        entries, end = group.kin.entries, len(group.kin.entries)
+        since = self._skipped_from.get(group.timeless)
+        if since is not None and since <= group.kin.lengths[0]:
+            group.at = end
+        skipped_for, at = self._skipped_for, group.at
+        while at < end and (
+            (since is not None and entries[at][3] >= since) or (skipped_for and (user, entries[at][2]) in skipped_for)
+        ):
+            at += 1
+        group.at = at
+        if group.at < end:
+            heapq.heapreplace(self._groups[user], (entries[group.at], group))
+        else:
+            heapq.heappop(self._groups[user])
+
+    def _is_skipped(self, user: str, shape: int, timeless: int, length: float) -> bool:
+        since = self._skipped_from.get(timeless)
+        return (since is not None and length >= since) or (user, shape) in self._skipped_for
 
     def _key(self, user: str, group: _Group) -> SortKey:
-        return self._merge_key(self._line.jobs[group.entries[group.at][1]], self._scores[user], self._rules)
+        job = self._line.jobs[group.kin.entries[group.at][1]]
+        return self._merge_key(job, self._scores[user], self._rules)

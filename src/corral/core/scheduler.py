@@ -6,6 +6,7 @@ The order between lines is that of how long their first job has been waiting; wi
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import insort
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ from corral.core.reserving import Reservation, Return, end_if_started, reserve, 
 from corral.core.rules import all_reasons, first_reason
 from corral.core.scaling import Scalable, Scaling, Wanted, make_room, scalable_jobs
 from corral.core.snapshot import ClusterSnapshot, Trial
+
+#: Sums of times are exact to less than this: who might just be gone in time is looked at.
+_ROUNDING_SECONDS = 0.001
 
 
 def schedule(snapshot: ClusterSnapshot, now: float) -> Plan:
@@ -85,7 +89,7 @@ class _Cycle:
             job = walk.cursor.pop()
             assert job is not None
             if not self._is_passed_over(walk, job) and not self._start(walk, job):
-                walk.cursor.skip_like(job)
+                walk.cursor.skip_like(job, self._too_long_to_pass())
                 if could_ever_fit(self._fleet, job, walk.queue.pool):
                     self._reserve(walk, job)
                     blocked.append(walk)
@@ -105,7 +109,7 @@ class _Cycle:
             for job in walk.cursor:
                 if not self._is_passed_over(walk, job) and not self._start(walk, job):
                     # Room only shrinks within a cycle: no other job of this shape will find a place either.
-                    walk.cursor.skip_like(job)
+                    walk.cursor.skip_like(job, self._too_long_to_pass())
 
     def plan(self) -> Plan:
         return Plan(
@@ -246,6 +250,14 @@ class _Cycle:
                 self._reservations[number] = (line, reservation)
             self.trial.hold(reservation.job.id, reservation.held)
         return allocation
+
+    def _too_long_to_pass(self) -> float:
+        """For whom nothing that is held for others could be lent: who stays beyond the last planned start.
+
+        Where there is no room but for that, so many seconds are too many, whoever asks for as much.
+        """
+        last = max((held.at for _, held in self._reservations), default=-math.inf)
+        return last - self.now + _ROUNDING_SECONDS
 
     def _reserve(self, walk: _Walk, job: Job) -> None:
         reservation = reserve(

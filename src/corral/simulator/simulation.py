@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import Protocol
 
 from corral.core.accounting import change_usage
 from corral.core.changes import Change, DropJob, PutJob, PutLastNode, PutScore
@@ -47,6 +48,31 @@ class Step:
     plan: Plan
 
 
+class Watcher(Protocol):
+    """Hears of everything once and keeps what it needs: a long simulation does not keep it all."""
+
+    def held(self, job: Job, since: float, until: float, allocation: Allocation) -> None:
+        """The job held this for that time, and holds it no longer, or something else from then on."""
+
+    def ended(self, job: Job, arrival: Arrival) -> None:
+        """The job is over, as it was while it ran but for its end."""
+
+
+class History:
+    """Keeps everything that happened."""
+
+    def __init__(self) -> None:
+        #: every job that has ended
+        self.finished: dict[str, Job] = {}
+        self.allocations: list[tuple[str, float, float, Allocation]] = []
+
+    def held(self, job: Job, since: float, until: float, allocation: Allocation) -> None:
+        self.allocations.append((job.id, since, until, allocation))
+
+    def ended(self, job: Job, arrival: Arrival) -> None:
+        self.finished[job.id] = job
+
+
 class _Happening(IntEnum):
     """What time brings, in the order in which it is told at one moment."""
 
@@ -65,6 +91,10 @@ class Simulation:
 
     snapshot: ClusterSnapshot
     arrivals: Iterable[Arrival]
+    #: they come in the order of their creation already, and are asked for one by one
+    in_order: bool = False
+    #: nothing that would happen later happens
+    until: float = float("inf")
     #: told every change, such as a journal under test
     observer: Callable[[list[Change]], None] = lambda changes: None
     #: how long an elastic job needs to save when it is warned, at most its grace time, and to be up again
@@ -72,11 +102,9 @@ class Simulation:
     restart_seconds: float = 0.0
     #: how long an attempt of an elastic job must run before its use is known
     measure_seconds: float = 60.0
+    watcher: Watcher = field(default_factory=History)
     #: what is known of run times: what was learned before, and what is learned as jobs end
     run_times: RunTimes = field(default_factory=RunTimes)
-    #: every job that has ended
-    finished: dict[str, Job] = field(default_factory=dict)
-    allocations: list[tuple[str, float, float, Allocation]] = field(default_factory=list)
     #: every resize that was decided, and when
     resizes: list[tuple[float, Resize]] = field(default_factory=list)
     _arrivals: dict[str, Arrival] = field(default_factory=dict)
@@ -90,23 +118,48 @@ class Simulation:
     _wake_at: float | None = None
     _counters: dict[str, MixCounter] = field(default_factory=dict)
 
+    @property
+    def finished(self) -> dict[str, Job]:
+        """Every job that has ended, if nobody else was to watch."""
+        return self._history.finished
+
+    @property
+    def allocations(self) -> list[tuple[str, float, float, Allocation]]:
+        """Everything that was held, if nobody else was to watch."""
+        return self._history.allocations
+
+    @property
+    def _history(self) -> History:
+        if not isinstance(self.watcher, History):
+            raise TypeError("another watcher hears what happens; nothing is kept here")
+        return self.watcher
+
     def __iter__(self) -> Iterator[Step]:
-        arriving = sorted(self.arrivals, key=lambda arrival: (arrival.job.created_at, arrival.job.serial))
-        place = 0
-        while place < len(arriving) or self._happenings or self._wake_at is not None:
+        arriving = iter(self.arrivals if self.in_order else sorted(self.arrivals, key=_arrives_at))
+        coming = next(arriving, None)
+        while coming is not None or self._happenings or self._wake_at is not None:
             now = min(
-                arriving[place].job.created_at if place < len(arriving) else float("inf"),
+                float("inf") if coming is None else coming.job.created_at,
                 self._happenings[0][0] if self._happenings else float("inf"),
                 float("inf") if self._wake_at is None else self._wake_at,
             )
+            if now > self.until:
+                self._cut(self.until)
+                return
             ended = self._happen_until(now)
             arrived = []
-            while place < len(arriving) and arriving[place].job.created_at <= now:
-                arrived.append(self._arrive(arriving[place], now))
-                place += 1
+            while coming is not None and coming.job.created_at <= now:
+                arrived.append(self._arrive(coming, now))
+                coming = next(arriving, None)
             plan = schedule(self.snapshot, now)
             yield Step(at=now, arrived=tuple(arrived), ended=tuple(ended), plan=plan)
             self._apply(plan, now)
+
+    def _cut(self, at: float) -> None:
+        """What is still held has been held up to now."""
+        for job in self.snapshot.jobs.values():
+            if job.allocation is not None:
+                self._note_held(job, at)
 
     def _arrive(self, arrival: Arrival, now: float) -> str:
         job = arrival.job
@@ -146,7 +199,11 @@ class Simulation:
         learn(self.run_times, job, over)
         self._note_held(job, at)
         self._change([DropJob(id=job.id), *self._charge(job, None, at)])
-        self.finished[job.id] = replace(over, started_at=job.started_at)
+        self._forget(replace(over, started_at=job.started_at))
+
+    def _forget(self, over: Job) -> None:
+        self.watcher.ended(over, self._arrivals.pop(over.id))
+        del self._left[over.id], self._held_since[over.id]
 
     def _apply(self, plan: Plan, now: float) -> None:
         for start in plan.starts:
@@ -194,7 +251,7 @@ class Simulation:
         if after.allocation is None:
             # Its time limit passed while it saved.
             self._change([DropJob(id=job.id), *self._charge(job, None, at)])
-            self.finished[job.id] = replace(after, started_at=job.started_at)
+            self._forget(replace(after, started_at=job.started_at))
             return
         self._change([PutJob(job=after), *self._charge(after, after.allocation, at)])
         self._expect(at + self.restart_seconds, _Happening.UP, after)
@@ -204,7 +261,7 @@ class Simulation:
 
     def _note_held(self, job: Job, until: float) -> None:
         assert job.allocation is not None
-        self.allocations.append((job.id, self._held_since[job.id], until, job.allocation))
+        self.watcher.held(job, self._held_since[job.id], until, job.allocation)
         self._held_since[job.id] = until
 
     def _charge(self, job: Job, allocation: Allocation | None, at: float) -> list[Change]:
@@ -223,3 +280,7 @@ class Simulation:
     def _change(self, changes: list[Change]) -> None:
         self.snapshot.apply(changes)
         self.observer(changes)
+
+
+def _arrives_at(arrival: Arrival) -> tuple[float, int]:
+    return (arrival.job.created_at, arrival.job.serial)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.lines import Line, LineKey, line_of
+from corral.core.lines import Line, LineKey, line_of, shape_of
 from corral.core.model import Job, JobKind, JobState, Request
 from corral.core.ordering import shortest, weighted
 from corral.core.ordering.cost import OrderingRules, Weights
@@ -41,7 +41,7 @@ def waiting_jobs(draw: st.DrawFn) -> list[Job]:
             pinned_at=draw(st.sampled_from([None, None, None, None, 1.0, 2.0])),
             user_order=draw(st.sampled_from([0, 0, -1, -2, 3])),
             queued_at=float(draw(st.integers(0, 30))),
-            time_limit_seconds=draw(st.sampled_from([None, 60.0])),
+            time_limit_seconds=draw(st.sampled_from([None, 60.0, 90.0, 600.0])),
             predicted=draw(st.sampled_from([None, None, *PREDICTIONS])),
         )
         for serial in range(1, draw(st.integers(1, 14)) + 1)
@@ -112,16 +112,18 @@ def _must_be_before(policy: str, one: Job, other: Job, score: dict[str, float]) 
 def test_stepping_over_jobs_keeps_the_order_of_the_rest(
     jobs: list[Job], score: dict[str, float], data: st.DataObject
 ) -> None:
-    """With different scores a walk that skips some shapes sees what the whole walk sees, less those."""
+    """With different scores a walk that skips some shapes sees what the whole walk sees, less those, and less what
+    differs from them in staying for longer."""
     distinct = {user: value + place * 0.01 for place, (user, value) in enumerate(score.items())}
     line = line_with("fair-share", jobs)
     whole = order_of(line, distinct)
     cursor = line.cursor(distinct.__getitem__)
-    seen, skipped, skipped_for = [], set(), set()
+    seen, skipped_for = [], set()
+    skipped: list[Job] = []
     expected = []
     for job in whole:
         shape = line.number_of(job)
-        if shape in skipped or (job.user, shape) in skipped_for:
+        if any(_is_like_and_as_long(job, other) for other in skipped) or (job.user, shape) in skipped_for:
             continue
         expected.append(job.id)
         assert cursor.peek() == job
@@ -130,13 +132,27 @@ def test_stepping_over_jobs_keeps_the_order_of_the_rest(
         seen.append(popped.id)
         match data.draw(st.sampled_from(["", "", "all", "own"])):
             case "all":
-                skipped.add(shape)
+                skipped.append(job)
                 cursor.skip_like(job)
             case "own":
                 skipped_for.add((job.user, shape))
                 cursor.skip_own_like(job)
     assert seen == expected
     assert cursor.pop() is None
+
+
+def _is_like_and_as_long(job: Job, other: Job) -> bool:
+    one, two = shape_of(job), shape_of(other)
+    longer = two.held_seconds is not None and (one.held_seconds is None or one.held_seconds >= two.held_seconds)
+    return one == two or (one._replace(held_seconds=None) == two._replace(held_seconds=None) and longer)
+
+
+@given(jobs=waiting_jobs())
+def test_a_line_that_is_empty_again_has_forgotten_everything(jobs: list[Job]) -> None:
+    line = line_with("fair-share", jobs)
+    for job in jobs:
+        line.remove(job)
+    assert not any((line._numbers, line._population, line._lengths, line._timeless, line._lengths_of, line._users))
 
 
 def test_own_order_against_age_makes_no_cycle() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from corral.core.model import Request
 from corral.simulator.traces import openb
+from corral.simulator.traces.job import UnreadableTrace
 
 MIB = 2**20
 
@@ -44,10 +45,10 @@ def test_nodes_and_pods_become_values_of_the_core(folder: Path) -> None:
 
 
 def test_a_file_that_is_not_there_or_not_understood_is_said(folder: Path) -> None:
-    with pytest.raises(openb.UnreadableTrace, match="cannot be read"):
+    with pytest.raises(UnreadableTrace, match="cannot be read"):
         openb.read_pods(folder, "absent")
     (folder / "openb_pod_list_bad.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np-1,much,10,1,1000\n")
-    with pytest.raises(openb.UnreadableTrace, match="p-1"):
+    with pytest.raises(UnreadableTrace, match="line 2: cpu_milli is 'much', not a number"):
         openb.read_pods(folder, "bad")
 
 

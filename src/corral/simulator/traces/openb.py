@@ -6,21 +6,20 @@ experiment of "Beware of Fragmentation" (USENIX ATC'23).
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Iterator, MutableSequence, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from corral.core.model import WHOLE, Gpu, Node, Request
+from corral.simulator.traces.job import LeftOut, Row, TraceJob, rows
 
 MIB = 2**20
 _PODS = "openb_pod_list_"
 _NODES = "openb_node_list_gpu_node.csv"
-
-
-class UnreadableTrace(Exception):
-    """A trace file is missing, or a row of it cannot be understood."""
+NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+#: the shortest lists are of use for packing only: they tell no times
+TIME_COLUMNS = ("creation_time", "deletion_time")
 
 
 class Draw(Protocol):
@@ -40,7 +39,11 @@ def trace_names(folder: Path) -> list[str]:
 
 
 def read_nodes(folder: Path) -> list[Node]:
-    return [_node(row) for row in _rows(folder / _NODES)]
+    return read_node_list(folder / _NODES)
+
+
+def read_node_list(path: Path) -> list[Node]:
+    return [_node(row) for row in rows(path, NODE_COLUMNS)]
 
 
 def read_pods(folder: Path, trace: str) -> list[Request]:
@@ -48,8 +51,40 @@ def read_pods(folder: Path, trace: str) -> list[Request]:
     path = folder / f"{_PODS}{trace}.csv"
     if not path.exists():
         path = path.with_name(path.name + ".gz")
-    pods = [(row.get("name", ""), _request(path, row)) for row in _rows(path)]
+    pods = [(row.text("name"), _request(row)) for row in rows(path, POD_COLUMNS)]
     return [request for _, request in sorted(pods, key=lambda pod: pod[0])]
+
+
+def matches(head: str) -> bool:
+    return set(POD_COLUMNS) <= set(head.partition("\n")[0].strip().split(","))
+
+
+def read(path: Path, left_out: LeftOut) -> Iterator[TraceJob]:
+    """The pods as jobs that come and end when the trace says so."""
+    for row in rows(path, (*POD_COLUMNS, *TIME_COLUMNS)):
+        request = _request(row)
+        created, deleted = row.number("creation_time"), row.number("deletion_time")
+        # A pod that waited in the trace ran from when it was scheduled on; one that never was has no such time.
+        begun = row.number("scheduled_time", created)
+        if deleted < begun:
+            left_out["it was deleted before it was scheduled"] += 1
+            continue
+        yield TraceJob(
+            name=row.text("name"),
+            submitted_at=created,
+            run_seconds=deleted - begun,
+            gpus=request.gpus,
+            gpu_milli=request.gpu_milli,
+            nodes=1,
+            cpu_milli=request.cpu_milli,
+            memory_bytes=request.memory_bytes,
+            models=request.models,
+        )
+
+
+def fleet(path: Path) -> list[Node]:
+    """The node list that is published beside the pod lists."""
+    return read_node_list(path.parent / _NODES)
 
 
 def arrivals(pods: Sequence[Request], capacity_milli: int, draw: Draw, tune: float = 1.3) -> list[Request]:
@@ -71,31 +106,20 @@ def arrivals(pods: Sequence[Request], capacity_milli: int, draw: Draw, tune: flo
         drawn.append(request)
 
 
-def _rows(path: Path) -> Iterator[dict[str, str]]:
-    try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-            yield from csv.DictReader(file)
-    except OSError as error:
-        raise UnreadableTrace(f"{path} cannot be read: {error}") from error
+def _node(row: Row) -> Node:
+    name, model = row.text("sn"), row.text("model", "")
+    gpus = tuple(Gpu(id=f"{name}/{index}", index=index, model=model) for index in range(row.count("gpu")))
+    return Node(id=name, cpu_milli=row.count("cpu_milli"), memory_bytes=row.count("memory_mib") * MIB, gpus=gpus)
 
 
-def _node(row: dict[str, str]) -> Node:
-    name, model = row["sn"], row["model"]
-    gpus = tuple(Gpu(id=f"{name}/{index}", index=index, model=model) for index in range(int(row["gpu"])))
-    return Node(id=name, cpu_milli=int(row["cpu_milli"]), memory_bytes=int(row["memory_mib"]) * MIB, gpus=gpus)
-
-
-def _request(path: Path, row: dict[str, str]) -> Request:
-    try:
-        gpus, share = int(row["num_gpu"]), int(row["gpu_milli"])
-        is_share = gpus == 1 and share < WHOLE
-        return Request(
-            gpus=0 if is_share else gpus,
-            gpu_milli=share if is_share else 0,
-            cpu_milli=int(row["cpu_milli"]),
-            memory_bytes=int(row["memory_mib"]) * MIB,
-            # The shortest lists have no column for models.
-            models=tuple(sorted(filter(None, (row.get("gpu_spec") or "").split("|")))) if gpus else (),
-        )
-    except (KeyError, ValueError) as error:
-        raise UnreadableTrace(f"{path}: pod {row.get('name')!r} cannot be understood: {error!r}") from error
+def _request(row: Row) -> Request:
+    gpus, share = row.count("num_gpu"), row.count("gpu_milli")
+    is_share = gpus == 1 and share < WHOLE
+    return Request(
+        gpus=0 if is_share else gpus,
+        gpu_milli=share if is_share else 0,
+        cpu_milli=row.count("cpu_milli"),
+        memory_bytes=row.count("memory_mib") * MIB,
+        # The shortest lists have no column for models.
+        models=tuple(sorted(filter(None, row.text("gpu_spec", "").split("|")))) if gpus else (),
+    )

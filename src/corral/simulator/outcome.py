@@ -1,0 +1,277 @@
+"""What became of a run: waiting, completion, slowdown, utilisation, who got how much, what was lost.
+
+Counted as it happens, in bounded memory: a distribution is a set of narrow buckets and a course over time a fixed
+number of steps, whatever the trace. Sums, means, counts and extremes are exact; percentiles are exact to the width of
+a bucket, half a percent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from corral.core.model import WHOLE, Allocation, Job
+from corral.simulator.simulation import Arrival
+
+#: Each bucket of a distribution is so much wider than the one before.
+BUCKET_GROWTH = 1.005
+#: Below this everything is one bucket; in seconds, nobody waits for less.
+LEAST = 0.001
+#: Steps of a course over time, at most.
+COURSE_STEPS = 1024
+#: A job that runs for less counts as running so long: the slowdown of a job of a millisecond says nothing.
+SLOWDOWN_SECONDS = 10.0
+HOUR = 3600.0
+
+
+class Distribution:
+    """Amounts from 0 on, such as waiting times."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.most = 0.0
+        self._sum = 0.0
+        self._buckets: dict[int, int] = defaultdict(int)
+
+    def add(self, value: float) -> None:
+        self.count += 1
+        self._sum += value
+        self.most = max(self.most, value)
+        self._buckets[_bucket_of(value)] += 1
+
+    @property
+    def mean(self) -> float:
+        return self._sum / self.count if self.count else 0.0
+
+    def percentile(self, percent: float) -> float:
+        """The least value that so many percent do not exceed."""
+        wanted = math.ceil(self.count * percent / 100)
+        for value, below in self._steps():
+            if below >= wanted:
+                return value
+        return self.most
+
+    def cumulative(self) -> list[tuple[float, float]]:
+        """Values, and which part of all does not exceed each of them."""
+        return [(value, below / self.count) for value, below in self._steps()]
+
+    def _steps(self) -> Iterator[tuple[float, int]]:
+        below = 0
+        for bucket in sorted(self._buckets):
+            below += self._buckets[bucket]
+            yield min(_value_of(bucket), self.most), below
+
+
+def _bucket_of(value: float) -> int:
+    return 0 if value < LEAST else 1 + int(math.log(value / LEAST) / math.log(BUCKET_GROWTH))
+
+
+def _value_of(bucket: int) -> float:
+    """The middle of the bucket."""
+    return LEAST * BUCKET_GROWTH ** (bucket - 0.5) if bucket else 0.0
+
+
+class Course:
+    """An amount over time, as its mean in each of at most `COURSE_STEPS` equal steps.
+
+    Amounts are given with when they began and ended, in any order. When they reach beyond the last step, steps are
+    put together in pairs.
+    """
+
+    def __init__(self, since: float, step: float = 1.0) -> None:
+        self.since = since
+        self.step = step
+        #: the integral of what began or ended within each step, and what changed for all steps after it
+        self._within = [0.0] * COURSE_STEPS
+        self._change = [0.0] * (COURSE_STEPS + 1)
+
+    def add(self, since: float, until: float, amount: float) -> None:
+        while until > self.since + self.step * COURSE_STEPS:
+            self._put_together()
+        self._begin(since, amount)
+        self._begin(until, -amount)
+
+    def means(self, until: float) -> list[tuple[float, float]]:
+        """When each step begins, and the mean within it, up to that time."""
+        found = []
+        for number, integral in enumerate(self._integrals()):
+            begin = self.since + number * self.step
+            if begin >= until:
+                break
+            found.append((begin, integral / (min(until, begin + self.step) - begin)))
+        return found
+
+    def _begin(self, at: float, amount: float) -> None:
+        """From then on so much more."""
+        place = min(int((at - self.since) / self.step), COURSE_STEPS)
+        if place < COURSE_STEPS:
+            self._within[place] += amount * (self.since + (place + 1) * self.step - at)
+            self._change[place + 1] += amount
+
+    def _integrals(self) -> list[float]:
+        integrals, level = [], 0.0
+        for within, change in zip(self._within, self._change, strict=False):
+            level += change
+            integrals.append(within + level * self.step)
+        return integrals
+
+    def _put_together(self) -> None:
+        integrals = self._integrals()
+        # Everything that was added has ended, so that nothing reaches into the new steps.
+        self._within = [a + b for a, b in zip(integrals[::2], integrals[1::2], strict=True)]
+        self._within += [0.0] * (COURSE_STEPS - len(self._within))
+        self._change = [0.0] * (COURSE_STEPS + 1)
+        self.step *= 2
+
+
+def jain_index(amounts: Iterable[float]) -> float:
+    """1 when all have the same, 1/n when one of n has everything."""
+    known = list(amounts)
+    squares = sum(amount * amount for amount in known)
+    return sum(known) ** 2 / (len(known) * squares) if squares else 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ran:
+    """A job that is over, as a row of the results."""
+
+    job: Job
+    queued_at: float
+    started_at: float
+    ended_at: float
+    run_seconds: float
+    #: it was stopped at its time limit before it was done
+    is_cut: bool
+
+    @property
+    def wait_seconds(self) -> float:
+        return max(0.0, self.started_at - self.queued_at)
+
+    @property
+    def completion_seconds(self) -> float:
+        return self.ended_at - self.queued_at
+
+    @property
+    def slowdown(self) -> float:
+        ran = max(self.ended_at - self.started_at, SLOWDOWN_SECONDS)
+        return max(1.0, self.completion_seconds / ran)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """A job held this for that time."""
+
+    job: Job
+    since: float
+    until: float
+    allocation: Allocation
+
+
+def _nobody(event: Ran | Held) -> None:
+    """Nobody wants the details."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The watcher of a simulation that counts. The details go to whoever wants them, and are not kept."""
+
+    gpus: int
+    #: when the first job arrives
+    since: float
+    #: a user's group; a trace without groups gives none
+    group_of: dict[str, str] = field(default_factory=dict)
+    on_detail: Callable[[Ran | Held], None] = _nobody
+    waits: Distribution = field(default_factory=Distribution)
+    completions: Distribution = field(default_factory=Distribution)
+    slowdowns: Distribution = field(default_factory=Distribution)
+    gpu_seconds_by_user: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    ended_jobs: int = 0
+    #: jobs that had not ended when the run was over
+    unfinished_jobs: int = 0
+    cut_jobs: int = 0
+    #: attempts that were stopped for others
+    preemptions: int = 0
+    #: GPU time that led to nothing: jobs that were cut, and what preempted attempts had not saved
+    lost_gpu_seconds: float = 0.0
+    until: float = 0.0
+    _used: Course = field(init=False)
+    _waiting: Course = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.until = self.since
+        self._used = Course(self.since)
+        self._waiting = Course(self.since)
+
+    # ---------------------------------------------------------------- while it runs
+
+    def held(self, job: Job, since: float, until: float, allocation: Allocation) -> None:
+        gpus = allocation.total_gpu_milli / WHOLE
+        self.until = max(self.until, until)
+        self.gpu_seconds_by_user[job.user] += gpus * (until - since)
+        if gpus:
+            self._used.add(since, until, gpus)
+        self.on_detail(Held(job=job, since=since, until=until, allocation=allocation))
+
+    def ended(self, job: Job, arrival: Arrival) -> None:
+        assert job.queued_at is not None
+        assert job.started_at is not None
+        assert job.ended_at is not None
+        limit = job.time_limit_seconds
+        ran = Ran(
+            job=job,
+            queued_at=arrival.job.created_at,
+            started_at=job.started_at,
+            ended_at=job.ended_at,
+            run_seconds=arrival.run_seconds,
+            is_cut=job.elastic is None and limit is not None and limit < arrival.run_seconds,
+        )
+        self.ended_jobs += 1
+        self.waits.add(ran.wait_seconds)
+        self.completions.add(ran.completion_seconds)
+        self.slowdowns.add(ran.slowdown)
+        self._waiting.add(ran.queued_at, ran.started_at, 1.0)
+        if ran.is_cut:
+            self.cut_jobs += 1
+            self.lost_gpu_seconds += job.request.total_gpu_milli / WHOLE * (ran.ended_at - ran.started_at)
+        self.on_detail(ran)
+
+    def preempted(self, lost_gpu_seconds: float) -> None:
+        """An attempt was stopped for others, and so much of its work must be done again."""
+        self.preemptions += 1
+        self.lost_gpu_seconds += lost_gpu_seconds
+
+    # ---------------------------------------------------------------- when it is over
+
+    @property
+    def makespan_seconds(self) -> float:
+        return self.until - self.since
+
+    @property
+    def gpu_seconds(self) -> float:
+        return sum(self.gpu_seconds_by_user.values())
+
+    @property
+    def utilization(self) -> float:
+        """The part of the fleet's GPU time that was held, from the first arrival to the last end."""
+        offered = self.gpus * self.makespan_seconds
+        return self.gpu_seconds / offered if offered else 0.0
+
+    def used_gpus(self) -> list[tuple[float, float]]:
+        """GPUs in use over time: seconds since the first arrival, and the mean from there to the next."""
+        return [(at - self.since, mean) for at, mean in self._used.means(self.until)]
+
+    def waiting_jobs(self) -> list[tuple[float, float]]:
+        return [(at - self.since, mean) for at, mean in self._waiting.means(self.until)]
+
+    def gpu_seconds_by_group(self) -> dict[str, float]:
+        groups: dict[str, float] = defaultdict(float)
+        for user, seconds in self.gpu_seconds_by_user.items():
+            groups[self.group_of.get(user, "")] += seconds
+        return dict(groups)
+
+    @property
+    def jain(self) -> float:
+        """Of the users' GPU time."""
+        return jain_index(self.gpu_seconds_by_user.values())

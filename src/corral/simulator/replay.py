@@ -1,0 +1,72 @@
+"""One run: a workload, a fleet and a set of policies through the scheduler that runs live."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from corral.core.changes import Change, PutNode, PutQueue, PutRules
+from corral.core.model import DEFAULT_QUEUE, Blocking, Limits, Node, Queue
+from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
+from corral.simulator.outcome import Held, Outcome, Ran
+from corral.simulator.simulation import Simulation
+from corral.simulator.workload import Workload
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    """What is compared: how the only queue orders, blocks and places."""
+
+    policy: str = "fair-share"
+    blocking: Blocking = Blocking.BACKFILL
+    placement: str = "fragmentation"
+    score_time_constant: float = DEFAULT_TIME_CONSTANT
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    #: virtual seconds since the first arrival
+    at: float
+    ended_jobs: int
+
+
+def _nobody(progress: Progress) -> None:
+    """Nobody watches."""
+
+
+def _no_details(event: Ran | Held) -> None:
+    """Nobody wants them."""
+
+
+def replay(
+    workload: Workload,
+    rules: Rules,
+    *,
+    until: float = math.inf,
+    on_detail: Callable[[Ran | Held], None] = _no_details,
+    on_progress: Callable[[Progress], None] = _nobody,
+) -> Outcome:
+    """Run the workload to its end, or to a moment in its own time."""
+    since = workload.since
+    outcome = Outcome(gpus=workload.gpus, since=since, group_of=workload.groups, on_detail=on_detail)
+    simulation = Simulation(
+        snapshot=ClusterSnapshot(_cluster(workload.nodes, rules)),
+        arrivals=workload.arrivals(),
+        in_order=True,
+        until=until,
+        watcher=outcome,
+    )
+    for step in simulation:
+        on_progress(Progress(at=step.at - since, ended_jobs=outcome.ended_jobs))
+    outcome.unfinished_jobs = len(simulation.snapshot.jobs)
+    return outcome
+
+
+def _cluster(nodes: Sequence[Node], rules: Rules) -> list[Change]:
+    queue = Queue(name=DEFAULT_QUEUE, policy=rules.policy, blocking=rules.blocking, placement=rules.placement)
+    return [
+        PutRules(limits=Limits(), score_time_constant=rules.score_time_constant),
+        PutQueue(queue=queue),
+        *(PutNode(node=node) for node in nodes),
+    ]
