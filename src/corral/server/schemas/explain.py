@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from corral.control.views import TrialRun
 from corral.core.explain import NAMED, Explanation
 from corral.core.model import Job, JobState
@@ -34,6 +36,7 @@ class WhyView(View):
     summary: str
     reasons: list[ReasonView]
     position: int | None
+    place: str = Field(description="What its place in the line comes from, in words; empty if it is in none.")
     ahead: list[JobRefView]
     ahead_count: int
     planned_start: str | None
@@ -58,6 +61,7 @@ def why_view(job: Job, explanation: Explanation, veil: Veil) -> WhyView:
         summary=explanation.summary,
         reasons=[_reason(reason) for reason in explanation.reasons],
         position=explanation.position,
+        place=explanation.place,
         ahead=[_reference(other, veil) for other in ahead],
         ahead_count=len(explanation.ahead),
         planned_start=_start(explanation.planned),
