@@ -16,7 +16,7 @@ from dataclasses import replace
 from benchmarks.tables import Row, median, percentile, print_table, spread
 from corral.core.changes import Change, DropJob, PutJob, PutMix, PutNode, PutQueue
 from corral.core.mix import kind_of, mix_of
-from corral.core.model import DEFAULT_POOL, Gpu, Job, JobState, Node, Queue, Request
+from corral.core.model import DEFAULT_POOL, Gpu, Job, JobState, Node, Prediction, Queue, Request
 from corral.core.plan import Plan
 from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
@@ -25,9 +25,13 @@ NOW = 1_000_000.0
 RUNS = 3
 
 
-def fleet_and_jobs(nodes: int, jobs: int, seed: int, placement: str = "fragmentation") -> list[Change]:
+def fleet_and_jobs(
+    nodes: int, jobs: int, seed: int, placement: str = "fragmentation", policy: str = "fair-share"
+) -> list[Change]:
     rng = random.Random(seed)
-    changes: list[Change] = [PutQueue(queue=Queue(name="default", placement=placement))]
+    # Of its own, so that the orders have the same jobs before them.
+    predictions = random.Random(seed)
+    changes: list[Change] = [PutQueue(queue=Queue(name="default", placement=placement, policy=policy))]
     for n in range(nodes):
         gpus = tuple(Gpu(id=f"gpu-{n}-{k}", index=k, model="A100-80G") for k in range(8))
         changes.append(PutNode(node=Node(id=f"node-{n}", cpu_milli=128_000, memory_bytes=2**40, gpus=gpus)))
@@ -51,12 +55,21 @@ def fleet_and_jobs(nodes: int, jobs: int, seed: int, placement: str = "fragmenta
                     created_at=float(j),
                     queued_at=float(j),
                     time_limit_seconds=rng.choice([600.0, 3600.0, 86400.0]),
+                    predicted=_predicted(predictions),
                 )
             )
         )
     asked = Counter(kind_of(change.job.request) for change in changes if isinstance(change, PutJob))
     changes.append(PutMix(pool=DEFAULT_POOL, mix=mix_of(asked.items())))
     return changes
+
+
+def _predicted(rng: random.Random) -> Prediction | None:
+    """Of most jobs something is known: minutes, hours or days."""
+    if rng.random() < 0.2:
+        return None
+    seconds = rng.lognormvariate(7.5, 1.5)
+    return Prediction(p50_seconds=seconds, p90_seconds=3 * seconds, samples=rng.randrange(1, 33))
 
 
 def started(snapshot: ClusterSnapshot, plan: Plan) -> list[Change]:
@@ -93,10 +106,10 @@ def plain_first_fit(changes: list[Change], most: int = 2000) -> float:
     return placed / (time.perf_counter() - begun)
 
 
-def measure(nodes: int, jobs: int, placement: str) -> tuple[list[float], list[float], list[float]]:
+def measure(nodes: int, jobs: int, placement: str, policy: str) -> tuple[list[float], list[float], list[float]]:
     rates, after_change, unchanged = [], [], []
     for seed in range(RUNS):
-        snapshot = ClusterSnapshot(fleet_and_jobs(nodes, jobs, seed, placement))
+        snapshot = ClusterSnapshot(fleet_and_jobs(nodes, jobs, seed, placement, policy))
         _ = snapshot.fleet  # built once when a server starts
         begun = time.perf_counter()
         plan = schedule(snapshot, NOW)
@@ -120,10 +133,11 @@ def measure(nodes: int, jobs: int, placement: str) -> tuple[list[float], list[fl
 def main() -> None:
     rows = []
     sizes = ((1213, 10_000, 5000), (5000, 50_000, 3750))
-    for (nodes, jobs, target), placement in itertools.product(sizes, ("fragmentation", "pack")):
+    kinds = (("fragmentation", "fair-share"), ("fragmentation", "shortest"), ("pack", "fair-share"))
+    for (nodes, jobs, target), (placement, policy) in itertools.product(sizes, kinds):
         peer = plain_first_fit(fleet_and_jobs(nodes, jobs, 0))
-        rates, after_change, unchanged = measure(nodes, jobs, placement)
-        size = f"{nodes:,} nodes, {jobs:,} queued, {placement}"
+        rates, after_change, unchanged = measure(nodes, jobs, placement, policy)
+        size = f"{nodes:,} nodes, {jobs:,} queued, {placement}, {policy}"
         rows += [
             Row(
                 what=f"placements a second, {size}",

@@ -7,7 +7,7 @@ from typing import Any
 
 from corral.control.ports import Store
 from corral.control.records import AttemptRecord, JobRecord, JobSpec
-from corral.core.model import Allocation, EndReason, Grant, Job, JobKind, JobState, Request
+from corral.core.model import Allocation, EndReason, Grant, Job, JobKind, JobState, Prediction, Request
 
 ALLOCATION = Allocation(
     model="A100",
@@ -55,6 +55,8 @@ BUSY_JOB = Job(
     not_before=1700000006.0,
     avoid_nodes=("node-9",),
     avoid_gpus=("node-1/7",),
+    saved_seconds=12.5,
+    predicted=Prediction(p50_seconds=60.0, p90_seconds=90.5, samples=7, like="zoë's 训练-# on 2 × 2 GPUs"),
     version=17,
 )
 

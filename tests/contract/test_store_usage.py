@@ -124,6 +124,20 @@ def test_a_span_has_its_beginning_and_not_its_end(store: Store) -> None:
         assert [record.job_id for record in transaction.usage.open()] == ["j-3", "j-7"]
 
 
+def test_the_latest_completed_runs_come_oldest_first(store: Store) -> None:
+    saved(
+        store,
+        usage("j-1.1", 0.0, ended_at=50.0, outcome=JobState.COMPLETED),
+        usage("j-2.1", 0.0, ended_at=20.0, outcome=JobState.COMPLETED),
+        usage("j-3.1", 0.0, ended_at=90.0, outcome=JobState.FAILED),
+        usage("j-4.1", 0.0, ended_at=70.0, outcome=JobState.COMPLETED),
+        usage("j-5.1", 0.0),
+    )
+    with store.read() as transaction:
+        assert [record.job_id for record in transaction.usage.completed(10)] == ["j-2", "j-1", "j-4"]
+        assert [record.job_id for record in transaction.usage.completed(2)] == ["j-1", "j-4"]
+
+
 def test_old_usage_goes_but_never_what_lasts(store: Store) -> None:
     saved(store, usage("j-1.1", 0.0, ended_at=9.0), usage("j-2.1", 0.0), usage("j-3.1", 0.0, ended_at=10.0))
     with store.write() as transaction:

@@ -1,7 +1,7 @@
 """Runs the stories in the YAML files beside it: a cluster, what arrives, and what must come of it.
 
-A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `quotas`, `jobs` with the time at which
-each arrives (`at`) and how long it runs (`runs`), and what is expected:
+A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `quotas`, `ordering` (its rules), `jobs`
+with the time at which each arrives (`at`) and how long it runs (`runs`), and what is expected:
   starts   when each job starts; a job that is named in `never` doesn't
   nodes    on which nodes, by name
   order    the order in which jobs start
@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from corral.core.changes import Change, PutNode, PutQueue, PutQuota, PutRules, PutScore
+from corral.core.codec import from_plain
 from corral.core.explain import explain
 from corral.core.model import (
     WHOLE,
@@ -36,6 +37,7 @@ from corral.core.model import (
     Request,
     Score,
 )
+from corral.core.ordering.cost import OrderingRules
 from corral.core.snapshot import ClusterSnapshot
 from corral.simulator.simulation import Arrival, Simulation
 
@@ -59,7 +61,7 @@ class Outcome:
 
 @pytest.mark.parametrize("story", load())
 def test_story(story: dict[str, Any]) -> None:
-    known = {"story", "nodes", "queues", "limits", "quotas", "scores", "jobs", "expect"}
+    known = {"story", "nodes", "queues", "limits", "quotas", "scores", "ordering", "jobs", "expect"}
     assert story.keys() <= known, story.keys() - known
     outcome = play(story)
     expect = story["expect"]
@@ -94,7 +96,11 @@ def play(story: dict[str, Any]) -> Outcome:
 def cluster(story: dict[str, Any]) -> list[Change]:
     queues = story.get("queues", {"default": {"policy": "fcfs"}})
     changes: list[Change] = [
-        PutRules(limits=Limits(**story.get("limits", {})), score_time_constant=3600.0),
+        PutRules(
+            limits=Limits(**story.get("limits", {})),
+            score_time_constant=3600.0,
+            ordering=from_plain(OrderingRules, story.get("ordering", {})),
+        ),
         *(PutNode(node=machine(name, words)) for name, words in story["nodes"].items()),
         *(PutQueue(queue=queue(name, words or {})) for name, words in queues.items()),
     ]

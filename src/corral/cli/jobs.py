@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         IdleWarningView,
         JobRefView,
         JobView,
+        PredictionView,
         ReasonView,
         SuggestionView,
         UsageView,
@@ -191,6 +192,7 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Environment", job["venv"] or ""),
         ("Environment", " ".join(f"{key}={shlex.quote(value)}" for key, value in sorted(job["env"].items()))),
         ("Time limit", words.duration(job["time_limit_seconds"]) if job["time_limit_seconds"] else "none"),
+        ("Predicted", _prediction_text(job.get("predicted"))),
         ("Grace", words.duration(job["grace_seconds"])),
         ("Retries", f"{job['retries']} of {job['max_retries']}"),
         ("Created", words.at_and_ago(job["created_at"], now)),
@@ -202,6 +204,15 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Does nothing", warning_text(job.get("idle_warning"), now)),
         ("Used", _usage_text(job.get("usage"))),
     ]
+
+
+def _prediction_text(prediction: PredictionView | None) -> str:
+    """How long runs like it took, and how well that is known."""
+    if prediction is None:
+        return ""
+    usual, longest = (words.duration(prediction[part]) for part in ("p50_seconds", "p90_seconds"))
+    runs = words.count(prediction["samples"], "run")
+    return f"{usual}, and 9 of 10 take at most {longest} ({runs} of {prediction['like']})"
 
 
 def _array_text(job: JobView) -> str:
@@ -319,7 +330,7 @@ def reason_line(reason: ReasonView) -> str:
 def _place_lines(view: WhyView, now: float) -> list[str]:
     lines = []
     if view["position"] is not None:
-        lines.append(f"Place in its line: {view['position']}")
+        lines.append(f"Place in its line: {view['position']}" + (f" ({place})" if (place := view.get("place")) else ""))
     if view["ahead"]:
         ahead = ", ".join(_reference(ref) for ref in view["ahead"][:5])
         more = view["ahead_count"] - min(5, len(view["ahead"]))

@@ -140,7 +140,7 @@ def _limits_text(view: QueueView) -> str:
     return "; ".join(texts) or "none"
 
 
-Policy = Annotated[str | None, typer.Option(help="Who goes first: fair-share, priority or fcfs.")]
+Policy = Annotated[str | None, typer.Option(help="Who goes first: fair-share, priority, fcfs, shortest or weighted.")]
 Blocking = Annotated[str | None, typer.Option(help="backfill or strict.")]
 Placement = Annotated[str | None, typer.Option(help="fragmentation, pack, spread, round-robin or least-loaded.")]
 Weight = Annotated[float | None, typer.Option(help="Its weight against other queues.")]

@@ -19,6 +19,7 @@ from corral.core.fleet import EVERYWHERE, Slot, places
 from corral.core.lifecycle import StartRequested, advance
 from corral.core.model import WHOLE, Job, JobKind, Queue, Quota
 from corral.core.placing import could_ever_fit, domains_for
+from corral.core.predicting import predicted
 from corral.core.resources import asked_by
 from corral.core.scheduler import schedule
 
@@ -97,7 +98,7 @@ def _trial(state: State, job: Job, queue: Queue, now: float) -> tuple[int, float
         return 0, None
     if most and not job.request.is_gang and not state.snapshot.lines:
         return most, 0.0  # nobody is in the way: what is free can be divided
-    queued = advance(job, StartRequested(at=now)).job
+    queued = predicted(state.run_times, advance(job, StartRequested(at=now)).job)
     copies = [replace(queued, id=f"j-{_FIRST_TRIAL + n}") for n in range(max(1, min(most, MAX_TRIED)))]
     state.snapshot.apply(PutJob(job=copy) for copy in copies)
     try:

@@ -14,6 +14,7 @@ from corral.control.mixes import mixes_kept
 from corral.control.policies import Policies
 from corral.control.ports import Transaction
 from corral.control.records import AttemptRecord, IdleWarning, JobSpec
+from corral.control.run_times import run_times_known
 from corral.core.changes import (
     Change,
     PutJob,
@@ -31,6 +32,7 @@ from corral.core.journal import Digest
 from corral.core.mix import MixCounter
 from corral.core.model import GpuHealth, Job, JobState, Membership
 from corral.core.plan import Plan
+from corral.core.predicting import RunTimes
 from corral.core.snapshot import ClusterSnapshot
 
 #: Specs of recent jobs that are kept at hand, so that a start needs no read.
@@ -49,6 +51,8 @@ class State:
         self.unjournaled: list[Change] | None = None
         #: what each pool is asked for, counted since its last mix
         self.mixes: dict[str, MixCounter] = {}
+        #: how long jobs have run
+        self.run_times = RunTimes()
         self.specs: OrderedDict[str, JobSpec] = OrderedDict()
         #: of every job that holds resources, its present attempt
         self.attempts: dict[str, AttemptRecord] = {}
@@ -85,7 +89,10 @@ def load_state(tx: Transaction, policies: Policies) -> State:
     jobs = [job for job in live if job.state.is_active]
     changes: list[Change] = [
         PutRules(
-            limits=policies.limits, score_time_constant=policies.score_time_constant, scaling=policies.scaling.rules
+            limits=policies.limits,
+            score_time_constant=policies.score_time_constant,
+            scaling=policies.scaling.rules,
+            ordering=policies.ordering_rules,
         ),
         *(PutNode(node=node) for node in tx.fleet.nodes()),
         *(PutQueue(queue=queue) for queue in tx.fleet.queues()),
@@ -97,6 +104,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         *mixes_kept(tx),
     ]
     state.apply(changes)
+    state.run_times = run_times_known(tx)
     state.attempts = tx.attempts.get([job.attempt_id for job in jobs if job.state.holds_resources])
     state.conditions = _conditions(tx, state)
     state.idle_warnings = tx.health.idle_warnings()

@@ -11,12 +11,13 @@ from corral.control.errors import Refusal
 from corral.control.state import State
 from corral.core.accounting import score_at
 from corral.core.changes import DropJob, PutJob
-from corral.core.explain import Explanation, explain, line_order
+from corral.core.explain import Explanation, explain, line_order, place_words
 from corral.core.health.model import Condition
 from corral.core.lifecycle import StartRequested, advance
 from corral.core.lines import Line, LineKey
 from corral.core.model import Gpu, Job, JobState, Node, Queue
 from corral.core.plan import Start
+from corral.core.predicting import predicted
 from corral.core.scheduler import schedule
 
 
@@ -101,7 +102,7 @@ def try_out(state: State, now: float, job: Job) -> TrialRun:
         admit(state, [job])
     except Refusal as refusal:
         return TrialRun(refusal=refusal)
-    queued = advance(job, StartRequested(at=now)).job
+    queued = predicted(state.run_times, advance(job, StartRequested(at=now)).job)
     state.snapshot.apply([PutJob(job=queued)])
     try:
         plan = schedule(state.snapshot, now)
@@ -145,7 +146,7 @@ def queue_order(state: State, now: float, name: str, limit: int = 500, whose: st
                     position=position,
                     job=job,
                     score=score,
-                    detail=_place_words(state, job, score),
+                    detail=place_words(state.snapshot, job, score),
                     planned_start=planned.get(job.id),
                 )
             )
@@ -210,15 +211,3 @@ def score_views(state: State, now: float) -> list[ScoreView]:
         )
         for (user, model), score in sorted(state.snapshot.scores.items())
     ]
-
-
-def _place_words(state: State, job: Job, score: float) -> str:
-    if job.pinned_at is not None:
-        return "pinned by an operator"
-    queue = state.snapshot.queues.get(job.queue)
-    if queue is None or queue.policy == "fcfs":
-        return "by age"
-    if queue.policy == "priority":
-        return f"priority {job.priority}, then age"
-    moved = ", moved by its owner" if job.user_order else ""
-    return f"score {score:.3g} of {job.user}{moved}, then priority {job.priority} and age"

@@ -31,6 +31,7 @@ from corral.core.dependencies import broken_words, met
 from corral.core.lifecycle import Ended, Event, Instruction, Planned, StopRequested, Up, advance
 from corral.core.mix import Mix
 from corral.core.model import DEFAULT_POOL, WHOLE, Allocation, EndReason, Job, JobState, Score
+from corral.core.predicting import learn, predicted
 from corral.core.submissions import count_submitted
 
 #: The actor of what the platform does by itself.
@@ -142,10 +143,11 @@ class Work:
     def advance(self, job: Job, event: Event) -> Job:
         """Let an event happen to a job, with everything that follows from it."""
         transition = advance(job, event)
-        after = self.edit(job, transition.job)
+        after = self.edit(job, self._expected(job, transition.job))
         self.instructions.extend(transition.instructions)
         self._account(job, after)
         self._follow_attempt(job, after, event)
+        learn(self.state.run_times, job, after)
         if after.state.is_ended:
             self._tell_dependents(after)
         return after
@@ -227,6 +229,11 @@ class Work:
         else:
             self.steps += 1
 
+    def _expected(self, before: Job, after: Job) -> Job:
+        """Whoever is queued is told how long it will run, as far as that is known at this moment."""
+        enters = after.state is JobState.QUEUED and before.state is not JobState.QUEUED
+        return predicted(self.state.run_times, after) if enters else after
+
     def _count_submitted(self, job: Job) -> None:
         change = count_submitted(self.state.snapshot, self.state.mixes, job)
         if change is not None:
@@ -253,7 +260,11 @@ class Work:
         self._is_telling = False
 
     def _let_go_on(self, job: Job, completed: Job) -> None:
-        free = self.edit(job, met(job, completed.id, self.now))
+        free = met(job, completed.id, self.now)
+        if free.state is JobState.QUEUED and not free.after:
+            # What it waited for may have taught something, and its line must know it as it enters.
+            free = predicted(self.state.run_times, free)
+        free = self.edit(job, free)
         if free.state is JobState.QUEUED and not free.after:
             self.record(SYSTEM, "job.dependencies-met", job.id, owner=job.user, detail={"last": completed.id})
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from corral.core.mix import Mix
 from corral.core.model import Job, JobKind, Limits, Membership, Node, Queue, Quota, ScalingRules, Score
+from corral.core.ordering.cost import OrderingRules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +80,7 @@ class PutRules:
     limits: Limits
     score_time_constant: float
     scaling: ScalingRules = field(default_factory=ScalingRules)
+    ordering: OrderingRules = field(default_factory=OrderingRules)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

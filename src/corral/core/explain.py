@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from corral.core.claims import Claim
 from corral.core.lines import LineKey, line_of
 from corral.core.model import WHOLE, Blocking, GpuHealth, Job, JobState, NodeState, Queue, Request
+from corral.core.ordering import POLICIES
 from corral.core.placing import could_ever_fit, domains_for, find_place
 from corral.core.plan import Plan, PlannedStart
 from corral.core.quantities import format_duration
@@ -31,6 +32,8 @@ class Explanation:
     #: place in its line, counted from 1
     position: int | None = None
     ahead: tuple[str, ...] = ()
+    #: what its place comes from, in words
+    place: str = ""
     planned: PlannedStart | None = None
 
 
@@ -63,6 +66,7 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
         reasons=tuple(reasons),
         position=len(ahead) + 1,
         ahead=tuple(ahead),
+        place=place_words(snapshot, job, snapshot.score(job.user, line_of(job).model, now)),
         planned=planned,
     )
 
@@ -76,6 +80,15 @@ def _comes_later(snapshot: ClusterSnapshot, job: Job, now: float) -> Explanation
 def line_order(snapshot: ClusterSnapshot, key: LineKey, now: float) -> Iterator[Job]:
     """A line's jobs in the order in which they go. The picture must not change meanwhile."""
     return snapshot.lines[key].in_order(lambda user: snapshot.score(user, key.model, now))
+
+
+def place_words(snapshot: ClusterSnapshot, job: Job, score: float) -> str:
+    """Why a job stands where it stands in its line; `score` is its user's for this line's model."""
+    if job.pinned_at is not None:
+        return "pinned by an operator"
+    queue = snapshot.queues.get(job.queue)
+    # A line of a queue that is gone goes by age.
+    return POLICIES[queue.policy if queue else "fcfs"].place_words(job, score, snapshot.ordering)
 
 
 def _ahead(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> list[str]:

@@ -247,6 +247,14 @@ def _ran_until(job: Job, at: float) -> float:
     return job.ran_seconds + (0.0 if job.started_at is None else max(0.0, at - job.started_at))
 
 
+def _saved(job: Job) -> float:
+    """Run time that the next attempt need not do again: all of it up to the last checkpoint."""
+    if job.checkpointed_at is None:
+        return 0.0
+    before = job.saved_seconds + job.ran_seconds
+    return before if job.started_at is None else before + max(0.0, job.checkpointed_at - job.started_at)
+
+
 def _asking_for(job: Job, allocation: Allocation) -> Job:
     """What an elastic job asks for is what it holds, so that limits count that."""
     if job.elastic is None:
@@ -319,6 +327,7 @@ def _requeued(job: Job, event: Ended, *, retries: int) -> Job:
     spent = retries > job.retries
     return replace(
         _asking_least(job),
+        saved_seconds=_saved(job),
         state=JobState.QUEUED,
         queued_at=event.at,
         retries=retries,
@@ -342,6 +351,8 @@ def _over(
 ) -> Job:
     return replace(
         _asking_least(job),
+        # One that has completed begins anew when it is started again.
+        saved_seconds=0.0 if state is JobState.COMPLETED else _saved(job),
         state=state,
         ended_at=at,
         end_reason=reason,

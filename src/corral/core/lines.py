@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from corral.core.model import Job, JobKind, Request
 from corral.core.ordering import POLICIES, OrderingPolicy, SortKey
+from corral.core.ordering.cost import OrderingRules
 
 #: Orders a job among its user's own, and names it; then the number of its shape, and how long it holds what it gets.
 Entry = tuple[SortKey, str, int, float]
@@ -86,9 +87,10 @@ def _take_out(entries: list[Entry], entry: Entry) -> bool:
 class Line:
     """One line. Jobs enter with `add` and leave with `remove`, in any order."""
 
-    def __init__(self, key: LineKey, policy_name: str) -> None:
+    def __init__(self, key: LineKey, policy_name: str, rules: OrderingRules = OrderingRules()) -> None:  # noqa: B008 - an immutable value
         self.key = key
         self.policy: OrderingPolicy = POLICIES[policy_name]
+        self.rules = rules
         self.jobs: dict[str, Job] = {}
         self._pinned: list[Entry] = []
         #: by user, then by the number of the shape without its time
@@ -196,7 +198,8 @@ class Line:
 
     def _entry(self, job: Job) -> Entry:
         number = self.number_of(job)
-        key: SortKey = (-job.pinned_at, job.serial) if job.pinned_at is not None else self.policy.own_key(job)
+        pinned_at = job.pinned_at
+        key: SortKey = self.policy.own_key(job, self.rules) if pinned_at is None else (-pinned_at, job.serial)
         return (key, job.id, number, self._lengths[number][1])
 
 
@@ -226,6 +229,7 @@ class LineCursor:
     ) -> None:
         self._line = line
         self._merge_key = line.policy.merge_key
+        self._rules = line.rules
         self._scores = {user: score_of(user) if line.policy.uses_score else 0.0 for user in users}
         self._pinned = pinned
         self._next_pinned = 0
@@ -236,7 +240,9 @@ class LineCursor:
         #: by the number of a shape without its time: from which length on none can start
         self._skipped_from: dict[int, float] = {}
         self._skipped_for: set[tuple[str, int]] = set()
-        self._heap = [(self._merge_key(line.head_of(user), score), user) for user, score in self._scores.items()]
+        self._heap = [
+            (self._merge_key(line.head_of(user), score, line.rules), user) for user, score in self._scores.items()
+        ]
         heapq.heapify(self._heap)
 
     def skip_like(self, job: Job, at_least: float = math.inf) -> None:
@@ -336,4 +342,5 @@ class LineCursor:
         return (since is not None and length >= since) or (user, shape) in self._skipped_for
 
     def _key(self, user: str, group: _Group) -> SortKey:
-        return self._merge_key(self._line.jobs[group.kin.entries[group.at][1]], self._scores[user])
+        job = self._line.jobs[group.kin.entries[group.at][1]]
+        return self._merge_key(job, self._scores[user], self._rules)

@@ -198,6 +198,19 @@ class Ceiling:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Prediction:
+    """How long a job is expected to run from its next start on, by runs that were like it."""
+
+    #: half of them took no longer, and nine tenths
+    p50_seconds: float
+    p90_seconds: float
+    #: how many runs that is known from
+    samples: int
+    #: what they have in common with it, in words
+    like: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
     id: str
     name: str
@@ -249,6 +262,10 @@ class Job:
     ceiling: Ceiling | None = None
     #: when its program last saved its work
     checkpointed_at: float | None = None
+    #: run time of attempts before this one that is not lost: up to their last checkpoints
+    saved_seconds: float = 0.0
+    #: as of when it was last queued; None while nothing is known of jobs like it
+    predicted: Prediction | None = None
     #: grows with every saved change; a writer that saw an older one loses
     version: int = 0
 

@@ -45,6 +45,7 @@ from corral.core.model import (
     ScalingRules,
     Score,
 )
+from corral.core.ordering.cost import OrderingRules
 from corral.core.resources import at_least
 from corral.core.usage import Usage
 
@@ -67,6 +68,7 @@ class ClusterSnapshot:
         self.limits = Limits()
         self.score_time_constant = DEFAULT_TIME_CONSTANT
         self.scaling = ScalingRules()
+        self.ordering = OrderingRules()
         self.last_node = ""
         #: what each pool has been asked for lately
         self.mixes: dict[str, Mix] = {}
@@ -153,10 +155,8 @@ class ClusterSnapshot:
                     self.memberships[user] = membership
                 case DropMembership(user=user):
                     self.memberships.pop(user, None)
-                case PutRules(limits=limits, score_time_constant=time_constant, scaling=scaling):
-                    self.limits = limits
-                    self.score_time_constant = time_constant
-                    self.scaling = scaling
+                case PutRules() as rules:
+                    self._put_rules(rules)
                 case PutLastNode(id=node_id):
                     self.last_node = node_id
                     if self._fleet is not None:
@@ -166,7 +166,12 @@ class ClusterSnapshot:
 
     def contents(self) -> Iterator[Change]:
         """Changes that make an empty snapshot equal to this one."""
-        yield PutRules(limits=self.limits, score_time_constant=self.score_time_constant, scaling=self.scaling)
+        yield PutRules(
+            limits=self.limits,
+            score_time_constant=self.score_time_constant,
+            scaling=self.scaling,
+            ordering=self.ordering,
+        )
         yield PutLastNode(id=self.last_node)
         yield from (PutMix(pool=pool, mix=mix) for pool, mix in self.mixes.items())
         yield from (PutNode(node=node) for node in self.nodes.values())
@@ -246,6 +251,15 @@ class ClusterSnapshot:
         else:
             self._fleet.replace_node(node)
 
+    def _put_rules(self, rules: PutRules) -> None:
+        self.limits = rules.limits
+        self.score_time_constant = rules.score_time_constant
+        self.scaling = rules.scaling
+        if self.ordering != rules.ordering:
+            self.ordering = rules.ordering
+            for name in {key.queue for key in self.lines}:
+                self._rebuild_lines(name)
+
     def _put_mix(self, pool: str, mix: Mix) -> None:
         if mix.portions:
             self.mixes[pool] = mix
@@ -271,7 +285,7 @@ class ClusterSnapshot:
         if line is None:
             queue = self.queues.get(key.queue)
             # A line of a queue that is gone keeps its jobs in order of age until they are moved.
-            line = self.lines[key] = Line(key, queue.policy if queue else "fcfs")
+            line = self.lines[key] = Line(key, queue.policy if queue else "fcfs", self.ordering)
         return line
 
 

@@ -109,6 +109,7 @@ PlacementPolicy = Annotated[str, _one_of(PLACEMENT_POLICIES, "placement policy")
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
 Size = Annotated[int, BeforeValidator(parse_bytes)]
 GpuCount = Annotated[int, Field(ge=0, le=1_000_000)]
+Weight = Annotated[float, Field(ge=0, le=1000)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -127,12 +128,27 @@ class AllocationSettings(Section):
     placement: PlacementPolicy = "fragmentation"
 
 
+class WeightSettings(Section):
+    """What counts how much under `weighted`."""
+
+    priority: Weight = 1.0
+    size: Weight = 1.0
+    runtime: Weight = 1.0
+    #: never nothing: age is what keeps jobs from starving
+    age: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
+
+
 class SchedulingSettings(Section):
     algorithm: OrderingPolicy = "fair-share"
     blocking: Annotated[Blocking, Field(strict=False)] = Blocking.BACKFILL
     max_queue_size: Annotated[int, Field(ge=1)] | None = 100_000
     default_priority: Annotated[int, Field(ge=0, le=100)] = 5
     score_settling_hours: Annotated[float, Field(gt=0, le=8760)] = 6.0
+    weights: WeightSettings = Field(default_factory=WeightSettings)
+    #: under `shortest`: GPU-hours of work that an hour of waiting makes up for
+    ageing: Annotated[float, Field(ge=0.001, le=1_000_000)] = 4.0
+    #: what a job without a time limit is expected to run while nothing is known of its like
+    unknown_run_hours: Annotated[float, Field(gt=0, le=8760)] = 24.0
 
 
 class AlertThresholds(Section):

@@ -22,6 +22,7 @@ from corral.core.alerts.defaults import Thresholds
 from corral.core.health.model import HealthRules
 from corral.core.idling import IdleRules
 from corral.core.model import WHOLE, JobKind, Limits, Quota, ScalingRules
+from corral.core.ordering.cost import OrderingRules, Weights
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
 from corral.server.sections import (
     AllocationSettings,
@@ -133,6 +134,15 @@ class Settings(SettingsFile):
         )
 
     @property
+    def ordering_rules(self) -> OrderingRules:
+        scheduling = self.scheduling
+        return OrderingRules(
+            weights=Weights(**scheduling.weights.model_dump()),
+            ageing=scheduling.ageing,
+            unknown_seconds=scheduling.unknown_run_hours * 3600,
+        )
+
+    @property
     def control_policies(self) -> Policies:
         """The same settings as the use cases know them."""
         template = self.program_template
@@ -145,6 +155,7 @@ class Settings(SettingsFile):
             ordering=self.scheduling.algorithm,
             blocking=self.scheduling.blocking,
             placement=self.allocation.placement,
+            ordering_rules=self.ordering_rules,
             tasks=TaskPolicy(
                 prefix=template.task_prefix,
                 max_auto_gpus=self.policies.max_auto_gpus,

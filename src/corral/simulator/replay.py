@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from corral.core.changes import Change, PutNode, PutQueue, PutRules
 from corral.core.model import DEFAULT_QUEUE, Blocking, Limits, Node, Queue
+from corral.core.ordering.cost import OrderingRules
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
 from corral.simulator.outcome import Held, Outcome, Ran
 from corral.simulator.simulation import Simulation
@@ -22,6 +23,7 @@ class Rules:
     blocking: Blocking = Blocking.BACKFILL
     placement: str = "fragmentation"
     score_time_constant: float = DEFAULT_TIME_CONSTANT
+    ordering: OrderingRules = field(default_factory=OrderingRules)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +68,7 @@ def replay(
 def _cluster(nodes: Sequence[Node], rules: Rules) -> list[Change]:
     queue = Queue(name=DEFAULT_QUEUE, policy=rules.policy, blocking=rules.blocking, placement=rules.placement)
     return [
-        PutRules(limits=Limits(), score_time_constant=rules.score_time_constant),
+        PutRules(limits=Limits(), score_time_constant=rules.score_time_constant, ordering=rules.ordering),
         PutQueue(queue=queue),
         *(PutNode(node=node) for node in nodes),
     ]

@@ -19,6 +19,7 @@ from corral.core.lifecycle import Ended, Planned, ResizeRequested, StartRequeste
 from corral.core.mix import MixCounter
 from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
 from corral.core.plan import Plan, Resize
+from corral.core.predicting import RunTimes, learn, predicted
 from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
 from corral.core.submissions import count_submitted
@@ -26,7 +27,8 @@ from corral.core.submissions import count_submitted
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arrival:
-    #: queued already, when it comes out of a recorded history with its back-off and what it avoids; else still created
+    #: queued already, when it comes out of a recorded history with its back-off and what it avoids; else still created.
+    #: What is predicted of it stands; if nothing is, it is predicted from what the simulation has learned.
     job: Job
     #: how long it runs when nothing stops it; an elastic job with its minimum, and with more GPUs accordingly less
     run_seconds: float
@@ -101,6 +103,8 @@ class Simulation:
     #: how long an attempt of an elastic job must run before its use is known
     measure_seconds: float = 60.0
     watcher: Watcher = field(default_factory=History)
+    #: what is known of run times: what was learned before, and what is learned as jobs end
+    run_times: RunTimes = field(default_factory=RunTimes)
     #: every resize that was decided, and when
     resizes: list[tuple[float, Resize]] = field(default_factory=list)
     _arrivals: dict[str, Arrival] = field(default_factory=dict)
@@ -163,6 +167,8 @@ class Simulation:
         self._left[job.id] = arrival.run_seconds * (1 if job.elastic is None else job.elastic.min_gpus)
         if job.state is not JobState.QUEUED:
             job = advance(job, StartRequested(at=now)).job
+        if job.predicted is None:
+            job = predicted(self.run_times, job)
         mix = count_submitted(self.snapshot, self._counters, job)
         self._change([PutJob(job=job), *([mix] if mix else [])])
         return job.id
@@ -190,6 +196,7 @@ class Simulation:
 
     def _end(self, job: Job, at: float) -> None:
         over = advance(job, Ended(at=at, reason=EndReason.EXIT_CODE, exit_code=0)).job
+        learn(self.run_times, job, over)
         self._note_held(job, at)
         self._change([DropJob(id=job.id), *self._charge(job, None, at)])
         self._forget(replace(over, started_at=job.started_at))

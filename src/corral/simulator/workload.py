@@ -12,7 +12,7 @@ from itertools import islice
 from math import ceil
 
 from corral.core.fleet import Fleet
-from corral.core.model import DEFAULT_POOL, Job, JobKind, Node, Request
+from corral.core.model import DEFAULT_POOL, Job, JobKind, Node, Prediction, Request
 from corral.core.placing import could_ever_fit
 from corral.simulator.simulation import Arrival
 from corral.simulator.traces.job import LeftOut, TraceJob
@@ -94,9 +94,14 @@ class Workload:
             priority=job.priority,
             created_at=job.submitted_at,
             time_limit_seconds=limit,
+            predicted=self._known(job) if self._time_limits is TimeLimits.KNOWN else None,
             # A simulated job is gone at the moment at which it ends.
             grace_seconds=0.0,
         )
+
+    def _known(self, job: TraceJob) -> Prediction:
+        """Nothing that is learned from other jobs is nearer to the truth."""
+        return Prediction(p50_seconds=job.run_seconds, p90_seconds=job.run_seconds, samples=1, like="the trace")
 
     def _request(self, job: TraceJob) -> Request:
         models = () if self._any_model else job.models

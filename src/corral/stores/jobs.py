@@ -26,7 +26,8 @@ from sqlalchemy import (
 
 from corral.control.ports import NameTaken, StoreConflict
 from corral.control.records import EVERY_JOB, JobFilter, JobRecord, JobSpec, Page
-from corral.core.model import Ceiling, Elastic, EndReason, Job, JobKind, JobState
+from corral.core.codec import from_plain, to_plain
+from corral.core.model import Ceiling, Elastic, EndReason, Job, JobKind, JobState, Prediction
 from corral.stores import codec
 from corral.stores.cursors import Key, Position, Sort, check_limit, decode_cursor, encode_cursor, parse_sort
 from corral.stores.job_filters import job_conditions, needs_scan, unindexed
@@ -267,6 +268,10 @@ def _encode_body(job: Job) -> str:
         document["ceiling"] = [job.ceiling.gpus, job.ceiling.until, job.ceiling.times]
     if job.checkpointed_at is not None:
         document["checkpointed_at"] = job.checkpointed_at
+    if job.saved_seconds:
+        document["saved_seconds"] = job.saved_seconds
+    if job.predicted is not None:
+        document["predicted"] = to_plain(job.predicted)
     return codec.to_json(document)
 
 
@@ -278,6 +283,7 @@ def decode_job(row: Any) -> Job:
     elastic = body.get("elastic")
     next_allocation = body.get("next_allocation")
     ceiling = body.get("ceiling")
+    predicted = body.get("predicted")
     return Job(
         id=codec.job_id(row[0]),
         name=row[1],
@@ -315,6 +321,8 @@ def decode_job(row: Any) -> Job:
         utilization=body.get("utilization"),
         ceiling=None if ceiling is None else Ceiling(gpus=ceiling[0], until=ceiling[1], times=ceiling[2]),
         checkpointed_at=body.get("checkpointed_at"),
+        saved_seconds=body.get("saved_seconds", 0.0),
+        predicted=None if predicted is None else from_plain(Prediction, predicted),
         version=row[13],
     )
 

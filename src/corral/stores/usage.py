@@ -76,6 +76,13 @@ _BETWEEN = (
     )
     .order_by(*_IN_ORDER)
 )
+#: Along the index of ends, from the latest on.
+_COMPLETED = (
+    select(*_COLUMNS)
+    .where(usage_rows.c.outcome == JobState.COMPLETED.value)
+    .order_by(usage_rows.c.ended_at.desc(), usage_rows.c.job_id.desc(), usage_rows.c.number.desc())
+    .limit(bindparam("most"))
+)
 
 
 class SqlUsageTable:
@@ -106,6 +113,9 @@ class SqlUsageTable:
     def between(self, since: float, until: float) -> list[UsageRecord]:
         rows = self._connection.execute(_BETWEEN, {"since": since, "until": until})
         return [_record_of(row) for row in rows]
+
+    def completed(self, limit: int) -> list[UsageRecord]:
+        return [_record_of(row) for row in self._connection.execute(_COMPLETED, {"most": limit})][::-1]
 
     def prune(self, before: float) -> int:
         return self._connection.execute(delete(usage_rows).where(usage_rows.c.ended_at < before)).rowcount

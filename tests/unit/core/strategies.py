@@ -17,6 +17,7 @@ from corral.core.model import (
     Limits,
     Node,
     NodeState,
+    Prediction,
     Queue,
     Quota,
     Request,
@@ -28,8 +29,12 @@ GIB = 1 << 30
 MODELS = ("A10", "H100")
 USERS = ("ann", "bob", "eve")
 ZONES = (("zone", "a"), ("zone", "b"))
-POLICIES = ("fcfs", "priority", "fair-share")
+POLICIES = ("fcfs", "priority", "fair-share", "shortest", "weighted")
 PLACEMENTS = ("fragmentation", "pack", "spread", "round-robin", "least-loaded")
+PREDICTIONS = (
+    Prediction(p50_seconds=4.0, p90_seconds=9.0, samples=3),
+    Prediction(p50_seconds=30.0, p90_seconds=30.0, samples=1),
+)
 #: a short time constant, so that scores move within a short history
 TIME_CONSTANT = 60.0
 
@@ -109,6 +114,7 @@ def jobs(draw: st.DrawFn, serial: int, queue_names: tuple[str, ...]) -> Job:
         user_order=draw(st.sampled_from([0, 0, 0, -1, 2])),
         time_limit_seconds=draw(st.sampled_from([None, 5.0, 20.0, 50.0])),
         grace_seconds=draw(st.sampled_from([0.0, 3.0])),
+        predicted=draw(st.sampled_from([None, None, *PREDICTIONS])),
     )
 
 

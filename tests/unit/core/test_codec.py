@@ -35,11 +35,13 @@ from corral.core.model import (
     JobState,
     Limits,
     Node,
+    Prediction,
     Queue,
     Quota,
     Request,
     Score,
 )
+from corral.core.ordering.cost import OrderingRules, Weights
 from corral.core.plan import Plan, PlannedStart, Start
 
 times = st.floats(0, 1e10)
@@ -73,6 +75,11 @@ jobs = st.builds(
     end_reason=st.none() | st.sampled_from(EndReason),
     exit_code=st.none() | st.integers(-255, 255),
     not_before=times,
+    predicted=st.none() | st.builds(Prediction, p50_seconds=times, p90_seconds=times, samples=st.integers(1, 99)),
+    saved_seconds=times,
+)
+orderings = st.builds(
+    OrderingRules, weights=st.builds(Weights, age=st.floats(0.1, 10), size=st.floats(0, 3)), ageing=st.floats(0.1, 100)
 )
 queues = st.builds(Queue, weight=st.floats(0.1, 10), max_seconds=st.none() | times)
 quotas = st.builds(Quota)
@@ -86,7 +93,12 @@ changes: st.SearchStrategy[Change] = st.one_of(
     st.builds(DropQueue, name=texts),
     st.builds(PutQuota, user=texts, kind=st.sampled_from(JobKind), quota=quotas),
     st.builds(PutScore, user=texts, model=texts, score=scores),
-    st.builds(PutRules, limits=st.builds(Limits, max_seconds=st.none() | times), score_time_constant=times),
+    st.builds(
+        PutRules,
+        limits=st.builds(Limits, max_seconds=st.none() | times),
+        score_time_constant=times,
+        ordering=orderings,
+    ),
     st.builds(PutLastNode, id=texts),
 )
 line_keys = st.builds(LineKey, texts, texts, st.booleans())

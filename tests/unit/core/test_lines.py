@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -10,8 +11,17 @@ from hypothesis import strategies as st
 
 from corral.core.lines import Line, LineKey, line_of, shape_of
 from corral.core.model import Job, JobKind, JobState, Request
-from tests.unit.core.strategies import POLICIES, USERS
+from corral.core.ordering import shortest, weighted
+from corral.core.ordering.cost import OrderingRules, Weights
+from tests.unit.core.strategies import POLICIES, PREDICTIONS, USERS
 
+#: under both, a second of waiting makes up for a quarter of the cost's unit
+RULES = OrderingRules(ageing=0.25, weights=Weights(age=900.0), unknown_seconds=40.0)
+NOW = 1000.0
+COSTS: dict[str, Callable[[Job], float]] = {
+    "shortest": lambda job: shortest.cost(job, RULES),
+    "weighted": lambda job: weighted.cost(job, RULES),
+}
 KEY = LineKey("default", "any", False)
 scores = st.fixed_dictionaries({user: st.sampled_from([0.0, 0.5, 2.0]) for user in USERS})
 
@@ -30,14 +40,16 @@ def waiting_jobs(draw: st.DrawFn) -> list[Job]:
             created_at=float(draw(st.integers(0, 3))),
             pinned_at=draw(st.sampled_from([None, None, None, None, 1.0, 2.0])),
             user_order=draw(st.sampled_from([0, 0, -1, -2, 3])),
+            queued_at=float(draw(st.integers(0, 30))),
             time_limit_seconds=draw(st.sampled_from([None, 60.0, 90.0, 600.0])),
+            predicted=draw(st.sampled_from([None, None, *PREDICTIONS])),
         )
         for serial in range(1, draw(st.integers(1, 14)) + 1)
     ]
 
 
 def line_with(policy: str, jobs: list[Job]) -> Line:
-    line = Line(KEY, policy)
+    line = Line(KEY, policy, RULES)
     for job in jobs:
         line.add(job)
     return line
@@ -86,6 +98,10 @@ def _must_be_before(policy: str, one: Job, other: Job, score: dict[str, float]) 
     by_priority = (one.priority, one.created_at, one.serial) < (other.priority, other.created_at, other.serial)
     if policy == "fcfs":
         return by_age
+    if policy in COSTS:
+        # By what each has left of its cost, at any moment at which both wait.
+        left = [COSTS[policy](job) - 0.25 * (NOW - (job.queued_at or 0.0)) for job in (one, other)]
+        return left[0] < left[1] - 1e-6 or (left[0] == left[1] and by_age and policy == "shortest")
     if policy == "priority":
         return by_priority
     if one.user != other.user:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.model import WHOLE, Blocking
+from corral.core.ordering import POLICIES
 from corral.simulator.fleets import parse_fleet
 from corral.simulator.outcome import COURSE_STEPS, Course, Distribution, Held, Outcome, Ran, jain_index
 from corral.simulator.replay import Rules, replay
@@ -49,7 +50,7 @@ def trace_jobs(draw: st.DrawFn) -> list[TraceJob]:
 
 rules = st.builds(
     Rules,
-    policy=st.sampled_from(["fair-share", "fcfs", "priority"]),
+    policy=st.sampled_from(sorted(POLICIES)),
     blocking=st.sampled_from(Blocking),
     placement=st.sampled_from(["fragmentation", "pack", "spread"]),
 )

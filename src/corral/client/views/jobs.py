@@ -55,6 +55,13 @@ class ElasticView(TypedDict):
     next_gpus: list[str] | None
 
 
+class PredictionView(TypedDict):
+    p50_seconds: float
+    p90_seconds: float
+    samples: int
+    like: str
+
+
 class JobView(TypedDict):
     id: str
     name: str
@@ -83,6 +90,7 @@ class JobView(TypedDict):
     max_retries: int
     checkpoint_interval_seconds: NotRequired[float | None]
     checkpointed_at: NotRequired[str | None]
+    predicted: NotRequired[PredictionView | None]
     created_at: str
     queued_at: str | None
     started_at: str | None

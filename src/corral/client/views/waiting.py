@@ -43,6 +43,7 @@ class WhyView(TypedDict):
     summary: str
     reasons: list[ReasonView]
     position: int | None
+    place: NotRequired[str]
     ahead: list[JobRefView]
     ahead_count: int
     planned_start: str | None

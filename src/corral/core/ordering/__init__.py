@@ -11,26 +11,33 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from corral.core.model import Job
-from corral.core.ordering import fair_share, fcfs, priority
+from corral.core.ordering import fair_share, fcfs, priority, shortest, weighted
+from corral.core.ordering.cost import OrderingRules
 
 #: Anything that sorts; keys of one policy have one shape.
 SortKey = tuple[float | int, ...]
 
 
 class OwnKey(Protocol):
-    def __call__(self, job: Job) -> SortKey:
-        """The place of a job among its user's own. Must depend on the job alone."""
+    def __call__(self, job: Job, rules: OrderingRules) -> SortKey:
+        """The place of a job among its user's own. Must depend on these alone: neither on the time nor on others."""
 
 
 class MergeKey(Protocol):
-    def __call__(self, job: Job, score: float) -> SortKey:
+    def __call__(self, job: Job, score: float, rules: OrderingRules) -> SortKey:
         """The place of a user whose next job and present score these are."""
+
+
+class PlaceWords(Protocol):
+    def __call__(self, job: Job, score: float, rules: OrderingRules) -> str:
+        """Why a job stands where it stands, for people."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OrderingPolicy:
     own_key: OwnKey
     merge_key: MergeKey
+    place_words: PlaceWords
     #: whether merge_key looks at the score; without it scores need not be computed
     uses_score: bool
     #: whether own_key looks at the order that users give their own jobs
@@ -44,6 +51,7 @@ POLICIES: dict[str, OrderingPolicy] = {
     "fcfs": OrderingPolicy(
         own_key=fcfs.own_key,
         merge_key=fcfs.merge_key,
+        place_words=fcfs.place_words,
         uses_score=False,
         uses_own_order=False,
         words="first come, first served",
@@ -51,6 +59,7 @@ POLICIES: dict[str, OrderingPolicy] = {
     "priority": OrderingPolicy(
         own_key=priority.own_key,
         merge_key=priority.merge_key,
+        place_words=priority.place_words,
         uses_score=False,
         uses_own_order=False,
         words="priority, then age",
@@ -58,8 +67,25 @@ POLICIES: dict[str, OrderingPolicy] = {
     "fair-share": OrderingPolicy(
         own_key=fair_share.own_key,
         merge_key=fair_share.merge_key,
+        place_words=fair_share.place_words,
         uses_score=True,
         uses_own_order=True,
         words="lower score of recent use first, then the user's own order",
+    ),
+    "shortest": OrderingPolicy(
+        own_key=shortest.own_key,
+        merge_key=shortest.merge_key,
+        place_words=shortest.place_words,
+        uses_score=False,
+        uses_own_order=False,
+        words="least expected GPU-time first, less what its waiting makes up for",
+    ),
+    "weighted": OrderingPolicy(
+        own_key=weighted.own_key,
+        merge_key=weighted.merge_key,
+        place_words=weighted.place_words,
+        uses_score=False,
+        uses_own_order=False,
+        words="weighted sum of priority, size, expected run time and age",
     ),
 }

@@ -6,11 +6,17 @@ With equal scores the heads of the users' sequences are compared by priority and
 from __future__ import annotations
 
 from corral.core.model import Job
+from corral.core.ordering.cost import OrderingRules
 
 
-def own_key(job: Job) -> tuple[float | int, ...]:
+def own_key(job: Job, rules: OrderingRules) -> tuple[float | int, ...]:
     return (job.user_order, job.priority, job.created_at, job.serial)
 
 
-def merge_key(job: Job, score: float) -> tuple[float | int, ...]:
+def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int, ...]:
     return (score, job.priority, job.created_at, job.serial)
+
+
+def place_words(job: Job, score: float, rules: OrderingRules) -> str:
+    moved = ", moved by its owner" if job.user_order else ""
+    return f"score {score:.3g} of {job.user}{moved}, then priority {job.priority} and age"

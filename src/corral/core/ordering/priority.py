@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from corral.core.model import Job
+from corral.core.ordering.cost import OrderingRules
 
 
-def own_key(job: Job) -> tuple[float | int, ...]:
+def own_key(job: Job, rules: OrderingRules) -> tuple[float | int, ...]:
     return (job.priority, job.created_at, job.serial)
 
 
-def merge_key(job: Job, score: float) -> tuple[float | int, ...]:
-    return own_key(job)
+def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int, ...]:
+    return own_key(job, rules)
+
+
+def place_words(job: Job, score: float, rules: OrderingRules) -> str:
+    return f"priority {job.priority}, then age"

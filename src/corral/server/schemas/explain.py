@@ -58,6 +58,7 @@ class WhyView(View):
     summary: str
     reasons: list[ReasonView]
     position: int | None
+    place: str = Field(description="What its place in the line comes from, in words; empty if it is in none.")
     ahead: list[JobRefView]
     ahead_count: int
     planned_start: str | None
@@ -83,6 +84,7 @@ def why_view(job: Job, explanation: Explanation, veil: Veil, advice: Iterable[Su
         summary=explanation.summary,
         reasons=[_reason(reason) for reason in explanation.reasons],
         position=explanation.position,
+        place=explanation.place,
         ahead=[_reference(other, veil) for other in ahead],
         ahead_count=len(explanation.ahead),
         planned_start=_start(explanation.planned),

@@ -11,7 +11,7 @@ from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD
 from corral.control.records import AttemptRecord, IdleWarning, JobRecord, JobSpec
 from corral.control.work import Caller
 from corral.core.arrays import parse_array
-from corral.core.model import DEFAULT_PRIORITY, WHOLE, Allocation, Job, JobKind, JobState
+from corral.core.model import DEFAULT_PRIORITY, WHOLE, Allocation, Job, JobKind, JobState, Prediction
 from corral.core.quantities import parse_cpus, parse_gpus
 from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number, rfc3339, rfc3339_or_none
 from corral.server.schemas.measurements import UsageView
@@ -225,6 +225,15 @@ class ElasticView(View):
     next_gpus: list[str] | None = Field(description="While it is resized: what its next attempt gets.")
 
 
+class PredictionView(View):
+    """How long it was expected to run, from its next start on, when it was last queued."""
+
+    p50_seconds: Number
+    p90_seconds: Number
+    samples: int = Field(description="How many completed runs that is known from.")
+    like: str = Field(description="What those runs have in common with it.")
+
+
 class IdleWarningView(View):
     warned_at: str
     #: when it is stopped unless it uses its GPUs
@@ -278,6 +287,7 @@ class JobView(View):
         description="How often its program shall save; null: as the installation says."
     )
     checkpointed_at: str | None = Field(description="When its program last saved its work.")
+    predicted: PredictionView | None = Field(description="null: nothing is known of jobs like it.")
     created_at: str
     queued_at: str | None
     started_at: str | None
@@ -378,6 +388,7 @@ def job_view(
             None if spec.checkpoint_interval_seconds is None else number(spec.checkpoint_interval_seconds)
         ),
         checkpointed_at=rfc3339_or_none(job.checkpointed_at),
+        predicted=_prediction_view(job.predicted),
         created_at=rfc3339(job.created_at),
         queued_at=rfc3339_or_none(job.queued_at),
         started_at=rfc3339_or_none(job.started_at),
@@ -404,6 +415,17 @@ def _array_view(spec: JobSpec) -> ArrayView | None:
     if spec.array_index is None:
         return None
     return ArrayView(name=spec.array_name, index=spec.array_index, size=spec.array_size)
+
+
+def _prediction_view(prediction: Prediction | None) -> PredictionView | None:
+    if prediction is None:
+        return None
+    return PredictionView(
+        p50_seconds=number(prediction.p50_seconds),
+        p90_seconds=number(prediction.p90_seconds),
+        samples=prediction.samples,
+        like=prediction.like,
+    )
 
 
 def _elastic_view(job: Job) -> ElasticView | None:

@@ -95,6 +95,9 @@ class UsageTable(Protocol):
     def between(self, since: float, until: float) -> list[UsageRecord]:
         """Every attempt that held something within the span, or was planned in it, in the order of planning."""
 
+    def completed(self, limit: int) -> list[UsageRecord]:
+        """The attempts with which jobs completed last, the earliest end first."""
+
     def prune(self, before: float) -> int:
         """Drop attempts that ended earlier."""
 

@@ -1,0 +1,38 @@
+"""`shortest`: the least expected GPU-time first, and every second of waiting makes up for some of it.
+
+A job with cost `c` that has waited for `w` seconds goes by `c - ageing × w`. All jobs age alike, so that the order of
+two of them never changes while both wait, and `c + ageing × (when it was queued)` says the same without the present
+time.
+
+Nobody starves: of two jobs the later one goes first only if it was queued less than `c / ageing` seconds after the
+other, with the cost `c` of the other. What is queued later than that stands behind it, however short it is.
+"""
+
+from __future__ import annotations
+
+from corral.core.model import Job
+from corral.core.ordering.cost import OrderingRules, expected_seconds, expected_words, gpus_asked, queued_since
+from corral.core.quantities import format_duration
+
+
+def own_key(job: Job, rules: OrderingRules) -> tuple[float | int, ...]:
+    return (cost(job, rules) + rules.ageing * queued_since(job), job.created_at, job.serial)
+
+
+def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int, ...]:
+    return own_key(job, rules)
+
+
+def cost(job: Job, rules: OrderingRules) -> float:
+    """GPU-seconds that it is expected to take from now on."""
+    return gpus_asked(job) * expected_seconds(job, rules)
+
+
+def bound_seconds(job: Job, rules: OrderingRules) -> float:
+    """What is queued later than so long after this job never stands before it."""
+    return cost(job, rules) / rules.ageing
+
+
+def place_words(job: Job, score: float, rules: OrderingRules) -> str:
+    bound = format_duration(max(1.0, bound_seconds(job, rules)))
+    return f"{expected_words(job, rules)}; nothing queued over {bound} after it goes before it"

@@ -1,0 +1,241 @@
+"""How long jobs will run: learned from those that completed, the most alike first, and nothing where none is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corral.core import predicting
+from corral.core.lifecycle import Ended, Event, Planned, StartRequested, StopRequested, Up, advance
+from corral.core.model import Allocation, Elastic, EndReason, Grant, Job, JobKind, Request
+from corral.core.predicting import KEPT_RUNS, Features, RunTimes, learn, name_pattern, predicted
+
+ANNS = Features(user="ann", name="resnet-sweep-135eea", kind=JobKind.TRAINING, gpu_milli=4000, model="A10")
+
+run_seconds = st.floats(0, 1e7)
+features = st.builds(
+    Features,
+    user=st.sampled_from(["ann", "bob"]),
+    name=st.sampled_from(["sweep-1", "sweep-22", "bert", "eval-0af3"]),
+    kind=st.sampled_from([JobKind.TRAINING, JobKind.DISTRIBUTED]),
+    nodes=st.sampled_from([1, 2]),
+    gpu_milli=st.sampled_from([0, 500, 2000, 8000]),
+    model=st.sampled_from([None, "A10", "H100"]),
+)
+histories = st.lists(st.tuples(features, run_seconds), max_size=60)
+
+
+def taught(*runs: tuple[Features, float]) -> RunTimes:
+    run_times = RunTimes()
+    for what, seconds in runs:
+        run_times.observe(what, seconds)
+    return run_times
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("resnet-sweep-135eea", "resnet-sweep-#"),
+        ("resnet-sweep-7", "resnet-sweep-#"),
+        ("resnet50-lr-0.001-run12", "resnet50-lr-#-run#"),
+        ("job-2024", "job-#"),
+        ("train_a3f9c1", "train_#"),
+        ("0f8fad5b-d9cb-469f-a165-70867728950e", "#"),
+        ("feed-the-cafe", "feed-the-cafe"),
+        ("bert", "bert"),
+    ],
+)
+def test_numbers_and_hashes_are_one_series(name: str, pattern: str) -> None:
+    assert name_pattern(name) == pattern
+
+
+def test_a_history_from_the_first_run_on() -> None:
+    """Ann's sweep on other hardware, her other jobs and everybody's count until better is known."""
+    run_times = RunTimes()
+    assert run_times.predict(ANNS) is None
+    bobs = replace(ANNS, user="bob", name="bert")
+    for seconds in (50.0, 60.0, 70.0):
+        run_times.observe(bobs, seconds)
+    assert _told(run_times, ANNS) == (60.0, 70.0, 3, "all training jobs on 4 GPUs")
+    for seconds in (500.0, 600.0, 700.0):
+        run_times.observe(replace(ANNS, name="other", gpu_milli=1000), seconds)
+    assert _told(run_times, ANNS) == (600.0, 700.0, 3, "ann's training jobs")
+    run_times.observe(replace(ANNS, name="resnet-sweep-1", gpu_milli=8000), 3600.0)
+    assert _told(run_times, ANNS) == (3600.0, 3600.0, 1, "ann's resnet-sweep-# of any size")
+    for seconds in (7000.0, 7200.0, 7400.0):
+        run_times.observe(replace(ANNS, name="resnet-sweep-2", model="V100"), seconds)
+    assert _told(run_times, ANNS) == (7200.0, 7400.0, 3, "ann's resnet-sweep-# on 4 GPUs")
+    for seconds in (4000.0, 4000.0, 4000.0):
+        run_times.observe(ANNS, seconds)
+    assert _told(run_times, ANNS) == (4000.0, 4000.0, 3, "ann's resnet-sweep-# on 4 A10 GPUs")
+    # Who takes any model is told by runs on all of them, the later ones before the earlier.
+    assert _told(run_times, replace(ANNS, model=None))[2:] == (6, "ann's resnet-sweep-# on 4 GPUs")
+
+
+def _told(run_times: RunTimes, what: Features) -> tuple[float, float, int, str]:
+    prediction = run_times.predict(what)
+    assert prediction is not None
+    return prediction.p50_seconds, prediction.p90_seconds, prediction.samples, prediction.like
+
+
+def test_a_program_that_became_slower_is_believed_soon() -> None:
+    run_times = taught(*[(ANNS, 100.0)] * KEPT_RUNS, *[(ANNS, 900.0)] * (predicting.HALF_LIFE + 1))
+    assert _told(run_times, ANNS)[:2] == (900.0, 900.0)
+
+
+def test_work_that_is_done_already_leaves_the_rest() -> None:
+    run_times = taught(*((ANNS, seconds) for seconds in (100.0, 200.0, 300.0, 400.0)))
+    prediction = run_times.predict(ANNS, 150.0)
+    assert prediction is not None
+    # Of those that took longer: 200, 300 and 400 seconds, the latest of which counts most.
+    assert (prediction.p50_seconds, prediction.p90_seconds, prediction.samples) == (150.0, 250.0, 3)
+    assert run_times.predict(ANNS, 400.0) is None
+
+
+@given(histories, features, st.sampled_from([0.0, 10.0, 1e4]))
+def test_half_is_never_more_than_nine_tenths(
+    runs: list[tuple[Features, float]], asked: Features, done_seconds: float
+) -> None:
+    prediction = taught(*runs).predict(asked, done_seconds)
+    if prediction is not None:
+        assert 0 <= prediction.p50_seconds <= prediction.p90_seconds
+        assert 1 <= prediction.samples <= KEPT_RUNS
+        assert prediction.p90_seconds + done_seconds <= max(seconds for _, seconds in runs) + 1e-6
+
+
+@given(st.lists(features, min_size=1, max_size=80), features, run_seconds)
+def test_a_constant_history_predicts_that_constant(seen: list[Features], asked: Features, seconds: float) -> None:
+    prediction = taught(*((what, seconds) for what in seen)).predict(asked)
+    if prediction is not None:
+        assert prediction.p50_seconds == prediction.p90_seconds == seconds
+    # What was seen itself often enough is known.
+    if seen.count(asked) >= predicting.ENOUGH:
+        assert prediction is not None
+
+
+@given(histories, histories)
+def test_other_names_and_users_in_between_change_nothing(
+    own: list[tuple[Features, float]], others: list[tuple[Features, float]]
+) -> None:
+    own = [(replace(what, user="eve", name="mine"), seconds) for what, seconds in own]
+    alone, mixed = RunTimes(), RunTimes()
+    for number in range(max(len(own), len(others))):
+        for what, seconds in own[number : number + 1]:
+            alone.observe(what, seconds)
+            mixed.observe(what, seconds)
+        for what, seconds in others[number : number + 1]:
+            mixed.observe(what, seconds)
+    for what, _ in own:
+        assert mixed.predict(what) == alone.predict(what)
+
+
+@given(histories)
+def test_the_same_history_predicts_the_same(runs: list[tuple[Features, float]]) -> None:
+    one, other = taught(*runs), taught(*runs)
+    assert [one.predict(what) for what, _ in runs] == [other.predict(what) for what, _ in runs]
+
+
+def test_memory_is_bounded_and_the_latest_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predicting, "MOST_KEYS", 100)
+    run_times = RunTimes()
+    for number in range(1000):
+        # Names without numbers, so that each is its own.
+        word = "".join(chr(ord("g") + int(digit)) for digit in str(number))
+        for _ in range(40):
+            run_times.observe(replace(ANNS, user=f"user-{number}", name=word), float(number))
+        assert len(run_times) <= 100
+    assert _told(run_times, replace(ANNS, user="user-999", name=word))[2] == KEPT_RUNS
+    forgotten = run_times.predict(replace(ANNS, user="user-1", name="h"))
+    assert forgotten is not None
+    assert forgotten.like == "all training jobs on 4 GPUs"
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
+def test_what_is_no_run_time_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match="is not a run time"):
+        RunTimes().observe(ANNS, seconds)
+
+
+# ---------------------------------------------------------------- along a job's life
+
+JOB = Job(id="j-1", name="bert-1", user="ann", request=Request(gpus=2), created_at=0.0)
+TWO_GPUS = Allocation(grants=(Grant(node="n1", gpus=("n1/0", "n1/1")),), model="A10")
+
+
+def live(run_times: RunTimes, job: Job, *events: Event) -> Job:
+    for event in events:
+        after = advance(job, event).job
+        learn(run_times, job, after)
+        job = after
+    return job
+
+
+def run(until: float, reason: EndReason = EndReason.EXIT_CODE, exit_code: int = 0) -> tuple[Event, ...]:
+    return (
+        StartRequested(at=0.0),
+        Planned(at=5.0, allocation=TWO_GPUS),
+        Up(at=10.0),
+        Ended(at=until, reason=reason, exit_code=exit_code),
+    )
+
+
+def test_completed_runs_teach_and_others_do_not() -> None:
+    run_times = RunTimes()
+    live(run_times, JOB, *run(70.0, exit_code=1))
+    live(run_times, JOB, *run(70.0, EndReason.TIMED_OUT))
+    stop = StopRequested(at=20.0, reason=EndReason.STOPPED_BY_USER)
+    live(run_times, JOB, *run(0.0)[:3], stop, Ended(at=21.0, reason=EndReason.EXIT_CODE, exit_code=0))
+    assert len(run_times) == 0
+    live(run_times, JOB, *run(70.0))
+    told = predicted(run_times, replace(JOB, name="bert-2")).predicted
+    assert told is not None
+    assert (told.p50_seconds, told.samples, told.like) == (60.0, 1, "ann's bert-# of any size")
+
+
+def test_a_preempted_job_has_less_to_do_by_what_it_saved() -> None:
+    run_times = RunTimes()
+    for _ in range(3):
+        live(run_times, JOB, *run(110.0))
+    up = live(run_times, JOB, *run(0.0)[:3])
+    saved = replace(up, checkpointed_at=70.0)
+    stop = StopRequested(at=80.0, reason=EndReason.PREEMPTED)
+    queued = predicted(run_times, live(run_times, saved, stop, Ended(at=85.0, reason=EndReason.EXIT_CODE)))
+    assert queued.saved_seconds == 60.0
+    assert queued.predicted is not None
+    assert queued.predicted.p50_seconds == 40.0
+    # Without a checkpoint everything is to be done again.
+    lost = predicted(run_times, live(run_times, up, stop, Ended(at=85.0, reason=EndReason.EXIT_CODE)))
+    assert lost.predicted is not None
+    assert lost.predicted.p50_seconds == 100.0
+    # The whole of it is what its like will be told: 60 seconds before, 40 after.
+    live(
+        run_times,
+        queued,
+        Planned(at=200.0, allocation=TWO_GPUS),
+        Up(at=200.0),
+        Ended(at=240.0, reason=EndReason.EXIT_CODE, exit_code=0),
+    )
+    told = predicted(run_times, JOB).predicted
+    assert told is not None
+    assert (told.p50_seconds, told.p90_seconds, told.samples) == (100.0, 100.0, 4)
+
+
+def test_an_elastic_job_is_predicted_whatever_size_it_will_have() -> None:
+    run_times = RunTimes()
+    for _ in range(3):
+        live(run_times, JOB, *run(70.0))
+    elastic = replace(JOB, request=Request(gpus=1), elastic=Elastic(min_gpus=1, max_gpus=4))
+    told = predicted(run_times, elastic).predicted
+    assert told is not None
+    assert told.like == "ann's bert-# of any size"
+
+
+def test_a_job_that_is_started_again_goes_on_from_its_checkpoint_unless_it_completed() -> None:
+    up = replace(live(RunTimes(), JOB, *run(0.0)[:3]), checkpointed_at=50.0)
+    failed = live(RunTimes(), up, Ended(at=60.0, reason=EndReason.EXIT_CODE, exit_code=1))
+    assert live(RunTimes(), failed, StartRequested(at=70.0)).saved_seconds == 40.0
+    completed = live(RunTimes(), up, Ended(at=60.0, reason=EndReason.EXIT_CODE, exit_code=0))
+    assert live(RunTimes(), completed, StartRequested(at=70.0)).saved_seconds == 0.0
