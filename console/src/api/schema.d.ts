@@ -4297,6 +4297,8 @@ export interface components {
             };
             /** Pinned At */
             pinned_at: string | null;
+            /** @description null: nothing is known of jobs like it. */
+            predicted: components["schemas"]["PredictionView"] | null;
             /**
              * Preset
              * @description The template that it was made from.
@@ -5421,6 +5423,26 @@ export interface components {
             /** Running */
             running: number;
         };
+        /**
+         * PredictionView
+         * @description How long it was expected to run, from its next start on, when it was last queued.
+         */
+        PredictionView: {
+            /**
+             * Like
+             * @description What those runs have in common with it.
+             */
+            like: string;
+            /** P50 Seconds */
+            p50_seconds: number;
+            /** P90 Seconds */
+            p90_seconds: number;
+            /**
+             * Samples
+             * @description How many completed runs that is known from.
+             */
+            samples: number;
+        };
         /** PresetCreate */
         PresetCreate: {
             /**
@@ -5741,7 +5763,7 @@ export interface components {
             name: string;
             /**
              * Placement
-             * @default pack
+             * @default fragmentation
              */
             placement?: string;
             /**
@@ -5795,7 +5817,7 @@ export interface components {
             min_job_gpus?: number | null;
             /**
              * Placement
-             * @default pack
+             * @default fragmentation
              */
             placement?: string;
             /**
@@ -6687,6 +6709,11 @@ export interface components {
             ahead_count: number;
             /** Job Id */
             job_id: string;
+            /**
+             * Place
+             * @description What its place in the line comes from, in words; empty if it is in none.
+             */
+            place: string;
             /** Planned Nodes */
             planned_nodes: string[];
             /** Planned Start */

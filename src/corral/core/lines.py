@@ -150,7 +150,7 @@ class Line:
         def keyed(user: str) -> Iterator[tuple[tuple[SortKey, str], Job]]:
             score = score_of(user) if self.policy.uses_score else 0.0
             for job in self.own_sequence(user):
-                yield (merge_key(job, score), user), job
+                yield (merge_key(job, score, self.rules), user), job
 
         for _, job in heapq.merge(*(keyed(user) for user in self._users), key=itemgetter(0)):
             yield job

@@ -101,8 +101,13 @@ function PolicyWords({ queue }: { queue: Queue }) {
   const t = useWords(words);
   const isOperator = useIsOperator();
   const policy =
-    { "fair-share": t("policyFairShare"), fcfs: t("policyFcfs"), priority: t("policyPriority") }[queue.policy] ??
-    queue.policy;
+    {
+      "fair-share": t("policyFairShare"),
+      fcfs: t("policyFcfs"),
+      priority: t("policyPriority"),
+      shortest: t("policyShortest"),
+      weighted: t("policyWeighted"),
+    }[queue.policy] ?? queue.policy;
   const order = !hasOwnOrder(queue.policy) ? t("noOwnOrder") : isOperator ? t("dragHintOperator") : t("dragHint");
   return (
     <Text size="sm" c="dimmed" maw={760}>

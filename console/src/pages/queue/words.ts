@@ -70,6 +70,14 @@ export const words = defineWords({
     "公平共享：近期使用较少（得分较低）的用户优先；同一用户的作业按其自定顺序，再按优先级与提交先后。",
   ],
   policyFcfs: ["First come, first served.", "先到先得。"],
+  policyShortest: [
+    "Shortest first: the least expected GPU time, with age counting in favour of whoever waits.",
+    "短作业优先：预计 GPU 时长最短者先行，等待时间越长越靠前。",
+  ],
+  policyWeighted: [
+    "Weighted: priority, size, age and expected run time.",
+    "加权：综合优先级、规模、等待时间和预计时长。",
+  ],
   policyPriority: ["By priority: the smaller number first, then by age.", "按优先级：数字小者优先，其次按提交先后。"],
   backfillHint: [
     "A later job may pass if that does not delay the first one.",

@@ -29,8 +29,11 @@ const POLICY_WORDS = {
   "fair-share": ["fairShare", "fairShareHint"],
   priority: ["priority", "priorityHint"],
   fcfs: ["fcfs", "fcfsHint"],
+  shortest: ["shortest", "shortestHint"],
+  weighted: ["weighted", "weightedHint"],
 } as const;
 const PLACEMENT_WORDS = {
+  fragmentation: "fragmentation",
   pack: "pack",
   spread: "spread",
   "round-robin": "roundRobin",

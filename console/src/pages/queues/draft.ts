@@ -5,8 +5,8 @@ import { durationText, parseDuration } from "@/words/durations";
 export type Queue = Schema<"QueueView">;
 export type Kind = Queue["kinds"][number];
 
-export const POLICIES = ["fair-share", "priority", "fcfs"] as const;
-export const PLACEMENTS = ["pack", "spread", "round-robin", "least-loaded"] as const;
+export const POLICIES = ["fair-share", "priority", "fcfs", "shortest", "weighted"] as const;
+export const PLACEMENTS = ["fragmentation", "pack", "spread", "round-robin", "least-loaded"] as const;
 export const KINDS: readonly Kind[] = ["workbench", "training", "distributed", "preset"];
 export const COUNTS = ["max_gpus", "max_length", "min_job_gpus", "max_job_gpus"] as const;
 export const FIELDS = [
@@ -44,7 +44,7 @@ export function draftOf(queue: Queue | undefined): Draft {
     pool: queue?.pool ?? "default",
     policy: queue?.policy ?? "fair-share",
     blocking: queue?.blocking ?? "backfill",
-    placement: queue?.placement ?? "pack",
+    placement: queue?.placement ?? "fragmentation",
     max_gpus: count(queue?.max_gpus),
     max_length: count(queue?.max_length),
     min_job_gpus: count(queue?.min_job_gpus),

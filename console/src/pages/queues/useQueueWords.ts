@@ -10,7 +10,14 @@ import { useWords } from "@/words/words";
 export function usePolicyWords(): (policy: string) => string {
   const t = useWords(words);
   return useCallback(
-    (policy) => ({ "fair-share": t("fairShare"), priority: t("priority"), fcfs: t("fcfs") })[policy] ?? policy,
+    (policy) =>
+      ({
+        "fair-share": t("fairShare"),
+        priority: t("priority"),
+        fcfs: t("fcfs"),
+        shortest: t("shortest"),
+        weighted: t("weighted"),
+      })[policy] ?? policy,
     [t],
   );
 }

@@ -69,6 +69,16 @@ export const words = defineWords({
     "数字小者优先，其次按提交先后；用户不能自定顺序。",
   ],
   fcfs: ["First come, first served", "先到先得"],
+  shortest: ["Shortest first", "短作业优先"],
+  shortestHint: [
+    "The least expected GPU time first, as learned from earlier runs; whoever waits long comes before those who came later.",
+    "预计 GPU 时长最短者优先（根据以往运行学习）；等待久的作业会排到后来者之前。",
+  ],
+  weighted: ["Weighted", "加权"],
+  weightedHint: [
+    "Priority, size, age and expected run time, weighed as the configuration says.",
+    "按配置的权重综合优先级、规模、等待时间和预计时长。",
+  ],
   fcfsHint: ["By age alone, whoever submitted it and however large it is.", "只按提交先后，不论用户和大小。"],
   blockingTitle: ["When the first one does not fit", "队首作业放不下时"],
   backfill: ["Backfill", "回填"],
@@ -82,6 +92,10 @@ export const words = defineWords({
     "任何作业都不能越过队首；GPU 可能闲置，但队首最早启动。",
   ],
   placementTitle: ["Which node is taken", "选择节点"],
+  fragmentation: [
+    "Fragmentation: where the least GPU is expected to stay unusable, given what is asked for here",
+    "碎片最少：根据近期请求，选择预计剩余不可用 GPU 最少的节点",
+  ],
   pack: [
     "Pack: the fullest node that has room, to keep whole nodes free",
     "紧凑：优先放入仍有空间的最满节点，保留整节点",
