@@ -12,6 +12,9 @@ CONSOLE := src/corral/server/console/index.html
 # Folders too: they change when a file goes.
 CONSOLE_SOURCES := $(shell find console -mindepth 1 -path console/node_modules -prune -o -print 2>/dev/null)
 
+# Servers are started hundreds of times by the tests: they must not be compiled anew each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup console up demo test unit check bench format lock openapi screenshots clean
 

@@ -108,7 +108,7 @@ def test_every_page_speaks_chinese(visit: Visit, places: dict[str, str]) -> None
     for path in registered_paths():
         page = console.open(concrete(path, **places))
         settled(page)
-        expect(page.get_by_role("navigation")).to_contain_text("概览")
+        expect(page.get_by_role("navigation", name="导航")).to_contain_text("概览")
         buttons = [text for text in page.get_by_role("main").get_by_role("button").all_inner_texts() if text.strip()]
         english = [text for text in buttons if re.fullmatch(r"(?:[A-Z][a-z]+ ?){2,}", text.strip())]
         assert not english, f"{path}: {english}"

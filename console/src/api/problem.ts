@@ -32,7 +32,8 @@ export function problemOf(error: unknown, status = 0): Problem {
     const known = typeof told === "number" ? told : status;
     return new Problem(known, text(title), text(detail), text(type), fieldErrors(errors), numbers);
   }
-  if (status === 0) return new Problem(0, "No connection", "The server cannot be reached.");
+  // What fetch itself throws: nobody answered.
+  if (status === 0 || error instanceof Error) return new Problem(0, "No connection", "The server cannot be reached.");
   return new Problem(status, `HTTP ${status}`, `The server answered with ${status}.`);
 }
 

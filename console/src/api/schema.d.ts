@@ -3482,6 +3482,11 @@ export interface components {
             /** Description */
             description?: string | null;
             /**
+             * Move Users
+             * @description Leave the group that they are in for this one, at once.
+             */
+            move_users?: string[];
+            /**
              * Pool
              * @description Null detaches the pool; left out, it stays.
              */

@@ -21,13 +21,11 @@ export function SessionGate({ children }: { children: ReactNode }) {
     refetch,
   } = $api.useQuery("get", "/me", {}, { staleTime: Infinity, retry: false });
   useEffect(() => setCsrfToken(me?.csrf_token), [me]);
-  if (me === undefined || error !== null) {
+  // A server that does not answer for a while signs nobody out: what is on the screen stays, and says that it is stale.
+  const isSignedOut = error !== null && problemOf(error).status === 401;
+  if (me === undefined || isSignedOut) {
     if (isPending) return <Splash />;
-    return problemOf(error, 401).status === 401 ? (
-      <SignIn onDone={() => void refetch()} />
-    ) : (
-      <Outage onRetry={() => void refetch()} />
-    );
+    return isSignedOut ? <SignIn onDone={() => void refetch()} /> : <Outage onRetry={() => void refetch()} />;
   }
   // Set while rendering too: the first request of a page may be sent before effects run.
   setCsrfToken(me.csrf_token);

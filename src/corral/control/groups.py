@@ -33,6 +33,8 @@ class GroupChange:
     description: str | None = None
     add_users: tuple[str, ...] = ()
     remove_users: tuple[str, ...] = ()
+    #: users who leave the group that they are in for this one
+    move_users: tuple[str, ...] = ()
     #: whether `pool` counts; None as a pool detaches the one it has
     sets_pool: bool = False
     pool: str | None = None
@@ -64,10 +66,11 @@ def edit(work: Work, caller: Caller, name: str, change: GroupChange) -> GroupRec
     """All of it or nothing. Jobs that wait stay; those whose user has lost their pool wait until it is back."""
     _only_operators(caller)
     group = existing(work.tx, name)
-    both = sorted(set(change.add_users) & set(change.remove_users))
+    both = sorted((set(change.add_users) | set(change.move_users)) & set(change.remove_users))
     if both:
         raise Invalid(f"{', '.join(both)} cannot be added and removed at once", field="remove_users", users=both)
     joining = _free_users(work.tx, change.add_users, field="add_users")
+    moving = [user for user in _users(work.tx, change.move_users, field="move_users") if user.group != name]
     leaving = _members(work.tx, group, change.remove_users)
     pool = change.pool if change.sets_pool else group.pool
     if pool != group.pool:
@@ -77,14 +80,14 @@ def edit(work: Work, caller: Caller, name: str, change: GroupChange) -> GroupRec
     )
     work.tx.people.save_group(changed)
     detail = {
-        "added": [user.name for user in joining],
+        "added": [user.name for user in (*joining, *moving)],
         "removed": [user.name for user in leaving],
         "pool": pool,
         "was": group.pool,
     }
     work.record(caller, "group.edited", name, detail=detail)
     _put(work, caller, leaving, None)
-    _put(work, caller, joining, name)
+    _put(work, caller, [*joining, *moving], name)
     if pool != group.pool:
         follow(work, [user for user in work.tx.people.users() if user.group == name])
     return changed

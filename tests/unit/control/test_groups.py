@@ -286,3 +286,13 @@ def test_a_user_with_a_waiting_job_is_not_deleted_whatever_holds_the_job(teams: 
     remove(teams, "team-a", "ann")
     with pytest.raises(InUse, match=job.id):
         teams.do(delete_user, ROOT, "ann")
+
+
+def test_moving_is_leaving_and_joining_at_once(teams: Desk) -> None:
+    teams.do(groups.edit, ROOT, "team-b", GroupChange(move_users=("ann",)))
+    assert "ann" in users_of(teams, "team-b")
+    assert "ann" not in users_of(teams, "team-a")
+    assert membership(teams, "ann").group == "team-b"
+    assert_state_is_stored(teams)
+    refused(teams, Invalid, groups.edit, ROOT, "team-a", GroupChange(move_users=("ann", "nobody")))
+    assert "ann" in users_of(teams, "team-b")

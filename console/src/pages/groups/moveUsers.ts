@@ -1,6 +1,5 @@
-/** A user is in one group at most, so moving is leaving one and joining another. Nobody is left in between. */
-import { api, Problem, sent, type Schema } from "@/api/client";
-import { problemOf } from "@/api/problem";
+/** A user is in one group at most, so moving is leaving one and joining another: the server does both at once. */
+import { api, sent, type Schema } from "@/api/client";
 import type { Cache } from "@/api/useAction";
 
 export interface Mover {
@@ -19,48 +18,19 @@ export const MOVE_TOUCHES = ["/users", "/groups", "/me"];
 
 export async function moveUsers({ users, group }: UserMove): Promise<void> {
   const moving = users.filter((user) => user.group !== group);
-  const left: [group: string, names: string[]][] = [];
-  try {
-    for (const from of new Set(moving.map((user) => user.group))) {
-      if (from === null) continue;
-      const names = moving.filter((user) => user.group === from).map((user) => user.name);
-      await changeMembers(from, [], names);
-      left.push([from, names]);
-    }
-    if (group !== null && moving.length > 0) {
-      await changeMembers(
-        group,
-        moving.map((user) => user.name),
-        [],
-      );
-    }
-  } catch (error) {
-    await putBack(left, problemOf(error));
+  if (moving.length === 0) return;
+  if (group !== null) {
+    await changeMembers(group, { move_users: moving.map((user) => user.name) });
+    return;
+  }
+  for (const from of new Set(moving.map((user) => user.group))) {
+    if (from === null) continue;
+    await changeMembers(from, { remove_users: moving.filter((user) => user.group === from).map((user) => user.name) });
   }
 }
 
-/** Into the groups that they came from; the first problem is told, with whoever could not be put back. */
-async function putBack(left: readonly [string, string[]][], problem: Problem): Promise<never> {
-  const answers = await Promise.allSettled(left.map(([group, names]) => changeMembers(group, names, [])));
-  const lost = left.filter((_, at) => answers[at]?.status === "rejected").flatMap(([, names]) => names);
-  if (lost.length === 0) throw problem;
-  throw new Problem(
-    problem.status,
-    problem.title,
-    `${problem.detail} (now in no group: ${lost.join(", ")})`,
-    problem.kind,
-    problem.fields,
-    problem.numbers,
-  );
-}
-
-function changeMembers(name: string, add: readonly string[], remove: readonly string[]): Promise<Schema<"GroupView">> {
-  return sent(
-    api.PATCH("/groups/{name}", {
-      params: { path: { name } },
-      body: { add_users: [...add], remove_users: [...remove] },
-    }),
-  );
+function changeMembers(name: string, body: Partial<Schema<"GroupEdit">>): Promise<Schema<"GroupView">> {
+  return sent(api.PATCH("/groups/{name}", { params: { path: { name } }, body }));
 }
 
 /** As the lists look once they have moved. */

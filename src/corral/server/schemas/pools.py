@@ -70,6 +70,9 @@ class GroupEdit(Body):
     description: Description | None = None
     add_users: UserNames = Field(default_factory=list)
     remove_users: UserNames = Field(default_factory=list)
+    move_users: UserNames = Field(
+        default_factory=list, description="Leave the group that they are in for this one, at once."
+    )
     pool: Label | None = Field(default=None, description="Null detaches the pool; left out, it stays.")
 
 
@@ -111,6 +114,7 @@ def change_of(body: GroupEdit) -> GroupChange:
         description=body.description,
         add_users=tuple(body.add_users),
         remove_users=tuple(body.remove_users),
+        move_users=tuple(body.move_users),
         sets_pool="pool" in body.model_fields_set,
         pool=body.pool,
     )
