@@ -4,7 +4,7 @@ import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import { settingsOf, type Draft, type Package } from "@/pages/packages/draft";
 import { words } from "@/pages/packages/words";
-import { useConfirm } from "@/parts/confirm";
+import { useDeleteMany } from "@/parts/useDeleteMany";
 import { useWords } from "@/words/words";
 
 const TOUCHES = ["/packages", "/flavors"];
@@ -23,23 +23,7 @@ export function useSavePackage(one: Package | undefined, onDone: () => void, onP
   });
 }
 
-/** All of them or none; asked before. */
-export function useDeletePackages(onDone: () => void) {
-  const t = useWords(words);
-  const confirm = useConfirm();
-  const remove = useAction<readonly string[], { readonly deleted: readonly string[] }>({
-    run: (names) => sent(api.POST("/packages:delete", { body: { names: [...names] } })),
-    touches: TOUCHES,
-    optimistic: (cache, names) => cache.dropItems<Package>("/packages", (one) => names.includes(one.name)),
-    done: ({ deleted }) => t("deleted", { n: deleted.length }),
-    onDone,
-  });
-  return (names: readonly string[]) =>
-    confirm({
-      title:
-        names.length === 1 ? t("deleteTitle", { name: names[0] ?? "" }) : t("deleteTitleMany", { n: names.length }),
-      text: t("deleteText", { n: names.length }),
-      action: t("deleteAction", { n: names.length }),
-      onConfirm: () => remove.mutate(names),
-    });
+export function useDeletePackages(onDone: () => void): (names: readonly string[]) => void {
+  const run = (names: string[]) => sent(api.POST("/packages:delete", { body: { names } }));
+  return useDeleteMany({ list: "/packages", words, touches: TOUCHES, run, onDone });
 }

@@ -4,7 +4,7 @@ import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
 import { settingsOf, isDefaultOfPool, type Draft, type Queue } from "@/pages/queues/draft";
 import { words } from "@/pages/queues/words";
-import { useConfirm } from "@/parts/confirm";
+import { useDeleteMany } from "@/parts/useDeleteMany";
 import { useWords } from "@/words/words";
 
 const TOUCHES = ["/queues", "/pools", "/packages"];
@@ -23,25 +23,9 @@ export function useSaveQueue(queue: Queue | undefined, onDone: () => void, onPro
   });
 }
 
-/** All of them or none; asked before. */
-export function useDeleteQueues(onDone: () => void) {
-  const t = useWords(words);
-  const confirm = useConfirm();
-  const remove = useAction<readonly string[], { readonly deleted: readonly string[] }>({
-    run: (names) => sent(api.POST("/queues:delete", { body: { names: [...names] } })),
-    touches: TOUCHES,
-    optimistic: (cache, names) => cache.dropItems<Queue>("/queues", (queue) => names.includes(queue.name)),
-    done: ({ deleted }) => t("deleted", { n: deleted.length }),
-    onDone,
-  });
-  return (names: readonly string[]) =>
-    confirm({
-      title:
-        names.length === 1 ? t("deleteTitle", { name: names[0] ?? "" }) : t("deleteTitleMany", { n: names.length }),
-      text: t("deleteText", { n: names.length }),
-      action: t("deleteAction", { n: names.length }),
-      onConfirm: () => remove.mutate(names),
-    });
+export function useDeleteQueues(onDone: () => void): (names: readonly string[]) => void {
+  const run = (names: string[]) => sent(api.POST("/queues:delete", { body: { names } }));
+  return useDeleteMany({ list: "/queues", words, touches: TOUCHES, run, onDone });
 }
 
 /** Why a queue cannot be deleted now. */
