@@ -168,7 +168,7 @@ def test_nothing_queued_after_the_bound_stands_before_a_job(
 ) -> None:
     rules = OrderingRules(ageing=ageing, weights=Weights(age=age))
     snapshot = picture(Queue(name="default", policy=policy), ruled(rules), *jobs)
-    order = line_order(snapshot, line_of(jobs[0]), 1e7)
+    order = list(line_order(snapshot, line_of(jobs[0]), 1e7))
     for place, one in enumerate(order):
         latest = (one.queued_at or 0.0) + POLICIES[policy].bound_seconds(one, rules)
         # A thousandth of a second is left to rounding.
