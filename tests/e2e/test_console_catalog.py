@@ -59,7 +59,7 @@ def test_a_queue_is_made_changed_and_deleted(visit: Visit, server: CorralServer)
     form.get_by_role("textbox", name="GPUs held together").fill("3")
     form.get_by_role("textbox", name="Longest run time").fill("1d12h")
     for hidden in ("Weight", "Guaranteed"):
-        expect(form.get_by_text(hidden)).to_have_count(0)
+        expect(form.get_by_text(hidden, exact=True)).to_have_count(0)
     form.get_by_role("button", name="New queue").click()
     expect(row(page, "nightly")).to_contain_text("≤ 3 GPUs together · ≤ 1d12h")
     with server.http() as http:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -102,13 +103,13 @@ def test_pages_bring_nothing_from_elsewhere_and_run_no_inline_script(server: Cor
     with anonymous(server) as client:
         home = client.get("/")
         assert "corral" in home.text
-        assert 'name="password"' in home.text
         problem(client.get("/api/docs"), 401)
     with server.http() as http:
         docs = http.get(f"{server.url}/api/docs")
         assert "/api/v1/jobs:batch" in docs.text
         for page in (home, docs):
-            assert "<script" not in page.text
+            scripts = re.findall(r"<script[^>]*>", page.text)
+            assert all(' src="/assets/' in script for script in scripts), "only files of our own"
             assert "://" not in page.text.replace("http://www.w3.org", "")
             assert "default-src 'self'" in page.headers["content-security-policy"]
             assert page.headers["x-content-type-options"] == "nosniff"
