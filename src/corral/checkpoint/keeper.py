@@ -154,9 +154,14 @@ class Keeper:
             # What was replaced while we read it is no reason to begin anew: then the listing is another one.
             for candidate in candidates:
                 candidate = inspect(candidate)
-                if candidate.good:
+                if not candidate.good:
+                    self._distrust(candidate)
+                    continue
+                try:
                     return self._load(candidate, map_location)
-                self._distrust(candidate)
+                except RestoreError:
+                    if candidate.path.exists():
+                        raise
         if listed:
             _say(f"no checkpoint in {directory or 'CORRAL_RESUME_FROM'} is good: this run begins anew")
         return None
