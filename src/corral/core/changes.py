@@ -8,7 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from corral.core.mix import Mix
-from corral.core.model import Job, JobKind, Limits, Membership, Node, Queue, Quota, ScalingRules, Score
+from corral.core.model import (
+    AllocationRules,
+    BackfillRules,
+    Job,
+    JobKind,
+    Limits,
+    Membership,
+    Node,
+    PreemptionRules,
+    Queue,
+    Quota,
+    Reservation,
+    ScalingRules,
+    Score,
+)
 from corral.core.ordering.cost import OrderingRules
 
 
@@ -81,6 +95,9 @@ class PutRules:
     score_time_constant: float
     scaling: ScalingRules = field(default_factory=ScalingRules)
     ordering: OrderingRules = field(default_factory=OrderingRules)
+    preemption: PreemptionRules = field(default_factory=PreemptionRules)
+    allocation: AllocationRules = field(default_factory=AllocationRules)
+    backfill: BackfillRules = field(default_factory=BackfillRules)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,6 +115,16 @@ class PutMix:
     mix: Mix
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PutReservation:
+    reservation: Reservation
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DropReservation:
+    name: str
+
+
 Change = (
     PutNode
     | DropNode
@@ -112,4 +139,6 @@ Change = (
     | PutRules
     | PutLastNode
     | PutMix
+    | PutReservation
+    | DropReservation
 )

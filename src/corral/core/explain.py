@@ -14,8 +14,8 @@ from corral.core.model import WHOLE, Blocking, GpuHealth, Job, JobState, NodeSta
 from corral.core.ordering import POLICIES
 from corral.core.placing import could_ever_fit, domains_for, find_place
 from corral.core.plan import Plan, PlannedStart
+from corral.core.protecting import end_if_started
 from corral.core.quantities import format_duration
-from corral.core.reserving import end_if_started
 from corral.core.resources import NOTHING, gpus_text, held_by
 from corral.core.rules import Reason, all_reasons
 from corral.core.snapshot import ClusterSnapshot, Trial

@@ -20,6 +20,7 @@ from corral.core.changes import (
     DropMembership,
     DropNode,
     DropQueue,
+    DropReservation,
     PutJob,
     PutLastNode,
     PutMembership,
@@ -27,6 +28,7 @@ from corral.core.changes import (
     PutNode,
     PutQueue,
     PutQuota,
+    PutReservation,
     PutRules,
     PutScore,
 )
@@ -34,13 +36,13 @@ from corral.core.claims import Claim
 from corral.core.codec import dumps, from_plain, to_plain
 from corral.core.lines import LineKey
 from corral.core.model import Allocation, Quota
-from corral.core.plan import Plan, PlannedStart, Resize, Start
+from corral.core.plan import Plan, PlannedStart, Preemption, Resize, Start
 
 _KINDS: dict[str, type[Change]] = {
     kind.__name__: kind
     for kind in (
         PutNode, DropNode, PutJob, DropJob, PutQueue, DropQueue, PutQuota, PutMembership, DropMembership, PutScore,
-        PutRules, PutLastNode, PutMix,
+        PutRules, PutLastNode, PutMix, PutReservation, DropReservation,
     )
 }  # fmt: skip
 
@@ -96,6 +98,7 @@ def encode_plan(plan: Plan) -> bytes:
             for claim in plan.claims
         ],
         "resizes": [to_plain(resize) for resize in plan.resizes],
+        "preemptions": [to_plain(preemption) for preemption in plan.preemptions],
     }
     return zlib.compress(json.dumps(plain, separators=(",", ":")).encode(), 1)
 
@@ -129,6 +132,7 @@ def _plan_of(plain: dict[str, Any]) -> Plan:
             for job_id, rule, queue, at in plain.get("claims", ())
         ),
         resizes=tuple(from_plain(Resize, resize) for resize in plain.get("resizes", ())),
+        preemptions=tuple(from_plain(Preemption, item) for item in plain.get("preemptions", ())),
     )
 
 
@@ -169,3 +173,7 @@ def _identity(change: Change) -> tuple[tuple[str, ...], str | None]:
             return ("last-node",), node_id
         case PutMix(pool=pool, mix=mix):
             return ("mix", pool), dumps(mix) if mix.portions else None
+        case PutReservation(reservation=reservation):
+            return ("reservation", reservation.name), dumps(reservation)
+        case DropReservation(name=name):
+            return ("reservation", name), None

@@ -57,6 +57,8 @@ class StopRequested:
     failed: tuple[str, ...] = ()
     #: in words for its owner; it outranks what the engine says about the end
     message: str = ""
+    #: when it is preempted: the job that starts instead
+    for_job: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,7 +130,13 @@ def advance(job: Job, event: Event) -> Transition:
         case StopRequested() if job.state in (JobState.CREATED, JobState.QUEUED):
             return Transition(job=_over(job, JobState.STOPPED, event.at, event.reason, message=event.message))
         case StopRequested() if job.state in (JobState.STARTING, JobState.RUNNING):
-            stopping = replace(job, state=JobState.STOPPING, stopping_for=event.reason, message=event.message)
+            stopping = replace(
+                job,
+                state=JobState.STOPPING,
+                stopping_for=event.reason,
+                message=event.message,
+                preempted_for=event.for_job,
+            )
             return Transition(
                 job=_told_what_failed(stopping, event),
                 instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),),
@@ -173,6 +181,8 @@ def _queued_afresh(job: Job, at: float) -> Job:
         job,
         state=JobState.QUEUED,
         queued_at=at,
+        aged_from=at,
+        preemptions=0,
         retries=0,
         not_before=0.0,
         avoid_nodes=(),
@@ -337,6 +347,8 @@ def _requeued(job: Job, event: Ended, *, retries: int) -> Job:
         allocated_at=None,
         started_at=None,
         stopping_for=None,
+        preempted_for=None,
+        preemptions=job.preemptions + (job.stopping_for in REQUEUED),
         message=event.message,
     )
 
@@ -362,5 +374,6 @@ def _over(
         next_allocation=None,
         allocated_at=None,
         stopping_for=None,
+        preempted_for=None,
         pinned_at=None,
     )

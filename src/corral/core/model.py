@@ -99,6 +99,8 @@ class Gpu:
     memory_bytes: int = 0
     health: GpuHealth = GpuHealth.HEALTHY
     pool: str = DEFAULT_POOL
+    #: GPUs of a node with the same name here are linked to each other; empty while nothing is known
+    link_group: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,6 +225,8 @@ class Job:
     priority: int = DEFAULT_PRIORITY
     created_at: float = 0.0
     queued_at: float | None = None
+    #: when it was first queued: an interruption makes it no younger
+    aged_from: float | None = None
     #: when an operator put it to the front; the later pin goes first
     pinned_at: float | None = None
     #: its place among its user's own jobs; 0 until the user moves one
@@ -266,6 +270,12 @@ class Job:
     saved_seconds: float = 0.0
     #: as of when it was last queued; None while nothing is known of jobs like it
     predicted: Prediction | None = None
+    #: whether it may be interrupted for others; one that may not never takes what others are owed
+    preemptible: bool = True
+    #: while it is stopped for another job: for which
+    preempted_for: str | None = None
+    #: how often it was preempted since it was started by its owner
+    preemptions: int = 0
     #: grows with every saved change; a writer that saw an older one loses
     version: int = 0
 
@@ -303,7 +313,10 @@ class Queue:
     blocking: Blocking = Blocking.BACKFILL
     placement: str = "pack"
     weight: float = 1.0
+    #: GPUs that come back to it when it needs them; what its jobs hold beyond that is borrowed
     guaranteed_gpus: int = 0
+    #: whether jobs at its front take GPUs from those far behind them that run already
+    preempts: bool = False
     #: GPUs that its jobs may hold together
     max_gpus: int | None = None
     #: jobs that may wait in it
@@ -315,6 +328,22 @@ class Queue:
     groups: tuple[str, ...] = ()
     min_job_gpus: int | None = None
     max_job_gpus: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reservation:
+    """GPUs set aside for some users and groups: for a window of time, or standing."""
+
+    name: str
+    pool: str
+    gpus: tuple[str, ...]
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    since: float = 0.0
+    #: None means that it stands until it is deleted
+    until: float | None = None
+    #: whether preemptible jobs of others may use what its owners do not; it comes back on demand
+    lends: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -357,6 +386,41 @@ class ScalingRules:
     down: float = 0.3
     #: at least so long between a resize and the next one that nobody else needs
     interval_seconds: float = 600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PreemptionRules:
+    """When running jobs are interrupted for others."""
+
+    enabled: bool = False
+    #: an attempt runs at least so long before it may be preempted
+    min_run_seconds: float = 600.0
+    #: under `preempts`, a job must be ahead by so much of the other's cost: a hair's breadth is not worth a restart
+    margin: float = 0.0
+
+
+class Strategy(StrEnum):
+    """How GPUs are given out."""
+
+    #: only to those for whom they are reserved by name
+    STATIC = "static"
+    #: on demand; nothing is reserved standing
+    DYNAMIC = "dynamic"
+    #: a part of every pool may be reserved standing, the rest is shared
+    HYBRID = "hybrid"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AllocationRules:
+    strategy: Strategy = Strategy.HYBRID
+    #: the part of a pool that standing reservations may take together under `hybrid`
+    reserved_ratio: float = 0.3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackfillRules:
+    #: how many jobs of each line get a protected start; behind them later ones may pass
+    protected: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

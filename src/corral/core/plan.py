@@ -59,11 +59,37 @@ class Resize:
     ceiling: Ceiling | None = None
 
 
+class PreemptionRule(StrEnum):
+    #: its queue has GPUs guaranteed, and others have borrowed them
+    GUARANTEE = "guarantee"
+    #: its owner has GPUs reserved, and others use them
+    RESERVATION = "reservation"
+    #: it stands before the other in a queue whose order preempts
+    ORDER = "order"
+    #: the other passed it by backfill, and runs longer than was predicted
+    OVERRUN = "overrun"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preemption:
+    """A running job goes back to the queue, and another one starts on what it held."""
+
+    job_id: str
+    #: who starts
+    for_job: str
+    rule: PreemptionRule
+    #: GPU-seconds of its work since its last checkpoint: lost, unless it saves when it is warned
+    lost_gpu_seconds: float
+    #: the rule with its numbers, in words for both sides
+    detail: str
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
     at: float
     starts: tuple[Start, ...] = ()
     resizes: tuple[Resize, ...] = ()
+    preemptions: tuple[Preemption, ...] = ()
     planned: tuple[PlannedStart, ...] = ()
     #: whose turn it is under a limit that many share
     claims: tuple[Claim, ...] = ()

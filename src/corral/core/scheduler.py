@@ -18,7 +18,7 @@ from corral.core.lines import LineCursor, LineKey
 from corral.core.model import Allocation, Blocking, Job, JobState, Queue
 from corral.core.placing import could_ever_fit, find_place
 from corral.core.plan import Plan, PlannedStart, Resize, Start
-from corral.core.reserving import Reservation, Return, end_if_started, reserve, still_held
+from corral.core.protecting import ProtectedStart, Return, end_if_started, protect, still_held
 from corral.core.rules import all_reasons, first_reason
 from corral.core.scaling import Scalable, Scaling, Wanted, make_room, scalable_jobs
 from corral.core.snapshot import ClusterSnapshot, Trial
@@ -74,12 +74,12 @@ class _Cycle:
         self._starting = {start.job_id for start in self._starts}
         #: ends of this cycle's starts, soonest first
         self._returns: list[Return] = [*after._returns] if after else []
-        self._reservations: list[tuple[LineKey, Reservation]] = []
+        self._protected: list[tuple[LineKey, ProtectedStart]] = []
         self._claims: list[Claim] = []
         self._wake_at: float | None = None
 
     def start_in_order(self) -> list[_Walk]:
-        """Start jobs in order; the lines that came to a job without room, which now has its reservation."""
+        """Start jobs in order; the lines that came to a job without room, which now has its protected."""
         walks = [self._walk(key) for key in sorted(self.snapshot.lines) if key.queue in self.snapshot.queues]
         waiting = [(_waiting_since(head), number) for number, walk in enumerate(walks) if (head := walk.cursor.peek())]
         heapq.heapify(waiting)
@@ -91,7 +91,7 @@ class _Cycle:
             if not self._is_passed_over(walk, job) and not self._start(walk, job):
                 walk.cursor.skip_like(job, self._too_long_to_pass())
                 if could_ever_fit(self._fleet, job, walk.queue.pool):
-                    self._reserve(walk, job)
+                    self._protect(walk, job)
                     blocked.append(walk)
                     heapq.heappop(waiting)
                     continue
@@ -117,13 +117,13 @@ class _Cycle:
             starts=tuple(self._starts),
             planned=tuple(
                 PlannedStart(
-                    job_id=reservation.job.id,
+                    job_id=protected.job.id,
                     line=line,
-                    at=reservation.at,
-                    nodes=tuple(grant.node for grant in reservation.allocation.grants),
-                    held=reservation.held,
+                    at=protected.at,
+                    nodes=tuple(grant.node for grant in protected.allocation.grants),
+                    held=protected.held,
                 )
-                for line, reservation in self._reservations
+                for line, protected in self._protected
             ),
             claims=tuple(self._claims),
             wake_at=self._wake_at,
@@ -162,17 +162,17 @@ class _Cycle:
             cycle.backfill(cycle.start_in_order())
             return Wanted(
                 starts=cycle._starts[len(self._starts) :],
-                promised=[(reservation.job, reservation.allocation) for _, reservation in cycle._reservations],
+                promised=[(protected.job, protected.allocation) for _, protected in cycle._protected],
             )
 
     @contextmanager
     def _without_promises(self) -> Iterator[None]:
         """Nothing is kept for anybody: those to whom it was promised are planned anew within."""
-        for _, reservation in self._reservations:
-            self.trial.lift(reservation.job.id)
+        for _, protected in self._protected:
+            self.trial.lift(protected.job.id)
         yield
-        for _, reservation in self._reservations:
-            self.trial.hold(reservation.job.id, reservation.held)
+        for _, protected in self._protected:
+            self.trial.hold(protected.job.id, protected.held)
 
     def _is_passed_over(self, walk: _Walk, job: Job) -> bool:
         return job.id in self._starting or self._is_held_back(walk, job)
@@ -186,7 +186,7 @@ class _Cycle:
             return True
         indexes = self._fleet.domains_of(walk.queue.pool, ())
         return any(index.free_gpus or index.partial for index in indexes) or any(
-            reservation.held.gpus for _, reservation in self._reservations
+            protected.held.gpus for _, protected in self._protected
         )
 
     def _walk(self, key: LineKey) -> _Walk:
@@ -235,20 +235,20 @@ class _Cycle:
     def _start_before_others(self, walk: _Walk, job: Job) -> Allocation | None:
         """Start the job on what is held for others, if it is gone before they need it."""
         end = end_if_started(job, self.now)
-        lifted = [n for n, (_, held) in enumerate(self._reservations) if end <= held.at and end < float("inf")]
+        lifted = [n for n, (_, held) in enumerate(self._protected) if end <= held.at and end < float("inf")]
         if not lifted:
             return None
         for number in lifted:
-            self.trial.lift(self._reservations[number][1].job.id)
+            self.trial.lift(self._protected[number][1].job.id)
         allocation = find_place(self._fleet, job, walk.queue.pool, walk.queue.placement)
         if allocation is not None:
             self.trial.start(job, allocation)
         for number in lifted:
-            line, reservation = self._reservations[number]
+            line, protected = self._protected[number]
             if allocation is not None:
-                reservation = still_held(self._fleet, reservation)
-                self._reservations[number] = (line, reservation)
-            self.trial.hold(reservation.job.id, reservation.held)
+                protected = still_held(self._fleet, protected)
+                self._protected[number] = (line, protected)
+            self.trial.hold(protected.job.id, protected.held)
         return allocation
 
     def _too_long_to_pass(self) -> float:
@@ -256,21 +256,21 @@ class _Cycle:
 
         Where there is no room but for that, so many seconds are too many, whoever asks for as much.
         """
-        last = max((held.at for _, held in self._reservations), default=-math.inf)
+        last = max((held.at for _, held in self._protected), default=-math.inf)
         return last - self.now + _ROUNDING_SECONDS
 
-    def _reserve(self, walk: _Walk, job: Job) -> None:
-        reservation = reserve(
+    def _protect(self, walk: _Walk, job: Job) -> None:
+        protected = protect(
             self.snapshot,
             job,
             walk.queue.pool,
             self.now,
             started=self._returns,
-            reservations=[reservation for _, reservation in self._reservations],
+            others=[protected for _, protected in self._protected],
         )
-        if reservation is not None:
-            self.trial.hold(job.id, reservation.held)
-            self._reservations.append((walk.key, reservation))
+        if protected is not None:
+            self.trial.hold(job.id, protected.held)
+            self._protected.append((walk.key, protected))
 
 
 def _models_of(key: LineKey) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from corral.core.changes import (
     DropMembership,
     DropNode,
     DropQueue,
+    DropReservation,
     PutJob,
     PutLastNode,
     PutMembership,
@@ -26,6 +27,7 @@ from corral.core.changes import (
     PutNode,
     PutQueue,
     PutQuota,
+    PutReservation,
     PutRules,
     PutScore,
 )
@@ -34,14 +36,18 @@ from corral.core.lines import Line, LineKey, line_of
 from corral.core.mix import Mix
 from corral.core.model import (
     Allocation,
+    AllocationRules,
+    BackfillRules,
     Job,
     JobKind,
     JobState,
     Limits,
     Membership,
     Node,
+    PreemptionRules,
     Queue,
     Quota,
+    Reservation,
     ScalingRules,
     Score,
 )
@@ -69,6 +75,10 @@ class ClusterSnapshot:
         self.score_time_constant = DEFAULT_TIME_CONSTANT
         self.scaling = ScalingRules()
         self.ordering = OrderingRules()
+        self.preemption = PreemptionRules()
+        self.allocation = AllocationRules()
+        self.backfill = BackfillRules()
+        self.reservations: dict[str, Reservation] = {}
         self.last_node = ""
         #: what each pool has been asked for lately
         self.mixes: dict[str, Mix] = {}
@@ -79,6 +89,8 @@ class ClusterSnapshot:
         self.active = Usage()
         #: elastic jobs that hold resources
         self.elastic: set[str] = set()
+        #: jobs that are being stopped for another one, by that one
+        self.giving_way: dict[str, set[str]] = {}
         #: ends of allocations, soonest first
         self.releases: list[Release] = []
         #: grows with every applied change
@@ -163,6 +175,10 @@ class ClusterSnapshot:
                         self._fleet.last_place = self._fleet.place_of.get(node_id, -1)
                 case PutMix(pool=pool, mix=mix):
                     self._put_mix(pool, mix)
+                case PutReservation(reservation=reservation):
+                    self.reservations[reservation.name] = reservation
+                case DropReservation(name=name):
+                    self.reservations.pop(name, None)
 
     def contents(self) -> Iterator[Change]:
         """Changes that make an empty snapshot equal to this one."""
@@ -171,11 +187,15 @@ class ClusterSnapshot:
             score_time_constant=self.score_time_constant,
             scaling=self.scaling,
             ordering=self.ordering,
+            preemption=self.preemption,
+            allocation=self.allocation,
+            backfill=self.backfill,
         )
         yield PutLastNode(id=self.last_node)
         yield from (PutMix(pool=pool, mix=mix) for pool, mix in self.mixes.items())
         yield from (PutNode(node=node) for node in self.nodes.values())
         yield from (PutQueue(queue=queue) for queue in self.queues.values())
+        yield from (PutReservation(reservation=reservation) for reservation in self.reservations.values())
         yield from (PutQuota(user=user, kind=kind, quota=quota) for (user, kind), quota in self.quotas.items())
         yield from (PutMembership(user=user, membership=member) for user, member in self.memberships.items())
         yield from (PutScore(user=user, model=model, score=score) for (user, model), score in self.scores.items())
@@ -210,6 +230,8 @@ class ClusterSnapshot:
         self.held.add(job)
         if job.elastic is not None:
             self.elastic.add(job.id)
+        if job.preempted_for is not None:
+            self.giving_way.setdefault(job.preempted_for, set()).add(job.id)
         insort(self.releases, _release(job))
         if self._fleet is not None:
             self._fleet.take(job.allocation)
@@ -225,10 +247,18 @@ class ClusterSnapshot:
             return
         self.held.remove(job)
         self.elastic.discard(job.id)
+        if job.preempted_for is not None:
+            self._gave_way(job.preempted_for, job.id)
         del self.releases[bisect_left(self.releases, _release(job))]
         if self._fleet is not None:
             assert job.allocation is not None
             self._fleet.give_back(job.allocation)
+
+    def _gave_way(self, for_job: str, job_id: str) -> None:
+        left = self.giving_way[for_job]
+        left.discard(job_id)
+        if not left:
+            del self.giving_way[for_job]
 
     def _leave_queue(self, job: Job) -> None:
         self._queued_in[job.queue] -= 1
@@ -255,6 +285,9 @@ class ClusterSnapshot:
         self.limits = rules.limits
         self.score_time_constant = rules.score_time_constant
         self.scaling = rules.scaling
+        self.preemption = rules.preemption
+        self.allocation = rules.allocation
+        self.backfill = rules.backfill
         if self.ordering != rules.ordering:
             self.ordering = rules.ordering
             for name in {key.queue for key in self.lines}:

@@ -268,6 +268,14 @@ def _encode_body(job: Job) -> str:
         document["ceiling"] = [job.ceiling.gpus, job.ceiling.until, job.ceiling.times]
     if job.checkpointed_at is not None:
         document["checkpointed_at"] = job.checkpointed_at
+    if job.aged_from is not None:
+        document["aged_from"] = job.aged_from
+    if not job.preemptible:
+        document["preemptible"] = False
+    if job.preempted_for is not None:
+        document["preempted_for"] = job.preempted_for
+    if job.preemptions:
+        document["preemptions"] = job.preemptions
     if job.saved_seconds:
         document["saved_seconds"] = job.saved_seconds
     if job.predicted is not None:
@@ -323,6 +331,10 @@ def decode_job(row: Any) -> Job:
         checkpointed_at=body.get("checkpointed_at"),
         saved_seconds=body.get("saved_seconds", 0.0),
         predicted=None if predicted is None else from_plain(Prediction, predicted),
+        aged_from=body.get("aged_from"),
+        preemptible=body.get("preemptible", True),
+        preempted_for=body.get("preempted_for"),
+        preemptions=body.get("preemptions", 0),
         version=row[13],
     )
 

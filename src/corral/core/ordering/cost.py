@@ -51,8 +51,10 @@ def gpus_asked(job: Job) -> float:
     return job.request.total_gpu_milli / WHOLE if job.request.wants_gpu else float(job.request.nodes)
 
 
-def queued_since(job: Job) -> float:
-    return job.created_at if job.queued_at is None else job.queued_at
+def aged_from(job: Job) -> float:
+    """Since when it waits for its end: being interrupted makes it no younger."""
+    since = job.queued_at if job.aged_from is None else job.aged_from
+    return job.created_at if since is None else since
 
 
 def expected_words(job: Job, rules: OrderingRules) -> str:

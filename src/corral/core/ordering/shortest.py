@@ -11,12 +11,12 @@ other, with the cost `c` of the other. What is queued later than that stands beh
 from __future__ import annotations
 
 from corral.core.model import Job
-from corral.core.ordering.cost import OrderingRules, expected_seconds, expected_words, gpus_asked, queued_since
+from corral.core.ordering.cost import OrderingRules, aged_from, expected_seconds, expected_words, gpus_asked
 from corral.core.quantities import format_duration
 
 
 def own_key(job: Job, rules: OrderingRules) -> tuple[float | int, ...]:
-    return (cost(job, rules) + rules.ageing * queued_since(job), job.created_at, job.serial)
+    return (cost(job, rules) + rules.ageing * aged_from(job), job.created_at, job.serial)
 
 
 def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int, ...]:

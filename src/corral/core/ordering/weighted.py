@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 
 from corral.core.model import Job
-from corral.core.ordering.cost import OrderingRules, expected_seconds, expected_words, gpus_asked, queued_since
+from corral.core.ordering.cost import OrderingRules, aged_from, expected_seconds, expected_words, gpus_asked
 from corral.core.quantities import format_duration
 
 
 def own_key(job: Job, rules: OrderingRules) -> tuple[float | int, ...]:
-    return (cost(job, rules) + rules.weights.age * queued_since(job) / 3600, job.created_at, job.serial)
+    return (cost(job, rules) + rules.weights.age * aged_from(job) / 3600, job.created_at, job.serial)
 
 
 def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int, ...]:

@@ -23,7 +23,7 @@ Return = tuple[float, int, Allocation]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reservation:
+class ProtectedStart:
     job: Job
     at: float
     #: what the job will get at that time
@@ -41,22 +41,22 @@ def end_if_started(job: Job, at: float) -> float:
     return math.inf if job.time_limit_seconds is None else at + job.time_limit_seconds + job.grace_seconds
 
 
-def reserve(
+def protect(
     snapshot: ClusterSnapshot,
     job: Job,
     pool: str,
     now: float,
     *,
     started: Sequence[Return],
-    reservations: Sequence[Reservation],
-) -> Reservation | None:
+    others: Sequence[ProtectedStart],
+) -> ProtectedStart | None:
     """The earliest protected start of a job that does not fit now; nothing if it cannot be told where it could ever
     run.
 
-    `started` are this cycle's starts, sorted; the fleet has them and the holds of other reservations taken already.
+    `started` are this cycle's starts, sorted; the fleet has them and the holds of other protected starts taken already.
     """
-    best: Reservation | None = None
-    promised = _Promised(reservations)
+    best: ProtectedStart | None = None
+    promised = _Promised(others)
     for index in domains_for(snapshot.fleet, job.request, pool):
         found = _earliest(snapshot, job, index, now, started, promised)
         if found is not None and (best is None or found.at < best.at):
@@ -65,19 +65,19 @@ def reserve(
 
 
 class _Promised:
-    """What other reservations will take of resources that are yet to come back."""
+    """What other protected starts will take of resources that are yet to come back."""
 
-    def __init__(self, reservations: Sequence[Reservation]) -> None:
-        self.gpus = frozenset(gpu for r in reservations for gpu in r.allocation.gpus)
+    def __init__(self, others: Sequence[ProtectedStart]) -> None:
+        self.gpus = frozenset(gpu for r in others for gpu in r.allocation.gpus)
         self.cpu_milli: dict[str, int] = {}
         self.memory_bytes: dict[str, int] = {}
-        for reservation in reservations:
-            for sign, part in ((1, reservation.allocation), (-1, reservation.held)):
+        for protected in others:
+            for sign, part in ((1, protected.allocation), (-1, protected.held)):
                 for grant in part.grants:
                     _add(self.cpu_milli, grant.node, sign * grant.cpu_milli)
                     _add(self.memory_bytes, grant.node, sign * grant.memory_bytes)
         self.returns: list[Return] = sorted(
-            ((r.ends_at, r.job.serial, r.allocation) for r in reservations), key=lambda item: item[:2]
+            ((r.ends_at, r.job.serial, r.allocation) for r in others), key=lambda item: item[:2]
         )
         # A GPU that is promised to one after the other is free again when the last of them is done.
         last = {gpu: serial for _, serial, allocation in self.returns for gpu in allocation.gpus}
@@ -96,13 +96,13 @@ class _Outlook:
         self.cpu_milli = slot.free_cpu_milli - promised.cpu_milli.get(slot.node.id, 0)
         self.memory_bytes = slot.free_memory_bytes - promised.memory_bytes.get(slot.node.id, 0)
 
-    def give_back(self, grant: Grant, promised: _Promised, *, by_reservation: bool) -> None:
+    def give_back(self, grant: Grant, promised: _Promised, *, by_protected: bool) -> None:
         for gpu in grant.gpus:
-            if gpu in promised.gpus and not by_reservation:
+            if gpu in promised.gpus and not by_protected:
                 continue  # it goes to the one it was promised to
             if gpu in self.free_milli:
                 self.free_milli[gpu] += grant.gpu_milli
-            elif by_reservation and gpu in self.usable:
+            elif by_protected and gpu in self.usable:
                 self.free_milli[gpu] = grant.gpu_milli
         self.cpu_milli += grant.cpu_milli
         self.memory_bytes += grant.memory_bytes
@@ -131,7 +131,7 @@ def _earliest(
     now: float,
     started: Sequence[Return],
     promised: _Promised,
-) -> Reservation | None:
+) -> ProtectedStart | None:
     """Walk through the coming ends until enough nodes have room."""
     fleet, request = snapshot.fleet, job.request
     among = fleet.eligible(request.labels, job.avoid_nodes) & index.members
@@ -139,7 +139,7 @@ def _earliest(
     ready = [_Outlook(slot, index, job, promised) for slot in _fitting_now(fleet, index, job, among)]
     ready = [outlook for outlook in ready if outlook.fits(request)]
     ready_nodes = {outlook.slot.node.id for outlook in ready}
-    for end, by_reservation, allocation in _coming(snapshot, index, request, started, promised):
+    for end, by_protected, allocation in _coming(snapshot, index, request, started, promised):
         if not math.isfinite(end):
             break
         for grant in allocation.grants:
@@ -149,13 +149,13 @@ def _earliest(
             outlook = outlooks.get(grant.node)
             if outlook is None:
                 outlook = outlooks[grant.node] = _Outlook(fleet.slots[place], index, job, promised)
-            outlook.give_back(grant, promised, by_reservation=by_reservation)
+            outlook.give_back(grant, promised, by_protected=by_protected)
             if grant.node not in ready_nodes and outlook.fits(request):
                 ready.append(outlook)
                 ready_nodes.add(grant.node)
         if len(ready) >= request.nodes:
             chosen = ready[-request.nodes :]
-            return _reservation(job, max(end, now), index, chosen, [outlook.choose(request) for outlook in chosen])
+            return _protected(job, max(end, now), index, chosen, [outlook.choose(request) for outlook in chosen])
     return _without_end(fleet, job, index, among, promised)
 
 
@@ -177,15 +177,15 @@ def _coming(
             assert allocation is not None
             yield end, serial, False, allocation
 
-    def tagged(returns: Iterable[Return], by_reservation: bool) -> Iterator[tuple[float, int, bool, Allocation]]:
-        return ((end, serial, by_reservation, allocation) for end, serial, allocation in returns)
+    def tagged(returns: Iterable[Return], by_protected: bool) -> Iterator[tuple[float, int, bool, Allocation]]:
+        return ((end, serial, by_protected, allocation) for end, serial, allocation in returns)
 
     merged = heapq.merge(
         running(), tagged(started, False), tagged(promised.returns, True), key=lambda item: (item[0], item[1])
     )
-    for end, _, by_reservation, allocation in merged:
+    for end, _, by_protected, allocation in merged:
         if needs_host or allocation.model == model:
-            yield end, by_reservation, allocation
+            yield end, by_protected, allocation
 
 
 def _fitting_now(fleet: Fleet, index: DomainIndex, job: Job, among: int) -> Iterator[Slot]:
@@ -199,7 +199,7 @@ def _fitting_now(fleet: Fleet, index: DomainIndex, job: Job, among: int) -> Iter
             yield slot
 
 
-def _without_end(fleet: Fleet, job: Job, index: DomainIndex, among: int, promised: _Promised) -> Reservation | None:
+def _without_end(fleet: Fleet, job: Job, index: DomainIndex, among: int, promised: _Promised) -> ProtectedStart | None:
     """Nothing it waits for has a known end: keep what is free on the nodes that miss the least."""
     chosen: list[_Outlook] = []
     for bits in reversed(index.whole):
@@ -217,13 +217,13 @@ def _without_end(fleet: Fleet, job: Job, index: DomainIndex, among: int, promise
                     tuple(sorted(outlook.free_milli, key=lambda gpu: -outlook.slot.free_milli[gpu])[:needed])
                     for outlook in chosen
                 ]
-                return _reservation(job, math.inf, index, chosen, gpus)
+                return _protected(job, math.inf, index, chosen, gpus)
     return None
 
 
-def _reservation(
+def _protected(
     job: Job, at: float, index: DomainIndex, chosen: Sequence[_Outlook], gpus: Sequence[tuple[str, ...]]
-) -> Reservation:
+) -> ProtectedStart:
     request, model = job.request, index.domain[1]
     full = tuple(grant_on(outlook.slot.node.id, picked, request) for outlook, picked in zip(chosen, gpus, strict=True))
     held = [
@@ -231,7 +231,7 @@ def _reservation(
         for outlook, picked in zip(chosen, gpus, strict=True)
         for grant in _held_on(outlook, picked, request, known=math.isfinite(at))
     ]
-    return Reservation(
+    return ProtectedStart(
         job=job,
         at=at,
         allocation=Allocation(grants=full, model=model),
@@ -258,10 +258,10 @@ def _held_on(outlook: _Outlook, gpus: tuple[str, ...], request: Request, *, know
     )
 
 
-def still_held(fleet: Fleet, reservation: Reservation) -> Reservation:
-    """The reservation after another job, which will be gone in time, took some of what was held."""
+def still_held(fleet: Fleet, protected: ProtectedStart) -> ProtectedStart:
+    """The protected start after another job, which will be gone in time, took some of what was held."""
     grants = []
-    for grant in reservation.held.grants:
+    for grant in protected.held.grants:
         slot = fleet.slot(grant.node)
         if grant.gpus:
             milli = min(grant.gpu_milli, slot.free_milli[grant.gpus[0]])
@@ -271,7 +271,7 @@ def still_held(fleet: Fleet, reservation: Reservation) -> Reservation:
             cpu_milli = min(grant.cpu_milli, max(0, slot.free_cpu_milli))
             memory_bytes = min(grant.memory_bytes, max(0, slot.free_memory_bytes))
             grants.append(replace(grant, cpu_milli=cpu_milli, memory_bytes=memory_bytes))
-    return replace(reservation, held=Allocation(grants=tuple(grants), model=reservation.held.model))
+    return replace(protected, held=Allocation(grants=tuple(grants), model=protected.held.model))
 
 
 def _short(needed: int, later: int, now: int) -> int:
