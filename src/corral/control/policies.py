@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 
 from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
-from corral.core.model import DEFAULT_PRIORITY, JobKind, Limits, Quota, ScalingRules
+from corral.core.model import (
+    DEFAULT_PRIORITY,
+    BackfillRules,
+    JobKind,
+    Limits,
+    PreemptionRules,
+    Quota,
+    ScalingRules,
+)
 from corral.core.ordering.cost import OrderingRules
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT
 
@@ -67,6 +75,8 @@ class Policies:
     placement: str = "fragmentation"
     #: for the orderings that look at run times and age
     ordering_rules: OrderingRules = field(default_factory=OrderingRules)
+    preemption: PreemptionRules = field(default_factory=lambda: PreemptionRules(enabled=True))
+    backfill: BackfillRules = field(default_factory=lambda: BackfillRules(protected=4))
     tasks: TaskPolicy = field(default_factory=TaskPolicy)
     scaling: ScalingPolicy = field(default_factory=ScalingPolicy)
     checkpoints: CheckpointPolicy = field(default_factory=CheckpointPolicy)

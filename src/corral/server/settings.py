@@ -21,7 +21,7 @@ from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
 from corral.core.health.model import HealthRules
 from corral.core.idling import IdleRules
-from corral.core.model import WHOLE, JobKind, Limits, Quota, ScalingRules
+from corral.core.model import WHOLE, BackfillRules, JobKind, Limits, PreemptionRules, Quota, ScalingRules
 from corral.core.ordering.cost import OrderingRules, Weights
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
 from corral.server.sections import (
@@ -143,6 +143,13 @@ class Settings(SettingsFile):
         )
 
     @property
+    def preemption_rules(self) -> PreemptionRules:
+        policies = self.policies
+        return PreemptionRules(
+            enabled=policies.enable_preemption, min_run_seconds=policies.preemption_min_run_minutes * 60
+        )
+
+    @property
     def control_policies(self) -> Policies:
         """The same settings as the use cases know them."""
         template = self.program_template
@@ -156,6 +163,8 @@ class Settings(SettingsFile):
             blocking=self.scheduling.blocking,
             placement=self.allocation.placement,
             ordering_rules=self.ordering_rules,
+            preemption=self.preemption_rules,
+            backfill=BackfillRules(protected=self.scheduling.protected_starts),
             tasks=TaskPolicy(
                 prefix=template.task_prefix,
                 max_auto_gpus=self.policies.max_auto_gpus,
@@ -221,7 +230,6 @@ class Settings(SettingsFile):
 NOT_YET = (
     "allocation.strategy",
     "allocation.reserved_ratio",
-    "policies.enable_preemption",
 )
 
 

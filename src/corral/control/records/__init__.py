@@ -51,6 +51,7 @@ from corral.control.records.people import (
     VolumeQuotaRecord,
     VolumeType,
 )
+from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
 from corral.control.records.telling import (
     AlertFilter,
     ChannelRecord,
@@ -96,6 +97,8 @@ __all__ = [
     "ProviderKind",
     "ProviderRecord",
     "QuotaRecord",
+    "ReceiptFilter",
+    "ReceiptRecord",
     "RegistryCredentialRecord",
     "ReportPeriod",
     "ReportRecord",
