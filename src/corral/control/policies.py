@@ -9,6 +9,7 @@ from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
 from corral.core.model import (
     DEFAULT_PRIORITY,
+    AllocationRules,
     BackfillRules,
     JobKind,
     Limits,
@@ -73,6 +74,8 @@ class Policies:
     ordering: str = "fair-share"
     blocking: str = "backfill"
     placement: str = "fragmentation"
+    #: how GPUs are given out, and how much of a pool may be reserved standing
+    allocation: AllocationRules = field(default_factory=AllocationRules)
     #: for the orderings that look at run times and age
     ordering_rules: OrderingRules = field(default_factory=OrderingRules)
     preemption: PreemptionRules = field(default_factory=lambda: PreemptionRules(enabled=True))

@@ -21,7 +21,17 @@ from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
 from corral.core.health.model import HealthRules
 from corral.core.idling import IdleRules
-from corral.core.model import WHOLE, BackfillRules, JobKind, Limits, PreemptionRules, Quota, ScalingRules
+from corral.core.model import (
+    WHOLE,
+    AllocationRules,
+    BackfillRules,
+    JobKind,
+    Limits,
+    PreemptionRules,
+    Quota,
+    ScalingRules,
+    Strategy,
+)
 from corral.core.ordering.cost import OrderingRules, Weights
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
 from corral.server.sections import (
@@ -162,6 +172,9 @@ class Settings(SettingsFile):
             ordering=self.scheduling.algorithm,
             blocking=self.scheduling.blocking,
             placement=self.allocation.placement,
+            allocation=AllocationRules(
+                strategy=Strategy(self.allocation.strategy), reserved_ratio=self.allocation.reserved_ratio
+            ),
             ordering_rules=self.ordering_rules,
             preemption=self.preemption_rules,
             backfill=BackfillRules(protected=self.scheduling.protected_starts),
@@ -227,10 +240,7 @@ class Settings(SettingsFile):
 
 
 #: Settings that are checked already, but have no effect until the part that uses them is there.
-NOT_YET = (
-    "allocation.strategy",
-    "allocation.reserved_ratio",
-)
+NOT_YET: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

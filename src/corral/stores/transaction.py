@@ -21,6 +21,7 @@ from corral.control.ports import (
     ProviderTable,
     ReceiptTable,
     ReportTable,
+    ReservationTable,
     ScoreTable,
     SshKeyTable,
     UsageTable,
@@ -39,6 +40,7 @@ from corral.stores.people import SqlPeopleTable
 from corral.stores.providers import SqlProviderTable
 from corral.stores.receipts import SqlReceiptTable
 from corral.stores.reports import SqlReportTable
+from corral.stores.reservations import SqlReservationTable
 from corral.stores.scores import SqlMetaTable, SqlScoreTable
 from corral.stores.usage import SqlUsageTable
 
@@ -64,6 +66,7 @@ class SqlTransaction:
     alerts: AlertTable
     channels: ChannelTable
     reports: ReportTable
+    reservations: ReservationTable
     meta: MetaTable
 
     def __init__(self, connection: Connection) -> None:
@@ -85,4 +88,5 @@ class SqlTransaction:
         self.alerts = SqlAlertTable(connection)
         self.channels = SqlChannelTable(connection)
         self.reports = SqlReportTable(connection)
+        self.reservations = SqlReservationTable(connection)
         self.meta = SqlMetaTable(connection)

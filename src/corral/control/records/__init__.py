@@ -52,6 +52,7 @@ from corral.control.records.people import (
     VolumeType,
 )
 from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
+from corral.control.records.scheduling import ReservationRecord
 from corral.control.records.telling import (
     AlertFilter,
     ChannelRecord,
@@ -104,6 +105,7 @@ __all__ = [
     "ReportRecord",
     "ReportSchedule",
     "ReportState",
+    "ReservationRecord",
     "Role",
     "Scope",
     "ScorePoint",

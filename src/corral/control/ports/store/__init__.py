@@ -26,6 +26,7 @@ from corral.control.ports.store.people import (
     ProviderTable,
     SshKeyTable,
 )
+from corral.control.ports.store.scheduling import ReservationTable
 from corral.control.ports.store.telling import (
     AlertTable,
     ChannelTable,
@@ -55,6 +56,7 @@ __all__ = [
     "ProviderTable",
     "ReceiptTable",
     "ReportTable",
+    "ReservationTable",
     "ScoreTable",
     "SshKeyTable",
     "Store",

@@ -17,6 +17,7 @@ from corral.control.ports.store.jobs import (
     UsageTable,
 )
 from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SshKeyTable
+from corral.control.ports.store.scheduling import ReservationTable
 from corral.control.ports.store.telling import AlertTable, ChannelTable, ReportTable
 
 
@@ -49,6 +50,7 @@ class Transaction(Protocol):
     alerts: AlertTable
     channels: ChannelTable
     reports: ReportTable
+    reservations: ReservationTable
     meta: MetaTable
 
 

@@ -18,6 +18,7 @@ NUMBER = sa.BigInteger()
 def upgrade() -> None:
     op.add_column("queues", sa.Column("preempts", sa.Boolean(), nullable=False, server_default=sa.false()))
     _create_receipts()
+    _create_reservations()
 
 
 def _create_receipts() -> None:
@@ -49,6 +50,21 @@ def _create_receipts() -> None:
         sa.table("counters", sa.column("name"), sa.column("value")),
         [{"name": "receipt", "value": 0}],
     )
+
+
+def _create_reservations() -> None:
+    op.create_table(
+        "reservations",
+        *(_required(name, TEXT) for name in ("name", "pool", "model")),
+        *(_required(name, sa.Text()) for name in ("gpus", "users", "groups")),
+        _required("since", TIME),
+        sa.Column("until", TIME, nullable=True),
+        _required("lends", sa.Boolean()),
+        *(_required(name, TEXT) for name in ("note", "created_by")),
+        _required("created_at", TIME),
+        sa.PrimaryKeyConstraint("name", name="pk_reservations"),
+    )
+    op.create_index("ix_reservations_until", "reservations", ["until"])
 
 
 def _required(name: str, kind: sa.types.TypeEngine[Any]) -> sa.Column[Any]:
