@@ -40,6 +40,8 @@ class Shape(NamedTuple):
     held_seconds: float | None
     avoid_nodes: tuple[str, ...]
     avoid_gpus: tuple[str, ...]
+    #: one that cannot be preempted must leave alone what others are owed
+    preemptible: bool
 
 
 def line_of(job: Job) -> LineKey:
@@ -50,7 +52,7 @@ def line_of(job: Job) -> LineKey:
 
 def shape_of(job: Job) -> Shape:
     held_seconds = None if job.time_limit_seconds is None else job.time_limit_seconds + job.grace_seconds
-    return Shape(job.request, job.kind, held_seconds, job.avoid_nodes, job.avoid_gpus)
+    return Shape(job.request, job.kind, held_seconds, job.avoid_nodes, job.avoid_gpus, job.preemptible)
 
 
 class Kin:
