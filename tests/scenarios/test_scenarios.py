@@ -1,7 +1,8 @@
 """Runs the stories in the YAML files beside it: a cluster, what arrives, and what must come of it.
 
-A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `quotas`, `ordering` and `allocation`
-(their rules), `jobs` with the time at which each arrives (`at`) and how long it runs (`runs`), and what is expected:
+A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `quotas`, `ordering`, `preemption` and
+`allocation` (their rules), `groups` (the users of each), `reservations`, `jobs` with the time at which each arrives
+(`at`) and how long it runs (`runs`), and what is expected:
   starts   when each job starts; a job that is named in `never` doesn't
   nodes    on which nodes, by name
   gpus     on which GPUs, by node and index, as in n1/0
@@ -19,7 +20,16 @@ from typing import Any
 import pytest
 import yaml
 
-from corral.core.changes import Change, PutNode, PutQueue, PutQuota, PutRules, PutScore
+from corral.core.changes import (
+    Change,
+    PutMembership,
+    PutNode,
+    PutQueue,
+    PutQuota,
+    PutReservation,
+    PutRules,
+    PutScore,
+)
 from corral.core.codec import from_plain
 from corral.core.explain import explain
 from corral.core.model import (
@@ -32,11 +42,14 @@ from corral.core.model import (
     JobKind,
     JobState,
     Limits,
+    Membership,
     Node,
     NodeState,
+    PreemptionRules,
     Queue,
     Quota,
     Request,
+    Reservation,
     Score,
 )
 from corral.core.ordering.cost import OrderingRules
@@ -64,7 +77,8 @@ class Outcome:
 
 @pytest.mark.parametrize("story", load())
 def test_story(story: dict[str, Any]) -> None:
-    known = {"story", "nodes", "queues", "limits", "quotas", "scores", "ordering", "allocation", "jobs", "expect"}
+    known = {"story", "nodes", "queues", "limits", "quotas", "scores", "ordering", "jobs", "expect"}
+    known |= {"preemption", "allocation", "groups", "reservations"}
     assert story.keys() <= known, story.keys() - known
     outcome = play(story)
     expect = story["expect"]
@@ -105,11 +119,18 @@ def cluster(story: dict[str, Any]) -> list[Change]:
             limits=Limits(**story.get("limits", {})),
             score_time_constant=3600.0,
             ordering=from_plain(OrderingRules, story.get("ordering", {})),
+            preemption=from_plain(PreemptionRules, story.get("preemption", {})),
             allocation=from_plain(AllocationRules, story.get("allocation", {})),
         ),
         *(PutNode(node=machine(name, words)) for name, words in story["nodes"].items()),
         *(PutQueue(queue=queue(name, words or {})) for name, words in queues.items()),
     ]
+    for group, users in story.get("groups", {}).items():
+        member = Membership(group=group, pool="default")
+        changes += [PutMembership(user=user, membership=member) for user in users]
+    for name, words in story.get("reservations", {}).items():
+        reservation = from_plain(Reservation, {"name": name, "pool": "default", **words})
+        changes.append(PutReservation(reservation=reservation))
     for user, kinds in story.get("quotas", {}).items():
         for kind, most in kinds.items():
             quota = Quota(gpu_milli=round(most["gpus"] * WHOLE) if "gpus" in most else None)

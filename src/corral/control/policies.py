@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
-from corral.core.model import DEFAULT_PRIORITY, JobKind, Limits, Quota, ScalingRules
+from corral.core.model import DEFAULT_PRIORITY, AllocationRules, JobKind, Limits, Quota, ScalingRules
 from corral.core.ordering.cost import OrderingRules
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT
 
@@ -65,6 +65,8 @@ class Policies:
     ordering: str = "fair-share"
     blocking: str = "backfill"
     placement: str = "fragmentation"
+    #: how GPUs are given out, and how much of a pool may be reserved standing
+    allocation: AllocationRules = field(default_factory=AllocationRules)
     #: for the orderings that look at run times and age
     ordering_rules: OrderingRules = field(default_factory=OrderingRules)
     tasks: TaskPolicy = field(default_factory=TaskPolicy)

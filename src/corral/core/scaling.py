@@ -15,6 +15,8 @@ from corral.core.fleet import Domain, Slot
 from corral.core.linking import linked_to
 from corral.core.model import WHOLE, Allocation, Ceiling, Elastic, Job, JobState, ScalingRules
 from corral.core.plan import Plan, Resize, ResizeCause, Start
+from corral.core.protecting import end_if_started
+from corral.core.reservations import Reserved
 from corral.core.rules import spare_gpus
 from corral.core.snapshot import ClusterSnapshot, Trial
 
@@ -219,6 +221,7 @@ class Scaling:
     plan: Plan
     #: pools and GPU models for which jobs wait: what is idle of them is for those
     crowded: Collection[Domain]
+    reserved: Reserved
     now: float
     wake_at: float | None = None
 
@@ -289,8 +292,13 @@ class Scaling:
         most = job.elastic.max_gpus
         if job.ceiling is not None and self.now < job.ceiling.until:
             most = min(most, job.ceiling.gpus - 1)
+<<<<<<< HEAD
         idle = [gpu for gpu in slot.whole_gpus(domain) if gpu not in job.avoid_gpus]
         return linked_to(gpus, idle, slot.links, min(most - len(gpus), spare_gpus(self.snapshot, job)))
+=======
+        idle = idle_beside(self.reserved, job, slot, domain, self.now)
+        return idle[: max(0, min(most - size, spare_gpus(self.snapshot, job)))]
+>>>>>>> sched
 
     def _is_due(self, job: Job) -> bool:
         """Whether its last resize is long enough ago; if not, time alone will tell."""
@@ -313,6 +321,17 @@ class Scaling:
         restart = job.started_at - job.allocated_at
         ahead = min(self.now - job.started_at, job.expected_end - job.grace_seconds - self.now)
         return ahead * change >= MARGIN * (unsaved + restart) * size
+
+
+def idle_beside(reserved: Reserved, job: Job, slot: Slot, domain: Domain, now: float) -> list[str]:
+    """Free GPUs of the job's node that it may hold until its end."""
+    end = job.expected_end if job.state.holds_resources else end_if_started(job, now)
+    may_hold = reserved.terms(job, domain[0]).allows if reserved.concerns(domain[0]) else None
+    return [
+        gpu
+        for gpu in slot.whole_gpus(domain)
+        if gpu not in job.avoid_gpus and (may_hold is None or may_hold(gpu, now, end))
+    ]
 
 
 def _ceiling(known: Ceiling | None, gpus: int, rules: ScalingRules, now: float) -> Ceiling:

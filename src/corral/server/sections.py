@@ -123,7 +123,7 @@ class ClusterSettings(Section):
 
 
 class AllocationSettings(Section):
-    strategy: Literal["static", "dynamic", "hybrid"] = "dynamic"
+    strategy: Literal["static", "dynamic", "hybrid"] = "hybrid"
     reserved_ratio: Fraction = 0.3
     placement: PlacementPolicy = "fragmentation"
 

@@ -21,7 +21,7 @@ from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
 from corral.core.health.model import HealthRules
 from corral.core.idling import IdleRules
-from corral.core.model import WHOLE, JobKind, Limits, Quota, ScalingRules
+from corral.core.model import WHOLE, AllocationRules, JobKind, Limits, Quota, ScalingRules, Strategy
 from corral.core.ordering.cost import OrderingRules, Weights
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
 from corral.server.sections import (
@@ -155,6 +155,9 @@ class Settings(SettingsFile):
             ordering=self.scheduling.algorithm,
             blocking=self.scheduling.blocking,
             placement=self.allocation.placement,
+            allocation=AllocationRules(
+                strategy=Strategy(self.allocation.strategy), reserved_ratio=self.allocation.reserved_ratio
+            ),
             ordering_rules=self.ordering_rules,
             tasks=TaskPolicy(
                 prefix=template.task_prefix,
@@ -218,11 +221,7 @@ class Settings(SettingsFile):
 
 
 #: Settings that are checked already, but have no effect until the part that uses them is there.
-NOT_YET = (
-    "allocation.strategy",
-    "allocation.reserved_ratio",
-    "policies.enable_preemption",
-)
+NOT_YET = ("policies.enable_preemption",)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,6 +20,7 @@ from corral.control.ports import (
     PeopleTable,
     ProviderTable,
     ReportTable,
+    ReservationTable,
     ScoreTable,
     SshKeyTable,
     UsageTable,
@@ -37,6 +38,7 @@ from corral.stores.jobs import SqlJobTable
 from corral.stores.people import SqlPeopleTable
 from corral.stores.providers import SqlProviderTable
 from corral.stores.reports import SqlReportTable
+from corral.stores.reservations import SqlReservationTable
 from corral.stores.scores import SqlMetaTable, SqlScoreTable
 from corral.stores.usage import SqlUsageTable
 
@@ -61,6 +63,7 @@ class SqlTransaction:
     alerts: AlertTable
     channels: ChannelTable
     reports: ReportTable
+    reservations: ReservationTable
     meta: MetaTable
 
     def __init__(self, connection: Connection) -> None:
@@ -81,4 +84,5 @@ class SqlTransaction:
         self.alerts = SqlAlertTable(connection)
         self.channels = SqlChannelTable(connection)
         self.reports = SqlReportTable(connection)
+        self.reservations = SqlReservationTable(connection)
         self.meta = SqlMetaTable(connection)

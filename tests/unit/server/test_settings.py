@@ -261,7 +261,4 @@ def test_values_that_nothing_uses_yet_are_named_and_defaults_are_not(tmp_path: P
     config = tmp_path / "corral.yaml"
     config.write_text("policies: {enable_preemption: true}\nscaling: {enabled: true}\nallocation: {strategy: static}\n")
     named = without_effect(load_settings(config=config, environ={"CORRAL_HOME": str(tmp_path)}))
-    assert {(line.key, line.source) for line in named} == {
-        ("policies.enable_preemption", f"{config}:1"),
-        ("allocation.strategy", f"{config}:3"),
-    }
+    assert {(line.key, line.source) for line in named} == {("policies.enable_preemption", f"{config}:1")}

@@ -51,6 +51,7 @@ from corral.control.records.people import (
     VolumeQuotaRecord,
     VolumeType,
 )
+from corral.control.records.scheduling import ReservationRecord
 from corral.control.records.telling import (
     AlertFilter,
     ChannelRecord,
@@ -101,6 +102,7 @@ __all__ = [
     "ReportRecord",
     "ReportSchedule",
     "ReportState",
+    "ReservationRecord",
     "Role",
     "Scope",
     "ScorePoint",

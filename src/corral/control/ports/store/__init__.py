@@ -25,6 +25,7 @@ from corral.control.ports.store.people import (
     ProviderTable,
     SshKeyTable,
 )
+from corral.control.ports.store.scheduling import ReservationTable
 from corral.control.ports.store.telling import (
     AlertTable,
     ChannelTable,
@@ -53,6 +54,7 @@ __all__ = [
     "PeopleTable",
     "ProviderTable",
     "ReportTable",
+    "ReservationTable",
     "ScoreTable",
     "SshKeyTable",
     "Store",

@@ -9,6 +9,7 @@ from typing import Protocol
 from corral.control.ports.store.fleet import CatalogTable, FleetTable, HealthTable, ImageTable
 from corral.control.ports.store.jobs import AttemptTable, CycleTable, EventTable, JobTable, ScoreTable, UsageTable
 from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SshKeyTable
+from corral.control.ports.store.scheduling import ReservationTable
 from corral.control.ports.store.telling import AlertTable, ChannelTable, ReportTable
 
 
@@ -40,6 +41,7 @@ class Transaction(Protocol):
     alerts: AlertTable
     channels: ChannelTable
     reports: ReportTable
+    reservations: ReservationTable
     meta: MetaTable
 
 
