@@ -292,13 +292,8 @@ class Scaling:
         most = job.elastic.max_gpus
         if job.ceiling is not None and self.now < job.ceiling.until:
             most = min(most, job.ceiling.gpus - 1)
-<<<<<<< HEAD
-        idle = [gpu for gpu in slot.whole_gpus(domain) if gpu not in job.avoid_gpus]
-        return linked_to(gpus, idle, slot.links, min(most - len(gpus), spare_gpus(self.snapshot, job)))
-=======
         idle = idle_beside(self.reserved, job, slot, domain, self.now)
-        return idle[: max(0, min(most - size, spare_gpus(self.snapshot, job)))]
->>>>>>> sched
+        return linked_to(gpus, idle, slot.links, min(most - len(gpus), spare_gpus(self.snapshot, job)))
 
     def _is_due(self, job: Job) -> bool:
         """Whether its last resize is long enough ago; if not, time alone will tell."""
