@@ -55,6 +55,7 @@ def test_queues_are_inserted_or_replaced_by_name(store: Store) -> None:
         kinds=(JobKind.TRAINING, JobKind.PRESET),
         min_job_gpus=0,
         max_job_gpus=4,
+        preempts=True,
     )
     with store.write() as transaction:
         transaction.fleet.save_queue(night)

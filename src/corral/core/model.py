@@ -29,6 +29,12 @@ class JobKind(StrEnum):
     DISTRIBUTED = "distributed"
     PRESET = "preset"
 
+    @property
+    def gives_way(self) -> bool:
+        """Whether such jobs may be interrupted for others, unless their owners say otherwise: a person sits at a
+        workbench, and nothing there is saved by itself."""
+        return self is not JobKind.WORKBENCH
+
 
 class JobState(StrEnum):
     CREATED = "created"

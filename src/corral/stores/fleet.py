@@ -154,6 +154,7 @@ def _queue_row(queue: Queue) -> tuple[Any, ...]:
         queue.min_job_gpus,
         queue.max_job_gpus,
         codec.encode_names(queue.groups),
+        queue.preempts,
     )
 
 
@@ -173,4 +174,5 @@ def _queue_of(row: Any) -> Queue:
         min_job_gpus=row.min_job_gpus,
         max_job_gpus=row.max_job_gpus,
         groups=codec.decode_names(str, row.groups),
+        preempts=row.preempts,
     )

@@ -22,6 +22,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.types import TypeEngine
@@ -196,6 +197,7 @@ queue_rows = Table(
     number("min_job_gpus", nullable=True),
     number("max_job_gpus", nullable=True),
     json_column("groups", default="[]"),
+    Column("preempts", Boolean, nullable=False, server_default=false()),
 )
 
 pool_rows = Table("pools", metadata, name_column(), text_column("description"), time_column("created_at"))
