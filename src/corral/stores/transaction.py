@@ -19,6 +19,7 @@ from corral.control.ports import (
     MetaTable,
     PeopleTable,
     ProviderTable,
+    ReceiptTable,
     ReportTable,
     ReservationTable,
     ScoreTable,
@@ -37,6 +38,7 @@ from corral.stores.images import SqlImageTable
 from corral.stores.jobs import SqlJobTable
 from corral.stores.people import SqlPeopleTable
 from corral.stores.providers import SqlProviderTable
+from corral.stores.receipts import SqlReceiptTable
 from corral.stores.reports import SqlReportTable
 from corral.stores.reservations import SqlReservationTable
 from corral.stores.scores import SqlMetaTable, SqlScoreTable
@@ -59,6 +61,7 @@ class SqlTransaction:
     events: EventTable
     cycles: CycleTable
     usage: UsageTable
+    receipts: ReceiptTable
     health: HealthTable
     alerts: AlertTable
     channels: ChannelTable
@@ -80,6 +83,7 @@ class SqlTransaction:
         self.events = SqlEventTable(connection)
         self.cycles = SqlCycleTable(connection)
         self.usage = SqlUsageTable(connection)
+        self.receipts = SqlReceiptTable(connection)
         self.health = SqlHealthTable(connection)
         self.alerts = SqlAlertTable(connection)
         self.channels = SqlChannelTable(connection)

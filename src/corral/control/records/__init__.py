@@ -51,6 +51,7 @@ from corral.control.records.people import (
     VolumeQuotaRecord,
     VolumeType,
 )
+from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
 from corral.control.records.scheduling import ReservationRecord
 from corral.control.records.telling import (
     AlertFilter,
@@ -97,6 +98,8 @@ __all__ = [
     "ProviderKind",
     "ProviderRecord",
     "QuotaRecord",
+    "ReceiptFilter",
+    "ReceiptRecord",
     "RegistryCredentialRecord",
     "ReportPeriod",
     "ReportRecord",

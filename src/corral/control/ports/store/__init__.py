@@ -16,6 +16,7 @@ from corral.control.ports.store.jobs import (
     CycleTable,
     EventTable,
     JobTable,
+    ReceiptTable,
     ScoreTable,
     UsageTable,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "NameTaken",
     "PeopleTable",
     "ProviderTable",
+    "ReceiptTable",
     "ReportTable",
     "ReservationTable",
     "ScoreTable",
