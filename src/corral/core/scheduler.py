@@ -18,10 +18,11 @@ from corral.core.fleet import Domain
 from corral.core.guaranteeing import turn_of
 from corral.core.lines import LineCursor, LineKey, line_of
 from corral.core.model import Allocation, Blocking, Job, JobState, Queue
-from corral.core.placing import could_ever_fit, find_place
+from corral.core.placing import could_ever_fit
 from corral.core.plan import Plan, PlannedStart, Preemption, Resize, Start
 from corral.core.preempting import Preempting, claimants
 from corral.core.protecting import ProtectedStart, Return, end_if_started, free_part, protect, still_held
+from corral.core.reservations import Reserved, find_open_place
 from corral.core.rules import all_reasons, first_reason
 from corral.core.scaling import Scalable, Scaling, Wanted, make_room, scalable_jobs
 from corral.core.snapshot import ClusterSnapshot, Trial
@@ -52,7 +53,12 @@ def _scaled(cycle: _Cycle, plan: Plan, blocked: Sequence[_Walk]) -> Plan:
     spared = {resize.job_id for resize in for_others}
     left = [item for item in items if item.job.id not in spared]
     scaling = Scaling(
-        snapshot=cycle.snapshot, trial=cycle.trial, plan=plan, crowded=cycle.crowded(blocked), now=cycle.now
+        snapshot=cycle.snapshot,
+        trial=cycle.trial,
+        plan=plan,
+        crowded=cycle.crowded(blocked),
+        reserved=cycle.reserved,
+        now=cycle.now,
     )
     starts = scaling.widened(plan.starts)
     resizes = (*for_others, *scaling.unused(left), *scaling.grown(left))
@@ -82,7 +88,8 @@ class _Cycle:
         self._returns: list[Return] = [*after._returns] if after else []
         self._protected: list[tuple[LineKey, ProtectedStart]] = []
         self._claims: list[Claim] = []
-        self._wake_at: float | None = None
+        self.reserved: Reserved = after.reserved if after else Reserved(snapshot, now)
+        self._wake_at: float | None = self.reserved.next_edge
         self._preempting: Preempting = after._preempting if after else Preempting(snapshot, now)
         #: in a cycle that only supposes something, nobody is preempted
         self._may_preempt = after is None and self._preempting.is_possible
@@ -135,7 +142,7 @@ class _Cycle:
                 walk.cursor.pop()
                 if not self._is_passed_over(walk, job) and not self._start_or_get_way(walk, job):
                     # Room only shrinks within a cycle: no other job of this shape will find a place either.
-                    walk.cursor.skip_like(job, self._too_long_to_pass())
+                    walk.cursor.skip_like(job, self._too_long_to_pass(walk))
 
     def plan(self) -> Plan:
         wakes = [at for at in (self._wake_at, self._preempting.wake_at) if at is not None]
@@ -214,8 +221,8 @@ class _Cycle:
             if self._is_passed_over(walk, job) or self._start(walk.queue, job):
                 return True
             if not self._get_way(walk.queue, job):
-                walk.cursor.skip_like(job, self._too_long_to_pass())
-                if not could_ever_fit(self._fleet, job, walk.queue.pool):
+                walk.cursor.skip_like(job, self._too_long_to_pass(walk))
+                if not self._could_ever_fit(walk.queue, job):
                     return True
                 self._protect(walk, job)
                 return False
@@ -248,7 +255,9 @@ class _Cycle:
         with self.trial.without(self._preempting.leaving.values()):
             if self._would_fit_beside_elastic(queue, job):
                 return False
-            victims = self._preempting.victims(job)
+            victims = self._preempting.victims(
+                self.reserved.searches(job, queue.pool, end_if_started(job, self.now))[-1]
+            )
         if not victims or not self._promise(queue, job, *(victim.job for victim in victims)):
             return False
         self._preemptions += self._preempting.leave(victims, job)
@@ -260,7 +269,7 @@ class _Cycle:
         if not leaving:
             return False
         with self.trial.without(leaving):
-            allocation = self._place(queue, job)
+            allocation = self._find_place(queue, job)
         if allocation is None:
             return False
         nodes = {grant.node for grant in allocation.grants}
@@ -279,10 +288,7 @@ class _Cycle:
         with self.snapshot.trial() as supposed:
             for item in able:
                 supposed.resize(item.job, item.at_its_least())
-            return bool(able) and self._place(queue, job) is not None
-
-    def _place(self, queue: Queue, job: Job) -> Allocation | None:
-        return find_place(self._fleet, job, queue.pool, queue.placement)
+            return bool(able) and self._find_place(queue, job) is not None
 
     # ---------------------------------------------------------------- one job
 
@@ -302,9 +308,11 @@ class _Cycle:
         )
 
     def _walk(self, key: LineKey) -> _Walk:
-        snapshot, now = self.snapshot, self.now
-        cursor = snapshot.lines[key].cursor(lambda user: snapshot.score(user, key.model, now))
-        return _Walk(key=key, queue=snapshot.queues[key.queue], cursor=cursor)
+        snapshot, now, queue = self.snapshot, self.now, self.snapshot.queues[key.queue]
+        cursor = snapshot.lines[key].cursor(
+            lambda user: snapshot.score(user, key.model, now), self.reserved.kind_of(queue.pool)
+        )
+        return _Walk(key=key, queue=queue, cursor=cursor)
 
     def _is_held_back(self, walk: _Walk, job: Job) -> bool:
         """Whether a limit, a quota or a back-off holds the job, or another's claim on a limit that both share.
@@ -327,13 +335,19 @@ class _Cycle:
         if any(reason.rule not in SHARED for reason in reasons):
             return
         free = [reason for reason in reasons if not any(claim.is_for(job, reason) for claim in self._claims)]
-        if free and can_be_kept(free) and could_ever_fit(self._fleet, job, walk.queue.pool):
+        if free and can_be_kept(free) and self._could_ever_fit(walk.queue, job):
             starting = [self.snapshot.jobs[start.job_id] for start in self._starts]
             started = sorted(((end_if_started(one, self.now), one) for one in starting), key=lambda item: item[0])
             self._claims += [claim_of(self.snapshot, job, reason, self.now, started) for reason in free]
 
+    def _could_ever_fit(self, queue: Queue, job: Job) -> bool:
+        return could_ever_fit(self._fleet, self.reserved.ever(job, queue.pool), queue.pool)
+
+    def _find_place(self, queue: Queue, job: Job) -> Allocation | None:
+        return find_open_place(self.reserved, self._fleet, job, queue, end_if_started(job, self.now))
+
     def _start(self, queue: Queue, job: Job) -> bool:
-        allocation = self._place(queue, job)
+        allocation = self._find_place(queue, job)
         if allocation is not None:
             self.trial.start(job, allocation)
         else:
@@ -357,7 +371,7 @@ class _Cycle:
             return None
         for number in lifted:
             self.trial.lift(self._protected[number][1].job.id)
-        allocation = self._place(queue, job)
+        allocation = self._find_place(queue, job)
         if allocation is not None:
             self.trial.start(job, allocation)
         for number in lifted:
@@ -368,12 +382,14 @@ class _Cycle:
             self.trial.hold(protected.job.id, protected.held)
         return allocation
 
-    def _too_long_to_pass(self) -> float:
-        """For whom nothing that is held for others could be lent: who stays beyond the last planned start.
+    def _too_long_to_pass(self, walk: _Walk) -> float:
+        """For whom nothing that is held for others could be lent: who stays beyond the last planned start, and into the
+        last window that is reserved.
 
         Where there is no room but for that, so many seconds are too many, whoever asks for as much.
         """
         last = max((held.at for _, held in self._protected), default=-math.inf)
+        last = max(last, self.reserved.last_since(walk.queue.pool))
         return last - self.now + _ROUNDING_SECONDS
 
     def _protect(self, walk: _Walk, job: Job) -> None:
@@ -385,6 +401,7 @@ class _Cycle:
             started=self._returns,
             others=[protected for _, protected in self._protected],
             leaving=self._preempting.leaving,
+            reserved=self.reserved,
         )
         if protected is not None:
             self.trial.hold(job.id, protected.held)
