@@ -24,6 +24,7 @@ WINDOW = ReservationRecord(
         lends=False,
     ),
     model="A100",
+    is_over=True,
     note="die Vorführung",
     created_by="root",
     created_at=1699990000.5,
@@ -65,7 +66,8 @@ def test_the_picture_has_them_when_it_is_loaded_with_the_strategy_of_the_setting
     rules = AllocationRules(strategy=Strategy.STATIC, reserved_ratio=0.5)
     with store.write() as transaction:
         transaction.reservations.save(WINDOW)
+        transaction.reservations.save(STANDING)
     with store.read() as transaction:
         snapshot = load_state(transaction, Policies(allocation=rules)).snapshot
-    assert snapshot.reservations == {"vision-demo": WINDOW.reservation}
+    assert snapshot.reservations == {"always": STANDING.reservation}
     assert snapshot.allocation == rules

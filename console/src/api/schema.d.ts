@@ -3485,6 +3485,11 @@ export interface components {
             index: number;
             /** Jobs */
             jobs: components["schemas"]["HolderView"][];
+            /**
+             * Link Group
+             * @description GPUs of a node with the same name here are linked; empty while none is known.
+             */
+            link_group: string;
             /** Memory Bytes */
             memory_bytes: number;
             /** Model */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corral.control import health
+from corral.control import health, reservations
 from corral.control.work import Work
 
 DAY = 86400.0
@@ -30,4 +30,5 @@ def tidy(work: Work) -> int:
         + work.tx.receipts.prune(work.now - RECEIPT_SECONDS)
         + work.tx.alerts.prune(work.now - ALERT_SECONDS)
         + work.tx.channels.prune(work.now - DELIVERY_SECONDS)
+        + reservations.tidy(work)
     )

@@ -104,7 +104,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         ),
         *(PutNode(node=node) for node in tx.fleet.nodes()),
         *(PutQueue(queue=queue) for queue in tx.fleet.queues()),
-        *(PutReservation(reservation=record.reservation) for record in tx.reservations.all()),
+        *(PutReservation(reservation=record.reservation) for record in tx.reservations.all() if not record.is_over),
         *(PutQuota(user=record.user, kind=record.kind, quota=record.quota) for record in tx.people.quotas()),
         *(PutMembership(user=user, membership=member) for user, member in memberships(tx).items()),
         *(PutScore(user=user, model=model, score=score) for (user, model), score in tx.scores.all().items()),

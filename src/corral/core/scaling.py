@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from corral.core.fleet import Domain, Slot
+from corral.core.linking import linked_to
 from corral.core.model import WHOLE, Allocation, Ceiling, Elastic, Job, JobState, ScalingRules
 from corral.core.plan import Plan, Resize, ResizeCause, Start
 from corral.core.protecting import end_if_started
@@ -257,7 +258,7 @@ class Scaling:
                 continue
             if job.utilization < self.snapshot.scaling.up:
                 continue
-            more = self._idle(job, item.slot, item.domain, len(item.gpus))
+            more = self._idle(job, item.slot, item.domain, item.gpus)
             if more and self._is_due(job) and self._pays(job, len(item.gpus), len(more)):
                 allocation = item.at(len(item.gpus), more)
                 self.trial.resize(job, _holding(job, allocation))
@@ -274,7 +275,7 @@ class Scaling:
         (grant,) = start.allocation.grants
         slot = self.snapshot.fleet.slot(grant.node)
         domain = (self.snapshot.queues[job.queue].pool, start.allocation.model)
-        more = self._idle(job, slot, domain, len(grant.gpus))
+        more = self._idle(job, slot, domain, grant.gpus)
         if not more:
             return start
         chosen = {*grant.gpus, *more}
@@ -283,8 +284,8 @@ class Scaling:
         self.trial.resize(replace(job, allocation=start.allocation), _holding(job, wider))
         return replace(start, allocation=wider)
 
-    def _idle(self, job: Job, slot: Slot, domain: Domain, size: int) -> list[str]:
-        """GPUs beside the job that nobody waits for and that it may have."""
+    def _idle(self, job: Job, slot: Slot, domain: Domain, gpus: Sequence[str]) -> list[str]:
+        """GPUs beside the job's own that nobody waits for and that it may have."""
         assert job.elastic is not None
         if domain in self.crowded or any(claim.concerns(job) for claim in self.plan.claims):
             return []
@@ -292,7 +293,7 @@ class Scaling:
         if job.ceiling is not None and self.now < job.ceiling.until:
             most = min(most, job.ceiling.gpus - 1)
         idle = idle_beside(self.reserved, job, slot, domain, self.now)
-        return idle[: max(0, min(most - size, spare_gpus(self.snapshot, job)))]
+        return linked_to(gpus, idle, slot.links, min(most - len(gpus), spare_gpus(self.snapshot, job)))
 
     def _is_due(self, job: Job) -> bool:
         """Whether its last resize is long enough ago; if not, time alone will tell."""

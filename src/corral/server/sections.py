@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from corral.control.licence import check_public_key
-from corral.core.model import Blocking
+from corral.core.model import DEFAULT_RACK_LABEL, Blocking
 from corral.core.ordering import POLICIES as ORDERING_POLICIES
 from corral.core.placement import POLICIES as PLACEMENT_POLICIES
 from corral.core.quantities import MAX_COUNT, parse_bytes
@@ -126,6 +126,8 @@ class AllocationSettings(Section):
     strategy: Literal["static", "dynamic", "hybrid"] = "hybrid"
     reserved_ratio: Fraction = 0.3
     placement: PlacementPolicy = "fragmentation"
+    #: the label of nodes that tells their rack; empty: gangs go wherever there is room
+    rack_label: Annotated[str, Field(max_length=253)] = DEFAULT_RACK_LABEL
 
 
 class WeightSettings(Section):

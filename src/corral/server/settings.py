@@ -173,7 +173,9 @@ class Settings(SettingsFile):
             blocking=self.scheduling.blocking,
             placement=self.allocation.placement,
             allocation=AllocationRules(
-                strategy=Strategy(self.allocation.strategy), reserved_ratio=self.allocation.reserved_ratio
+                strategy=Strategy(self.allocation.strategy),
+                reserved_ratio=self.allocation.reserved_ratio,
+                rack_label=self.allocation.rack_label,
             ),
             ordering_rules=self.ordering_rules,
             preemption=self.preemption_rules,

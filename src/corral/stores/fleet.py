@@ -123,7 +123,7 @@ def _node_of(row: Any, gpus: tuple[Gpu, ...]) -> Node:
 
 
 def _gpu_row(gpu: Gpu, node_id: str) -> tuple[Any, ...]:
-    return (gpu.id, node_id, gpu.index, gpu.model, gpu.memory_bytes, gpu.health.value, gpu.pool)
+    return (gpu.id, node_id, gpu.index, gpu.model, gpu.memory_bytes, gpu.health.value, gpu.pool, gpu.link_group)
 
 
 def _gpu_of(row: Any) -> Gpu:
@@ -134,6 +134,7 @@ def _gpu_of(row: Any) -> Gpu:
         memory_bytes=row.memory_bytes,
         health=GpuHealth(row.health),
         pool=row.pool,
+        link_group=row.link_group,
     )
 
 

@@ -18,6 +18,7 @@ reservation_rows = Table(
     time_column("since"),
     time_column("until", nullable=True),
     Column("lends", Boolean, nullable=False),
+    Column("is_over", Boolean, nullable=False),
     text_column("note"),
     text_column("created_by"),
     time_column("created_at"),

@@ -175,6 +175,8 @@ gpu_rows = Table(
     number("memory_bytes"),
     text_column("health"),
     text_column("pool"),
+    # GPUs of a node with the same name here are linked to each other; empty while nothing is known
+    text_column("link_group", default=""),
     Index(None, "node_id", "gpu_index"),
 )
 

@@ -37,6 +37,7 @@ def test_without_any_configuration_nobody_is_limited(tmp_path: Path) -> None:
     assert (limits.max_gpus_per_user, limits.max_gpus_per_job, limits.max_total_gpus, limits.max_seconds) == (None,) * 4
     assert settings.scheduling.algorithm == "fair-share"
     assert settings.allocation.placement == "fragmentation"
+    assert settings.allocation.rack_label == settings.control_policies.allocation.rack_label == "rack"
     assert settings.database_url == f"sqlite:///{tmp_path / 'corral.db'}"
 
 
@@ -124,6 +125,7 @@ MISTAKES: list[tuple[str, int, str, str]] = [
     ("scheduling: {max_queue_size: 0}\n", 1, "scheduling.max_queue_size", "at least 1"),
     ("allocation: {placement: best}\n", 1, "allocation.placement", "allowed: "),
     ("allocation: {reserved_ratio: 1.3}\n", 1, "allocation.reserved_ratio", "at most 1"),
+    ("allocation: {rack_label: 4}\n", 1, "allocation.rack_label", "must be a text"),
     ("allocation: {strategy: chaos}\n", 1, "allocation.strategy", "'hybrid'"),
     ("cluster: {engine: local\n", 2, "", "not valid YAML"),
     ("cluster:\n\t- x\n", 2, "", "not valid YAML"),

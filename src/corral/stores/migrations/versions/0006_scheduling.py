@@ -59,7 +59,7 @@ def _create_reservations() -> None:
         *(_required(name, sa.Text()) for name in ("gpus", "users", "groups")),
         _required("since", TIME),
         sa.Column("until", TIME, nullable=True),
-        _required("lends", sa.Boolean()),
+        *(_required(name, sa.Boolean()) for name in ("lends", "is_over")),
         *(_required(name, TEXT) for name in ("note", "created_by")),
         _required("created_at", TIME),
         sa.PrimaryKeyConstraint("name", name="pk_reservations"),
