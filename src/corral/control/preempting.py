@@ -94,7 +94,7 @@ def _preempt(work: Work, preemption: Preemption) -> ReceiptRecord:
 def _tell_beneficiary(work: Work, job: Job, receipts: Sequence[ReceiptRecord]) -> None:
     detail = {
         "jobs": [
-            {"job": item.job_id, "user": item.user, "gpus": item.gpu_milli / WHOLE, "rule": item.rule}
+            {"job": item.job_id, "user": item.user, "rule": item.rule, "gpus": item.gpu_milli / WHOLE}
             for item in receipts
         ],
         "message": receipts[0].detail,
