@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from corral.core.claims import Claim
 from corral.core.lines import LineKey, line_of
@@ -32,7 +33,9 @@ class Explanation:
     reasons: tuple[Reason, ...] = ()
     #: place in its line, counted from 1
     position: int | None = None
+    #: the first of those in front of it, and how many they are
     ahead: tuple[str, ...] = ()
+    ahead_count: int = 0
     #: what its place comes from, in words
     place: str = ""
     planned: PlannedStart | None = None
@@ -59,14 +62,15 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
             reasons += _resource_reasons(snapshot, trial, plan, queue, job, now)
             reasons += _order_reasons(plan, queue, job)
     reasons += _claim_reasons(plan, job, now)
-    ahead = _ahead(snapshot, plan, job, now)
+    ahead, ahead_count = _ahead(snapshot, plan, job, now)
     planned = plan.planned_start(job.id)
     return Explanation(
         job_id=job.id,
-        summary=_summary(reasons, len(ahead)),
+        summary=_summary(reasons, ahead_count),
         reasons=tuple(reasons),
-        position=len(ahead) + 1,
-        ahead=tuple(ahead),
+        position=ahead_count + 1,
+        ahead=ahead,
+        ahead_count=ahead_count,
         place=place_words(snapshot, job, snapshot.score(job.user, line_of(job).model, now)),
         planned=planned,
     )
@@ -92,15 +96,19 @@ def place_words(snapshot: ClusterSnapshot, job: Job, score: float) -> str:
     return POLICIES[queue.policy if queue else "fcfs"].place_words(job, score, snapshot.ordering)
 
 
-def _ahead(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> list[str]:
-    starting = {start.job_id for start in plan.starts}
-    ahead: list[str] = []
-    for other in line_order(snapshot, line_of(job), now):
-        if other.id == job.id:
-            break
-        if other.id not in starting:
-            ahead.append(other.id)
-    return ahead
+def _ahead(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> tuple[tuple[str, ...], int]:
+    """The first jobs in front of it, and how many there are. Those that this plan starts are gone."""
+    line = snapshot.lines[line_of(job)]
+
+    def score_of(user: str) -> float:
+        return snapshot.score(user, line.key.model, now)
+
+    starting = {start.job_id for start in plan.starts if start.job_id in line.jobs}
+    # Some hundred comparisons instead of a walk past thousands of jobs.
+    count = line.count_before(job, score_of)
+    count -= sum(line.goes_before(line.jobs[job_id], job, score_of) for job_id in starting)
+    waiting = (other.id for other in line.cursor(score_of) if other.id not in starting)
+    return tuple(islice(waiting, min(count, NAMED))), count
 
 
 def _resource_reasons(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -165,6 +165,44 @@ class Line:
         entries = sorted(entry for kin in self._users.get(user, {}).values() for entry in kin.entries)
         return [self.jobs[entry[1]] for entry in entries]
 
+    def count_before(self, job: Job, score_of: Callable[[str], float]) -> int:
+        """How many jobs of the line go before this one, without a walk."""
+        entry = self._entry(job)
+        if job.pinned_at is not None:
+            return bisect_left(self._pinned, entry)
+        score, rank = self._turn_of(job, score_of)
+        count = len(self._pinned)
+        for user, kins in self._users.items():
+            if user == job.user:
+                count += sum(bisect_left(kin.entries, entry) for kin in kins.values())
+            elif (its := score_of(user) if self.policy.uses_score else 0.0) == score:
+                count += _count_ranked_before(kins, rank, by_own_order=self.policy.uses_own_order)
+            elif its < score:
+                count += sum(len(kin.entries) for kin in kins.values())
+        return count
+
+    def goes_before(self, job: Job, other: Job, score_of: Callable[[str], float]) -> bool:
+        """Whether the one goes before the other; both are in the line."""
+        if job.pinned_at is not None or other.pinned_at is not None or job.user == other.user:
+            return (job.pinned_at is None, self._entry(job)) < (other.pinned_at is None, self._entry(other))
+        return self._turn_of(job, score_of) < self._turn_of(other, score_of)
+
+    def _turn_of(self, job: Job, score_of: Callable[[str], float]) -> tuple[float, SortKey]:
+        """When a job that is not pinned has its turn, compared with those of other users: it has to wait for those
+        that its owner has put before it, wherever they rank."""
+        score = score_of(job.user) if self.policy.uses_score else 0.0
+        key = self.policy.own_key(job, self.rules)
+        if not self.policy.uses_own_order:
+            return score, key
+        first, *rank = key
+        waits_for = [
+            tuple(kin.entries[place - 1][0][1:])
+            for kin in self._users[job.user].values()
+            for order in _own_orders(kin)
+            if order < first and (place := bisect_left(kin.entries, ((order + 1,),)))
+        ]
+        return score, max([tuple(rank), *waits_for])
+
     def head_of(self, user: str) -> Job:
         """The first of a user's jobs, pinned ones apart. The user must have one."""
         head = self._heads.get(user)
@@ -206,6 +244,33 @@ class Line:
         pinned_at = job.pinned_at
         key: SortKey = self.policy.own_key(job, self.rules) if pinned_at is None else (-pinned_at, job.serial)
         return (key, job.id, number, self._lengths[number][1])
+
+
+def _own_orders(kin: Kin) -> Iterator[float | int]:
+    """The places that a user has given to some of these jobs, each once, first to last."""
+    at = 0
+    while at < len(kin.entries):
+        order = kin.entries[at][0][0]
+        yield order
+        at = bisect_left(kin.entries, ((order + 1,),), at)
+
+
+def _count_ranked_before(kins: Mapping[int, Kin], rank: SortKey, *, by_own_order: bool) -> int:
+    """How many of a user's jobs have their turn before a rank. Of those that have the same place in the user's own
+    order the rank decides; one that does not go before it holds up all that the user has put behind it."""
+    if not by_own_order:
+        return sum(bisect_left(kin.entries, (rank,)) for kin in kins.values())
+    count = 0
+    for order in sorted({order for kin in kins.values() for order in _own_orders(kin)}):
+        has_all_before = True
+        for kin in kins.values():
+            since, until = bisect_left(kin.entries, ((order,),)), bisect_left(kin.entries, ((order + 1,),))
+            place = bisect_left(kin.entries, ((order, *rank),), since, until)
+            count += place - since
+            has_all_before = has_all_before and place == until
+        if not has_all_before:
+            break
+    return count
 
 
 class _Group:

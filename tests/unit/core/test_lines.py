@@ -58,6 +58,10 @@ def line_with(policy: str, jobs: list[Job]) -> Line:
 def order_of(line: Line, score: dict[str, float]) -> list[Job]:
     walked = list(line.cursor(score.__getitem__))
     assert list(line.in_order(score.__getitem__)) == walked, "seen as it is walked"
+    assert [line.count_before(job, score.__getitem__) for job in walked] == [*range(len(walked))], "counted as walked"
+    for place, job in enumerate(walked):
+        behind = [line.goes_before(job, other, score.__getitem__) for other in walked]
+        assert behind == [False] * (place + 1) + [True] * (len(walked) - place - 1)
     return walked
 
 
