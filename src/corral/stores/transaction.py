@@ -21,6 +21,8 @@ from corral.control.ports import (
     ProviderTable,
     ReportTable,
     ScoreTable,
+    ShadowTable,
+    SimulationTable,
     SshKeyTable,
     UsageTable,
 )
@@ -39,6 +41,7 @@ from corral.stores.providers import SqlProviderTable
 from corral.stores.reports import SqlReportTable
 from corral.stores.scores import SqlMetaTable, SqlScoreTable
 from corral.stores.usage import SqlUsageTable
+from corral.stores.whatif import SqlShadowTable, SqlSimulationTable
 
 
 class SqlTransaction:
@@ -61,6 +64,8 @@ class SqlTransaction:
     alerts: AlertTable
     channels: ChannelTable
     reports: ReportTable
+    simulations: SimulationTable
+    shadow: ShadowTable
     meta: MetaTable
 
     def __init__(self, connection: Connection) -> None:
@@ -81,4 +86,6 @@ class SqlTransaction:
         self.alerts = SqlAlertTable(connection)
         self.channels = SqlChannelTable(connection)
         self.reports = SqlReportTable(connection)
+        self.simulations = SqlSimulationTable(connection)
+        self.shadow = SqlShadowTable(connection)
         self.meta = SqlMetaTable(connection)

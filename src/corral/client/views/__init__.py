@@ -75,6 +75,11 @@ from corral.client.views.seen import (
     SeriesView,
     UsageBreakdownView,
 )
+from corral.client.views.simulations import (
+    ShadowView,
+    ShareView,
+    SimulationView,
+)
 from corral.client.views.waiting import (
     JobRefView,
     LineView,
@@ -153,6 +158,9 @@ __all__ = [
     "ScorePointView",
     "ScoreView",
     "SeriesView",
+    "ShadowView",
+    "ShareView",
+    "SimulationView",
     "SshKeyView",
     "SshView",
     "SuggestionView",

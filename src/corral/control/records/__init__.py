@@ -61,6 +61,13 @@ from corral.control.records.telling import (
     ReportSchedule,
     ReportState,
 )
+from corral.control.records.whatif import (
+    DifferenceRecord,
+    ShadowRecord,
+    SimulationRecord,
+    SimulationSource,
+    SimulationState,
+)
 
 __all__ = [
     "DEFAULT_GROUP",
@@ -77,6 +84,7 @@ __all__ = [
     "CycleRecord",
     "DeliveryRecord",
     "DeliveryState",
+    "DifferenceRecord",
     "EventFilter",
     "EventRecord",
     "FlavorRecord",
@@ -104,6 +112,10 @@ __all__ = [
     "Role",
     "Scope",
     "ScorePoint",
+    "ShadowRecord",
+    "SimulationRecord",
+    "SimulationSource",
+    "SimulationState",
     "SshKeyRecord",
     "UsageCourse",
     "UsageRecord",

@@ -35,6 +35,10 @@ from corral.control.ports.store.transaction import (
     Store,
     Transaction,
 )
+from corral.control.ports.store.whatif import (
+    ShadowTable,
+    SimulationTable,
+)
 
 __all__ = [
     "AlertTable",
@@ -54,6 +58,8 @@ __all__ = [
     "ProviderTable",
     "ReportTable",
     "ScoreTable",
+    "ShadowTable",
+    "SimulationTable",
     "SshKeyTable",
     "Store",
     "StoreConflict",

@@ -10,6 +10,7 @@ from corral.control.ports.store.fleet import CatalogTable, FleetTable, HealthTab
 from corral.control.ports.store.jobs import AttemptTable, CycleTable, EventTable, JobTable, ScoreTable, UsageTable
 from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SshKeyTable
 from corral.control.ports.store.telling import AlertTable, ChannelTable, ReportTable
+from corral.control.ports.store.whatif import ShadowTable, SimulationTable
 
 
 class MetaTable(Protocol):
@@ -40,6 +41,8 @@ class Transaction(Protocol):
     alerts: AlertTable
     channels: ChannelTable
     reports: ReportTable
+    simulations: SimulationTable
+    shadow: ShadowTable
     meta: MetaTable
 
 
