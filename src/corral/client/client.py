@@ -18,6 +18,7 @@ from corral.client.people import Events, People
 from corral.client.pools import Groups, Pools
 from corral.client.presets import Presets
 from corral.client.providers import Providers
+from corral.client.receipts import Receipts
 from corral.client.reports import Reports
 from corral.client.simulations import Shadow, Simulations
 from corral.client.transport import Transport
@@ -57,6 +58,7 @@ class Client:
         self.reports = Reports(transport)
         self.simulations = Simulations(transport)
         self.shadow = Shadow(transport)
+        self.receipts = Receipts(transport)
 
     @property
     def server(self) -> str:
