@@ -219,18 +219,15 @@ def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
     indexes = domains_for(fleet, request, queue.pool)
     free = sum(index.free_gpus for index in indexes)
     fullest = max((count for index in indexes for count, bits in enumerate(index.whole) if bits), default=0)
-    models = {index.domain[1] for index in indexes}
-    holders = [
-        job_id
-        for _, _, job_id in snapshot.releases
-        if (allocation := snapshot.jobs[job_id].allocation) and (allocation.model in models or not request.wants_gpu)
-    ]
+    # Work on every model, and without GPUs, can be in the way of CPUs and memory.
+    models = {index.domain[1] for index in indexes} if request.wants_gpu else {*snapshot.holders}
+    holding = (job_id for _, _, job_id in snapshot.releases if _model_of(snapshot.jobs[job_id]) in models)
     numbers: dict[str, float | int | str] = {
         "asked_nodes": request.nodes,
         "asked_gpus": _per_node(request),
         "free_gpus": free,
         "most_free_on_a_node": fullest,
-        "jobs_holding": len(holders),
+        "jobs_holding": sum(snapshot.holders[model] for model in models),
     }
     are = "GPU is" if free == 1 else "GPUs are"
     detail = f"needs {_words(request)}; {free} {are} free in pool {queue.pool}, at most {fullest} on one node"
@@ -239,7 +236,11 @@ def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
         memory = max((slot.free_memory_bytes for slot in fleet.slots), default=0)
         numbers |= {"most_free_cpus_on_a_node": cpu, "most_free_memory_bytes_on_a_node": memory}
         detail += f", and at most {cpu:g} CPUs and {memory / 2**30:.1f} GiB of memory"
-    return Reason(rule="resources", detail=detail, numbers=numbers, jobs=tuple(holders[:NAMED]))
+    return Reason(rule="resources", detail=detail, numbers=numbers, jobs=tuple(islice(holding, NAMED)))
+
+
+def _model_of(job: Job) -> str:
+    return job.allocation.model if job.allocation is not None else ""
 
 
 def _coming_back(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> list[Reason]:

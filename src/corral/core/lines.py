@@ -149,21 +149,20 @@ class Line:
 
     def in_order(self, score_of: Callable[[str], float]) -> Iterator[Job]:
         """The order of a cursor for those who only look: nothing can be skipped, and so a step costs a fraction."""
-        jobs, merge_key = self.jobs, self.policy.merge_key
+        jobs = self.jobs
         yield from (jobs[entry[1]] for entry in self._pinned)
 
         def keyed(user: str) -> Iterator[tuple[tuple[SortKey, str], Job]]:
             score = score_of(user) if self.policy.uses_score else 0.0
-            for job in self.own_sequence(user):
-                yield (merge_key(job, score, self.rules), user), job
+            for entry in self._own_entries(user):
+                yield (self.merge_key(entry, score), user), jobs[entry[1]]
 
         for _, job in heapq.merge(*(keyed(user) for user in self._users), key=itemgetter(0)):
             yield job
 
     def own_sequence(self, user: str) -> list[Job]:
         """One user's jobs in the user's own order."""
-        entries = sorted(entry for kin in self._users.get(user, {}).values() for entry in kin.entries)
-        return [self.jobs[entry[1]] for entry in entries]
+        return [self.jobs[entry[1]] for entry in self._own_entries(user)]
 
     def count_before(self, job: Job, score_of: Callable[[str], float]) -> int:
         """How many jobs of the line go before this one, without a walk."""
@@ -203,12 +202,19 @@ class Line:
         ]
         return score, max([tuple(rank), *waits_for])
 
-    def head_of(self, user: str) -> Job:
+    def head_of(self, user: str) -> Entry:
         """The first of a user's jobs, pinned ones apart. The user must have one."""
         head = self._heads.get(user)
         if head is None:
             head = self._heads[user] = min(kin.entries[0] for kin in self._users[user].values())
-        return self.jobs[head[1]]
+        return head
+
+    def merge_key(self, entry: Entry, score: float) -> SortKey:
+        """The place of a user whose next job and present score these are. Where no score counts, users are merged by
+        what orders their own jobs, and that is known."""
+        if not self.policy.uses_score:
+            return entry[0]
+        return self.policy.merge_key(self.jobs[entry[1]], score, self.rules)
 
     def number_of(self, job: Job) -> int:
         """The number of the job's shape in this line."""
@@ -219,6 +225,9 @@ class Line:
     def length_of(self, number: int) -> tuple[int, float]:
         """Of a shape: the number of those that differ from it in time alone, and how long it holds what it gets."""
         return self._lengths[number]
+
+    def _own_entries(self, user: str) -> list[Entry]:
+        return sorted(entry for kin in self._users.get(user, {}).values() for entry in kin.entries)
 
     def _learn(self, shape: Shape) -> int:
         number = self._numbers[shape] = self._next_number
@@ -299,8 +308,6 @@ class LineCursor:
         kind_of: Callable[[str], Hashable] | None = None,
     ) -> None:
         self._line = line
-        self._merge_key = line.policy.merge_key
-        self._rules = line.rules
         self._scores = {user: score_of(user) if line.policy.uses_score else 0.0 for user in users}
         self._pinned = pinned
         self._next_pinned = 0
@@ -314,9 +321,7 @@ class LineCursor:
         #: the same for each kind of user, where users are told apart
         self._skipped_by_kind: dict[Hashable, dict[int, float]] = {}
         self._skipped_for: set[tuple[str, int]] = set()
-        self._heap = [
-            (self._merge_key(line.head_of(user), score, line.rules), user) for user, score in self._scores.items()
-        ]
+        self._heap = [(line.merge_key(line.head_of(user), score), user) for user, score in self._scores.items()]
         heapq.heapify(self._heap)
 
     def skip_like(self, job: Job, at_least: float = math.inf) -> None:
@@ -422,5 +427,4 @@ class LineCursor:
         return self._skipped_by_kind.setdefault(self._kind_of(user), {})
 
     def _key(self, user: str, group: _Group) -> SortKey:
-        job = self._line.jobs[group.kin.entries[group.at][1]]
-        return self._merge_key(job, self._scores[user], self._rules)
+        return self._line.merge_key(group.kin.entries[group.at], self._scores[user])
