@@ -2,8 +2,8 @@
 changed, and the answer to why a job waits.
 
 Each as time that passed, and as time of the processor: the latter is what the code costs, whatever else runs on the
-machine. The peer is the plain way to do the same: look at every node for every job, in order. It is run on the small fleet
-only.
+machine. The peer is the plain way to do the same: look at every node for every job, in order. It is run on the small
+fleet only.
 """
 
 from __future__ import annotations

@@ -11,16 +11,14 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
+from corral.core.kin import Entry, Kin, count_ranked_before, own_orders, take_out
 from corral.core.model import Job, JobKind, Request
 from corral.core.ordering import POLICIES, OrderingPolicy, SortKey
 from corral.core.ordering.cost import OrderingRules
-
-#: Orders a job among its user's own, and names it; then the number of its shape, and how long it holds what it gets.
-Entry = tuple[SortKey, str, int, float]
 
 
 class LineKey(NamedTuple):
@@ -53,37 +51,6 @@ def line_of(job: Job) -> LineKey:
 def shape_of(job: Job) -> Shape:
     held_seconds = None if job.time_limit_seconds is None else job.time_limit_seconds + job.grace_seconds
     return Shape(job.request, job.kind, held_seconds, job.avoid_nodes, job.avoid_gpus, job.preemptible)
-
-
-class Kin:
-    """One user's jobs that differ in time alone."""
-
-    __slots__ = ("entries", "lengths")
-
-    def __init__(self) -> None:
-        #: in the user's own order
-        self.entries: list[Entry] = []
-        #: how long each would hold what it gets, shortest first
-        self.lengths: list[float] = []
-
-    def add(self, entry: Entry) -> None:
-        insort(self.entries, entry)
-        insort(self.lengths, entry[3])
-
-    def remove(self, entry: Entry) -> bool:
-        """Whether it was there."""
-        if not _take_out(self.entries, entry):
-            return False
-        del self.lengths[bisect_left(self.lengths, entry[3])]
-        return True
-
-
-def _take_out(entries: list[Entry], entry: Entry) -> bool:
-    place = bisect_left(entries, entry)
-    if place == len(entries) or entries[place] != entry:
-        return False
-    del entries[place]
-    return True
 
 
 class Line:
@@ -126,7 +93,7 @@ class Line:
         entry = self._entry(job)
         number, is_there = entry[2], False
         if job.pinned_at is not None:
-            is_there = _take_out(self._pinned, entry)
+            is_there = take_out(self._pinned, entry)
         elif (kin := self._users.get(job.user, {}).get(self._lengths[number][0])) is not None:
             is_there = kin.remove(entry)
             if not kin.entries:
@@ -175,7 +142,7 @@ class Line:
             if user == job.user:
                 count += sum(bisect_left(kin.entries, entry) for kin in kins.values())
             elif (its := score_of(user) if self.policy.uses_score else 0.0) == score:
-                count += _count_ranked_before(kins, rank, by_own_order=self.policy.uses_own_order)
+                count += count_ranked_before(kins, rank, by_own_order=self.policy.uses_own_order)
             elif its < score:
                 count += sum(len(kin.entries) for kin in kins.values())
         return count
@@ -197,7 +164,7 @@ class Line:
         waits_for = [
             tuple(kin.entries[place - 1][0][1:])
             for kin in self._users[job.user].values()
-            for order in _own_orders(kin)
+            for order in own_orders(kin)
             if order < first and (place := bisect_left(kin.entries, ((order + 1,),)))
         ]
         return score, max([tuple(rank), *waits_for])
@@ -253,33 +220,6 @@ class Line:
         pinned_at = job.pinned_at
         key: SortKey = self.policy.own_key(job, self.rules) if pinned_at is None else (-pinned_at, job.serial)
         return (key, job.id, number, self._lengths[number][1])
-
-
-def _own_orders(kin: Kin) -> Iterator[float | int]:
-    """The places that a user has given to some of these jobs, each once, first to last."""
-    at = 0
-    while at < len(kin.entries):
-        order = kin.entries[at][0][0]
-        yield order
-        at = bisect_left(kin.entries, ((order + 1,),), at)
-
-
-def _count_ranked_before(kins: Mapping[int, Kin], rank: SortKey, *, by_own_order: bool) -> int:
-    """How many of a user's jobs have their turn before a rank. Of those that have the same place in the user's own
-    order the rank decides; one that does not go before it holds up all that the user has put behind it."""
-    if not by_own_order:
-        return sum(bisect_left(kin.entries, (rank,)) for kin in kins.values())
-    count = 0
-    for order in sorted({order for kin in kins.values() for order in _own_orders(kin)}):
-        has_all_before = True
-        for kin in kins.values():
-            since, until = bisect_left(kin.entries, ((order,),)), bisect_left(kin.entries, ((order + 1,),))
-            place = bisect_left(kin.entries, ((order, *rank),), since, until)
-            count += place - since
-            has_all_before = has_all_before and place == until
-        if not has_all_before:
-            break
-    return count
 
 
 class _Group:
@@ -390,8 +330,13 @@ class LineCursor:
         """The group whose next job is the user's next."""
         groups = self._groups.get(user)
         if groups is None:
-            found = (_Group(timeless, kin) for timeless, kin in self._users[user].items())
-            groups = self._groups[user] = [(group.kin.entries[0], group) for group in found]
+            skipped = self._skipped_of(user)
+            groups = self._groups[user] = [
+                (kin.entries[0], _Group(timeless, kin))
+                for timeless, kin in self._users[user].items()
+                # Most of a long walk's users have nothing left that was not skipped for others already.
+                if (since := skipped.get(timeless)) is None or kin.lengths[0] < since
+            ]
             heapq.heapify(groups)
         while groups:
             (_, _, shape, length), group = groups[0]
