@@ -63,6 +63,13 @@ from corral.client.views.receipts import (
     JobReceiptView,
     ReceiptView,
 )
+from corral.client.views.reservations import (
+    DisplacedJobView,
+    DrainPreviewView,
+    ReservationView,
+    SpanView,
+    StrandedView,
+)
 from corral.client.views.seen import (
     AnalysisView,
     AttemptUsageView,
@@ -103,6 +110,8 @@ __all__ = [
     "CheckpointView",
     "ClusterView",
     "DefragmentationView",
+    "DisplacedJobView",
+    "DrainPreviewView",
     "ElasticView",
     "EventView",
     "EvidenceView",
@@ -156,11 +165,14 @@ __all__ = [
     "ReceiptView",
     "ReportScheduleView",
     "ReportView",
+    "ReservationView",
     "ScorePointView",
     "ScoreView",
     "SeriesView",
+    "SpanView",
     "SshKeyView",
     "SshView",
+    "StrandedView",
     "SuggestionView",
     "TaskView",
     "TokenView",
