@@ -20,6 +20,7 @@ from corral.client.presets import Presets
 from corral.client.providers import Providers
 from corral.client.receipts import Receipts
 from corral.client.reports import Reports
+from corral.client.simulations import Shadow, Simulations
 from corral.client.transport import Transport
 from corral.client.workbenches import Workbenches
 
@@ -55,6 +56,8 @@ class Client:
         self.channels = Channels(transport)
         self.analysis = Analysis(transport)
         self.reports = Reports(transport)
+        self.simulations = Simulations(transport)
+        self.shadow = Shadow(transport)
         self.receipts = Receipts(transport)
 
     @property

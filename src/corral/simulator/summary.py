@@ -58,9 +58,9 @@ def summary(rules: Rules, outcome: Outcome) -> Summary:
         jobs=outcome.ended_jobs,
         unfinished_jobs=outcome.unfinished_jobs,
         cut_jobs=outcome.cut_jobs,
-        wait_seconds=_spread(outcome.waits),
-        completion_seconds=_spread(outcome.completions),
-        slowdown=_spread(outcome.slowdowns),
+        wait_seconds=spread(outcome.waits),
+        completion_seconds=spread(outcome.completions),
+        slowdown=spread(outcome.slowdowns),
         makespan_seconds=outcome.makespan_seconds,
         utilization=outcome.utilization,
         gpu_hours=outcome.gpu_seconds / HOUR,
@@ -88,7 +88,7 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, float | int |
     return found
 
 
-def _spread(values: Distribution) -> Spread:
+def spread(values: Distribution) -> Spread:
     return Spread(
         mean=values.mean,
         p50=values.percentile(50),

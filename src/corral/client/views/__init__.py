@@ -79,6 +79,11 @@ from corral.client.views.seen import (
     SeriesView,
     UsageBreakdownView,
 )
+from corral.client.views.simulations import (
+    ShadowView,
+    ShareView,
+    SimulationView,
+)
 from corral.client.views.waiting import (
     JobRefView,
     LineView,
@@ -159,6 +164,9 @@ __all__ = [
     "ScorePointView",
     "ScoreView",
     "SeriesView",
+    "ShadowView",
+    "ShareView",
+    "SimulationView",
     "SshKeyView",
     "SshView",
     "SuggestionView",
