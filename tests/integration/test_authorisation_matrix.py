@@ -194,6 +194,12 @@ POST   /reservations                 401      403   403   in       401      401 
 GET    /reservations/{name}          401      in    in    in       401      401     in
 PATCH  /reservations/{name}          401      403   403   in       401      401     403
 DELETE /reservations/{name}          401      403   403   in       401      401     403
+GET    /simulations                  401      403   403   ok       401      401     403
+POST   /simulations                  401      403   403   in       401      401     403
+GET    /simulations/{id}             401      403   403   in       401      401     403
+DELETE /simulations/{id}             401      403   403   in       401      401     403
+POST   /simulations/{id}/again       401      403   403   in       401      401     403
+POST   /simulations/{id}/cancel      401      403   403   in       401      401     403
 GET    /scores                       401      ok    ok    ok       401      401     ok
 GET    /scores/{user}                401      ok    ok    ok       401      401     ok
 GET    /search                       401      in    in    in       401      401     in

@@ -50,6 +50,7 @@ from corral.cli import (
     tasks,
     top,
     up,
+    whatif,
     workbenches,
 )
 from corral.cli.failures import WrongUsage, problem
@@ -154,6 +155,7 @@ app.add_typer(receipts.app)
 app.add_typer(events.app)
 app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
 app.add_typer(simulate.app)
+app.add_typer(whatif.app, name="whatif", rich_help_panel=Section.CLUSTER)
 app.add_typer(about.app)
 app.add_typer(search.app)
 app.add_typer(tasks.app)

@@ -21,6 +21,7 @@ from corral.client.providers import Providers
 from corral.client.receipts import Receipts
 from corral.client.reports import Reports
 from corral.client.reservations import Reservations
+from corral.client.simulations import Shadow, Simulations
 from corral.client.transport import Transport
 from corral.client.workbenches import Workbenches
 
@@ -57,6 +58,8 @@ class Client:
         self.channels = Channels(transport)
         self.analysis = Analysis(transport)
         self.reports = Reports(transport)
+        self.simulations = Simulations(transport)
+        self.shadow = Shadow(transport)
         self.receipts = Receipts(transport)
 
     @property

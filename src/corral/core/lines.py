@@ -40,7 +40,7 @@ class Shape(NamedTuple):
     held_seconds: float | None
     avoid_nodes: tuple[str, ...]
     avoid_gpus: tuple[str, ...]
-    #: what is reserved for others may be lent to such a job
+    #: one that cannot be preempted leaves alone what others are owed, and borrows nothing that is reserved
     preemptible: bool
 
 

@@ -86,6 +86,11 @@ from corral.client.views.seen import (
     SeriesView,
     UsageBreakdownView,
 )
+from corral.client.views.simulations import (
+    ShadowView,
+    ShareView,
+    SimulationView,
+)
 from corral.client.views.waiting import (
     JobRefView,
     LineView,
@@ -169,6 +174,9 @@ __all__ = [
     "ScorePointView",
     "ScoreView",
     "SeriesView",
+    "ShadowView",
+    "ShareView",
+    "SimulationView",
     "SpanView",
     "SshKeyView",
     "SshView",
