@@ -146,6 +146,15 @@ class SqlJobTable:
         numbers = [number for number in map(codec.job_number, job_ids) if number is not None]
         _DELETE.run(self._connection, [(number,) for number in numbers])
 
+    def some(self, job_ids: Sequence[str]) -> dict[str, Job]:
+        numbers = [number for number in map(codec.job_number, job_ids) if number is not None]
+        found: dict[str, Job] = {}
+        for start in range(0, len(numbers), CHUNK):
+            statement = select(*_JOB).where(job_rows.c.id.in_(numbers[start : start + CHUNK]))
+            jobs = (decode_job(row) for row in self._connection.execute(statement))
+            found.update({job.id: job for job in jobs})
+        return found
+
     def live(self) -> list[Job]:
         return [decode_job(row) for row in self._connection.execute(_LIVE)]
 
