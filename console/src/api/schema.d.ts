@@ -4770,7 +4770,7 @@ export interface components {
             predicted: components["schemas"]["PredictionView"] | null;
             /**
              * Preempted For
-             * @description The job that it makes room for, or made, until it starts again itself.
+             * @description The job that it makes, or made, room for, until it starts again.
              */
             preempted_for: string | null;
             /** Preemptible */
