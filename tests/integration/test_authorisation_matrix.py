@@ -188,6 +188,12 @@ POST   /reports                      401      403   403   in       401      401 
 GET    /reports/{id}                 401      403   403   in       401      401     403
 DELETE /reports/{id}                 401      403   403   in       401      401     403
 GET    /reports/{id}/file            401      403   403   in       401      401     403
+GET    /simulations                  401      403   403   ok       401      401     403
+POST   /simulations                  401      403   403   in       401      401     403
+GET    /simulations/{id}             401      403   403   in       401      401     403
+DELETE /simulations/{id}             401      403   403   in       401      401     403
+POST   /simulations/{id}/again       401      403   403   in       401      401     403
+POST   /simulations/{id}/cancel      401      403   403   in       401      401     403
 GET    /scores                       401      ok    ok    ok       401      401     ok
 GET    /scores/{user}                401      ok    ok    ok       401      401     ok
 GET    /search                       401      in    in    in       401      401     in

@@ -1183,6 +1183,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job}/receipts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Job Receipts
+         * @description Where the job gave way, and where others gave way to it, newest first; the last 200.
+         */
+        get: operations["list_job_receipts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job}/requeue": {
         parameters: {
             query?: never;
@@ -2109,6 +2129,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/receipts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Receipts
+         * @description Newest first. Scientists see those in which a job of theirs is on either side.
+         */
+        get: operations["list_receipts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/registry-logins": {
         parameters: {
             query?: never;
@@ -2376,6 +2416,88 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/simulations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Simulations
+         * @description The newest first, without their results.
+         */
+        get: operations["list_simulations"];
+        put?: never;
+        /**
+         * Create Simulation
+         * @description Replay what was with something changed. It is `waiting`, then `working`, until it is `ready`.
+         */
+        post: operations["create_simulation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/simulations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Simulation */
+        get: operations["get_simulation"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Simulation
+         * @description One that is not over is cancelled.
+         */
+        delete: operations["delete_simulation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/simulations/{id}/again": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Repeat Simulation
+         * @description The same question once more, as a new one; the cluster is the one of now.
+         */
+        post: operations["repeat_simulation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/simulations/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Cancel Simulation */
+        post: operations["cancel_simulation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/stream": {
         parameters: {
             query?: never;
@@ -2388,7 +2510,8 @@ export interface paths {
          * @description Events as they happen; after a break everything that was missed, in order and once.
          *
          *     Beside the events there are notes without an id: `hello` comes first, with the server's version and start, and
-         *     `readings` whenever there is something new that was measured.
+         *     `readings` whenever there is something new that was measured. Operators also hear `simulation.progress` while a
+         *     what-if question is answered, and `shadow.differed` when the shadow policy would have decided otherwise.
          */
         get: operations["stream_events"];
         put?: never;
@@ -2870,6 +2993,35 @@ export interface components {
             /** @description edit: PATCH the job with the body. start: POST to its /start. */
             operation: components["schemas"]["Operation"];
         };
+        /**
+         * Changes
+         * @description What is different about the cluster; an empty body is the cluster as it is.
+         */
+        Changes: {
+            /** Any Model */
+            any_model?: boolean | null;
+            fleet?: components["schemas"]["FleetChanges"] | null;
+            limits?: components["schemas"]["LimitChanges"] | null;
+            preemption?: components["schemas"]["PreemptionChanges"] | null;
+            /** Protected Starts */
+            protected_starts?: number | null;
+            /**
+             * Queues
+             * @description By the queue's name, or `*` for every queue.
+             */
+            queues?: {
+                [key: string]: components["schemas"]["QueueChanges"];
+            } | null;
+            /**
+             * Quotas
+             * @description GPUs that a user may hold with each kind of job; -1 means: no quota.
+             */
+            quotas?: {
+                [key: string]: number;
+            } | null;
+            /** Score Memory Seconds */
+            score_memory_seconds?: number | null;
+        };
         /** ChannelCreate */
         ChannelCreate: {
             /**
@@ -3025,6 +3177,18 @@ export interface components {
             nodes: number;
         };
         /**
+         * CourseView
+         * @description Means within steps of the same length; each begins at its time.
+         */
+        CourseView: {
+            /** Times */
+            times: string[];
+            /** Used Gpus */
+            used_gpus: number[];
+            /** Waiting Jobs */
+            waiting_jobs: number[];
+        };
+        /**
          * DefragmentationView
          * @description A plan to look at. Nothing carries it out by itself.
          */
@@ -3087,6 +3251,25 @@ export interface components {
             /** Title */
             title: string;
         };
+        /** DifferenceView */
+        DifferenceView: {
+            /** Base */
+            base: number | null;
+            /** Better */
+            better: boolean | null;
+            /** Candidate */
+            candidate: number | null;
+            /** Change */
+            change: number | null;
+            /** Field */
+            field: string;
+            /** Label */
+            label: string;
+            /** Percent */
+            percent: number | null;
+            /** Unit */
+            unit: string;
+        };
         /** EffectView */
         EffectView: {
             /** @description start: now. earlier: at a promised time that comes sooner than without it. */
@@ -3141,6 +3324,25 @@ export interface components {
             sign: components["schemas"]["Sign"];
             /** Text */
             text: string;
+        };
+        /**
+         * ExpectedBackView
+         * @description When the job is expected to run again: half of the time not later, and nine times out of ten.
+         */
+        ExpectedBackView: {
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+        };
+        /** FidelityView */
+        FidelityView: {
+            /** Jobs */
+            jobs: number;
+            real_wait_seconds: components["schemas"]["SpreadView"];
+            replayed_wait_seconds: components["schemas"]["SpreadView"];
+            /** Words */
+            words: string;
         };
         /** FileView */
         FileView: {
@@ -3254,6 +3456,22 @@ export interface components {
             name: string;
             /** Packages */
             packages: string[];
+        };
+        /** FleetChanges */
+        FleetChanges: {
+            /** Add */
+            add?: components["schemas"]["NodesAdded"][] | null;
+            /**
+             * Pools
+             * @description The pool that a node's GPUs are moved to.
+             */
+            pools?: {
+                [key: string]: string;
+            } | null;
+            /** Remove */
+            remove?: string[] | null;
+            /** Scale */
+            scale?: number | null;
         };
         /** FoundView */
         FoundView: {
@@ -3435,6 +3653,11 @@ export interface components {
             index: number;
             /** Jobs */
             jobs: components["schemas"]["HolderView"][];
+            /**
+             * Link Group
+             * @description GPUs of a node with the same name here are linked; empty while none is known.
+             */
+            link_group: string;
             /** Memory Bytes */
             memory_bytes: number;
             /** Model */
@@ -3508,6 +3731,13 @@ export interface components {
             users: string[];
             /** Users Count */
             users_count: number;
+        };
+        /** HeadlineView */
+        HeadlineView: {
+            completion_mean_seconds: components["schemas"]["PairView"];
+            preemptions: components["schemas"]["PairView"];
+            utilization: components["schemas"]["PairView"];
+            wait_mean_seconds: components["schemas"]["PairView"];
         };
         /** HealthView */
         HealthView: {
@@ -3806,6 +4036,11 @@ export interface components {
                 [key: string]: boolean | number | string;
             } | null;
             /**
+             * Preemptible
+             * @description Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes what other queues are owed.
+             */
+            preemptible?: boolean | null;
+            /**
              * Preset
              * @description A template that brings the command, and a size for what is not given here.
              */
@@ -3930,6 +4165,11 @@ export interface components {
             parameters?: {
                 [key: string]: boolean | number | string;
             } | null;
+            /**
+             * Preemptible
+             * @description Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes what other queues are owed.
+             */
+            preemptible?: boolean | null;
             /**
              * Preset
              * @description A template that brings the command, and a size for what is not given here.
@@ -4063,6 +4303,11 @@ export interface components {
                 [key: string]: boolean | number | string;
             } | null;
             /**
+             * Preemptible
+             * @description Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes what other queues are owed.
+             */
+            preemptible?: boolean | null;
+            /**
              * Preset
              * @description A template that brings the command, and a size for what is not given here.
              */
@@ -4141,6 +4386,11 @@ export interface components {
              */
             package?: string | null;
             /**
+             * Preemptible
+             * @description Until it has started for the first time. Null: as jobs of its kind usually are.
+             */
+            preemptible?: boolean | null;
+            /**
              * Priority
              * @default 5
              */
@@ -4184,6 +4434,78 @@ export interface components {
             after?: string | null;
             /** Before */
             before?: string | null;
+        };
+        /** JobReceiptView */
+        JobReceiptView: {
+            /**
+             * At
+             * @description When the job was told to save and end.
+             */
+            at: string;
+            /**
+             * Attempt
+             * @description The attempt that was ended.
+             */
+            attempt: number;
+            /**
+             * Back At
+             * @description When its next attempt was up.
+             */
+            back_at: string | null;
+            /**
+             * Detail
+             * @description The rule with its numbers.
+             */
+            detail: string;
+            /**
+             * Ended At
+             * @description When its attempt was over and it waited again.
+             */
+            ended_at: string | null;
+            /** @description While it waits: when it is expected to run again. */
+            expected_back: components["schemas"]["ExpectedBackView"] | null;
+            /**
+             * For Job
+             * @description Who starts instead.
+             */
+            for_job: string;
+            /** For Job Name */
+            for_job_name: string;
+            /** For User */
+            for_user: string;
+            /**
+             * Gpus
+             * @description What it held.
+             */
+            gpus: number;
+            /** Id */
+            id: number;
+            /**
+             * Job
+             * @description Who gave way.
+             */
+            job: string;
+            /** Job Name */
+            job_name: string;
+            /**
+             * Lost Gpu Seconds
+             * @description Work that was saved nowhere when it was told; once `saved` is known, what was lost.
+             */
+            lost_gpu_seconds: number;
+            /**
+             * Role
+             * @description Whether the job gave way, or others gave way to it.
+             * @enum {string}
+             */
+            role: "preempted" | "preempting";
+            rule: components["schemas"]["PreemptionRule"];
+            /**
+             * Saved
+             * @description Whether its program saved between the warning and its end; null until that is known.
+             */
+            saved: boolean | null;
+            /** User */
+            user: string;
         };
         /**
          * JobRefView
@@ -4305,6 +4627,18 @@ export interface components {
             /** @description null: nothing is known of jobs like it. */
             predicted: components["schemas"]["PredictionView"] | null;
             /**
+             * Preempted For
+             * @description While it ends to make room: the job that starts instead.
+             */
+            preempted_for: string | null;
+            /** Preemptible */
+            preemptible: boolean;
+            /**
+             * Preemptions
+             * @description How often it was preempted since its owner started it.
+             */
+            preemptions: number;
+            /**
              * Preset
              * @description The template that it was made from.
              */
@@ -4349,6 +4683,13 @@ export interface components {
             gpus: components["schemas"]["HeldView"];
             memory_bytes: components["schemas"]["HeldView"];
         };
+        /** LeftOutView */
+        LeftOutView: {
+            /** Jobs */
+            jobs: number;
+            /** Reason */
+            reason: string;
+        };
         /** LicencePut */
         LicencePut: {
             /** Token */
@@ -4368,6 +4709,15 @@ export interface components {
             /** Holder */
             holder: string | null;
             state: components["schemas"]["LicenceState"];
+        };
+        /** LimitChanges */
+        LimitChanges: {
+            /** Max Gpus Per Job */
+            max_gpus_per_job?: number | null;
+            /** Max Gpus Per User */
+            max_gpus_per_user?: number | null;
+            /** Max Total Gpus */
+            max_total_gpus?: number | null;
         };
         /**
          * LimitsView
@@ -4494,6 +4844,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** ListView[JobReceiptView] */
+        ListView_JobReceiptView_: {
+            /** Items */
+            items: components["schemas"]["JobReceiptView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** ListView[JobView] */
         ListView_JobView_: {
             /** Items */
@@ -4578,6 +4935,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** ListView[ReceiptView] */
+        ListView_ReceiptView_: {
+            /** Items */
+            items: components["schemas"]["ReceiptView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** ListView[ReportView] */
         ListView_ReportView_: {
             /** Items */
@@ -4624,6 +4988,13 @@ export interface components {
         ListView_SilenceView_: {
             /** Items */
             items: components["schemas"]["SilenceView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[SimulationView] */
+        ListView_SimulationView_: {
+            /** Items */
+            items: components["schemas"]["SimulationView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -4848,6 +5219,24 @@ export interface components {
             state: components["schemas"]["NodeState"];
             /** @description What an operator has said: ready, cordoned or draining. */
             withheld: components["schemas"]["NodeState"];
+        };
+        /** NodesAdded */
+        NodesAdded: {
+            /**
+             * Cpus
+             * @description Left out: as many as the largest node has.
+             */
+            cpus?: number | null;
+            /** Gpus */
+            gpus: number;
+            /** Memory Bytes */
+            memory_bytes?: (number | string) | null;
+            /** Model */
+            model: string;
+            /** Nodes */
+            nodes: number;
+            /** Pool */
+            pool?: string | null;
         };
         /** OnboardCreate */
         OnboardCreate: {
@@ -5136,6 +5525,13 @@ export interface components {
             queued?: number | null;
             /** Rdma */
             rdma: boolean;
+        };
+        /** PairView */
+        PairView: {
+            /** Base */
+            base: number;
+            /** Candidate */
+            candidate: number;
         };
         /**
          * PanelKindView
@@ -5448,6 +5844,20 @@ export interface components {
              */
             samples: number;
         };
+        /** PreemptionChanges */
+        PreemptionChanges: {
+            /** Enabled */
+            enabled?: boolean | null;
+            /** Margin */
+            margin?: number | null;
+            /** Min Run Seconds */
+            min_run_seconds?: number | null;
+        };
+        /**
+         * PreemptionRule
+         * @enum {string}
+         */
+        PreemptionRule: "guarantee" | "reservation" | "order" | "overrun";
         /** PresetCreate */
         PresetCreate: {
             /**
@@ -5567,6 +5977,22 @@ export interface components {
              * @description Where it runs; the attempt's own if left out.
              */
             workdir?: string | null;
+        };
+        /** ProgressView */
+        ProgressView: {
+            /** Ended Jobs */
+            ended_jobs: number;
+            /** Eta Seconds */
+            eta_seconds: number | null;
+            /** Fraction */
+            fraction: number;
+            /** Jobs */
+            jobs: number | null;
+            /**
+             * Phase
+             * @enum {string}
+             */
+            phase: "waiting" | "reading" | "base" | "candidate" | "done";
         };
         /** ProviderCreate */
         ProviderCreate: {
@@ -5734,6 +6160,30 @@ export interface components {
             /** Title */
             title: string;
         };
+        /**
+         * QueueChanges
+         * @description What is different about a queue; what is left out stays as it is.
+         */
+        QueueChanges: {
+            /** Blocking */
+            blocking?: ("strict" | "backfill") | null;
+            /** Guaranteed Gpus */
+            guaranteed_gpus?: number | null;
+            /** Max Gpus */
+            max_gpus?: number | null;
+            /** Max Job Gpus */
+            max_job_gpus?: number | null;
+            /** Max Seconds */
+            max_seconds?: number | null;
+            /** Placement */
+            placement?: string | null;
+            /** Policy */
+            policy?: string | null;
+            /** Preempts */
+            preempts?: boolean | null;
+            /** Weight */
+            weight?: number | null;
+        };
         /** QueueCreate */
         QueueCreate: {
             /**
@@ -5749,6 +6199,7 @@ export interface components {
             groups?: string[];
             /**
              * Guaranteed Gpus
+             * @description GPUs that come back to it when it needs them; together at most what its pool has.
              * @default 0
              */
             guaranteed_gpus?: number;
@@ -5782,6 +6233,12 @@ export interface components {
              */
             pool?: string;
             /**
+             * Preempts
+             * @description Jobs at its front take GPUs from those far behind them that run; with priority, shortest or weighted.
+             * @default false
+             */
+            preempts?: boolean;
+            /**
              * Weight
              * @default 1
              */
@@ -5805,6 +6262,7 @@ export interface components {
             groups?: string[];
             /**
              * Guaranteed Gpus
+             * @description GPUs that come back to it when it needs them; together at most what its pool has.
              * @default 0
              */
             guaranteed_gpus?: number;
@@ -5831,6 +6289,12 @@ export interface components {
              */
             policy?: string;
             /**
+             * Preempts
+             * @description Jobs at its front take GPUs from those far behind them that run; with priority, shortest or weighted.
+             * @default false
+             */
+            preempts?: boolean;
+            /**
              * Weight
              * @default 1
              */
@@ -5839,6 +6303,11 @@ export interface components {
         /** QueueView */
         QueueView: {
             blocking: components["schemas"]["Blocking"];
+            /**
+             * Borrowed Gpus
+             * @description What it holds beyond its guarantee while other queues of the pool have one: lent until they ask.
+             */
+            borrowed_gpus: number;
             /** Groups */
             groups: string[];
             /** Guaranteed Gpus */
@@ -5859,12 +6328,19 @@ export interface components {
             min_job_gpus: number | null;
             /** Name */
             name: string;
+            /**
+             * Owed Gpus
+             * @description What it is guaranteed and does not hold.
+             */
+            owed_gpus: number;
             /** Placement */
             placement: string;
             /** Policy */
             policy: string;
             /** Pool */
             pool: string;
+            /** Preempts */
+            preempts: boolean;
             /** Queued */
             queued: number;
             /** Running */
@@ -5995,6 +6471,75 @@ export interface components {
             rule: string;
         };
         /**
+         * ReceiptView
+         * @description One job gave way to another. Both owners see it, and operators do.
+         */
+        ReceiptView: {
+            /**
+             * At
+             * @description When the job was told to save and end.
+             */
+            at: string;
+            /**
+             * Attempt
+             * @description The attempt that was ended.
+             */
+            attempt: number;
+            /**
+             * Back At
+             * @description When its next attempt was up.
+             */
+            back_at: string | null;
+            /**
+             * Detail
+             * @description The rule with its numbers.
+             */
+            detail: string;
+            /**
+             * Ended At
+             * @description When its attempt was over and it waited again.
+             */
+            ended_at: string | null;
+            /** @description While it waits: when it is expected to run again. */
+            expected_back: components["schemas"]["ExpectedBackView"] | null;
+            /**
+             * For Job
+             * @description Who starts instead.
+             */
+            for_job: string;
+            /** For Job Name */
+            for_job_name: string;
+            /** For User */
+            for_user: string;
+            /**
+             * Gpus
+             * @description What it held.
+             */
+            gpus: number;
+            /** Id */
+            id: number;
+            /**
+             * Job
+             * @description Who gave way.
+             */
+            job: string;
+            /** Job Name */
+            job_name: string;
+            /**
+             * Lost Gpu Seconds
+             * @description Work that was saved nowhere when it was told; once `saved` is known, what was lost.
+             */
+            lost_gpu_seconds: number;
+            rule: components["schemas"]["PreemptionRule"];
+            /**
+             * Saved
+             * @description Whether its program saved between the warning and its end; null until that is known.
+             */
+            saved: boolean | null;
+            /** User */
+            user: string;
+        };
+        /**
          * ReportCreate
          * @description A period that ends now, or a span from `since` until `until` (now when left out).
          */
@@ -6038,6 +6583,30 @@ export interface components {
             title: string;
             /** Until */
             until: string;
+        };
+        /** ResultView */
+        ResultView: {
+            base: components["schemas"]["RunView"];
+            candidate: components["schemas"]["RunView"];
+            /** Carried Jobs */
+            carried_jobs: number;
+            /** Differences */
+            differences: components["schemas"]["DifferenceView"][];
+            /** Estimated Jobs */
+            estimated_jobs: number;
+            fidelity: components["schemas"]["FidelityView"] | null;
+            /** Groups */
+            groups: components["schemas"]["ShareView"][];
+            /** Jobs */
+            jobs: number;
+            /** Left Out */
+            left_out: components["schemas"]["LeftOutView"][];
+            /** Queues */
+            queues: components["schemas"]["ShareView"][];
+            /** Seconds */
+            seconds: number;
+            /** Users */
+            users: components["schemas"]["ShareView"][];
         };
         /**
          * Role
@@ -6224,6 +6793,45 @@ export interface components {
             /** Unit */
             unit: string;
         };
+        /** RunView */
+        RunView: {
+            /** Busy */
+            busy: number | null;
+            completion_seconds: components["schemas"]["SpreadView"];
+            course: components["schemas"]["CourseView"];
+            /** Cut Jobs */
+            cut_jobs: number;
+            /** Gpu Hours */
+            gpu_hours: number;
+            /** Gpus */
+            gpus: number;
+            /** Jain */
+            jain: number;
+            /** Jain Slowdown */
+            jain_slowdown: number;
+            /** Jobs */
+            jobs: number;
+            /** Left Out Jobs */
+            left_out_jobs: number;
+            /** Lost Gpu Hours */
+            lost_gpu_hours: number;
+            /** Makespan Seconds */
+            makespan_seconds: number;
+            /** Nodes */
+            nodes: number;
+            /** Preemptions */
+            preemptions: number;
+            /** Resizes */
+            resizes: number;
+            slowdown: components["schemas"]["SpreadView"];
+            /** Unfinished Jobs */
+            unfinished_jobs: number;
+            /** Utilization */
+            utilization: number;
+            wait_seconds: components["schemas"]["SpreadView"];
+            /** Waiting Cdf */
+            waiting_cdf: number[][];
+        };
         /** ScheduleCreate */
         ScheduleCreate: {
             /**
@@ -6399,6 +7007,36 @@ export interface components {
          * @enum {string}
          */
         Severity: "info" | "warning" | "critical";
+        /** ShareRunView */
+        ShareRunView: {
+            /** Completion Mean Seconds */
+            completion_mean_seconds: number;
+            /** Gpu Hours */
+            gpu_hours: number;
+            /** Jobs */
+            jobs: number;
+            /** Lost Gpu Hours */
+            lost_gpu_hours: number;
+            /** Preemptions */
+            preemptions: number;
+            /** Wait Mean Seconds */
+            wait_mean_seconds: number;
+            /** Wait P50 Seconds */
+            wait_p50_seconds: number;
+            /** Wait P90 Seconds */
+            wait_p90_seconds: number;
+            /** Wait P99 Seconds */
+            wait_p99_seconds: number;
+        };
+        /** ShareView */
+        ShareView: {
+            base: components["schemas"]["ShareRunView"];
+            candidate: components["schemas"]["ShareRunView"];
+            /** Jobs */
+            jobs: number;
+            /** Name */
+            name: string;
+        };
         /**
          * Sign
          * @description What speaks against a GPU.
@@ -6463,6 +7101,86 @@ export interface components {
             starts_at: string;
             /** Subject */
             subject: string;
+        };
+        /**
+         * SimulationCreate
+         * @description The last `days`, or what was from `since` until `until` (now when left out), or `jobs` of a trace.
+         */
+        SimulationCreate: {
+            base?: components["schemas"]["Changes"];
+            candidate: components["schemas"]["Changes"];
+            /** Days */
+            days?: number | null;
+            /** Jobs */
+            jobs?: components["schemas"]["TraceJobBody"][] | null;
+            /**
+             * Name
+             * @default
+             */
+            name?: string;
+            /** Since */
+            since?: string | null;
+            /** Until */
+            until?: string | null;
+        };
+        /**
+         * SimulationSource
+         * @enum {string}
+         */
+        SimulationSource: "history" | "trace";
+        /**
+         * SimulationState
+         * @enum {string}
+         */
+        SimulationState: "waiting" | "working" | "ready" | "failed" | "cancelled" | "interrupted";
+        /** SimulationView */
+        SimulationView: {
+            /** Base */
+            base: {
+                [key: string]: unknown;
+            };
+            /** Candidate */
+            candidate: {
+                [key: string]: unknown;
+            };
+            /** Created At */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string;
+            headline: components["schemas"]["HeadlineView"] | null;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            progress: components["schemas"]["ProgressView"];
+            /** @description Only of a single one that is ready. */
+            result: components["schemas"]["ResultView"] | null;
+            /** Since */
+            since: string;
+            source: components["schemas"]["SimulationSource"];
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["SimulationState"];
+            /** Until */
+            until: string;
+            words: components["schemas"]["WordsView"];
+        };
+        /** SpreadView */
+        SpreadView: {
+            /** Max */
+            max: number;
+            /** Mean */
+            mean: number;
+            /** P50 */
+            p50: number;
+            /** P90 */
+            p90: number;
+            /** P99 */
+            p99: number;
         };
         /** SshKeyCreate */
         SshKeyCreate: {
@@ -6569,6 +7287,65 @@ export interface components {
             name: string;
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
+        };
+        /** TraceJobBody */
+        TraceJobBody: {
+            /**
+             * Cpus
+             * @default 0
+             */
+            cpus?: number;
+            /**
+             * Gpus
+             * @description Of every node.
+             * @default 1
+             */
+            gpus?: number;
+            /**
+             * Group
+             * @default
+             */
+            group?: string;
+            /**
+             * Memory Bytes
+             * @default 0
+             * @example 17179869184
+             * @example 16GiB
+             */
+            memory_bytes?: number | string;
+            /** Models */
+            models?: string[];
+            /**
+             * Name
+             * @default job
+             */
+            name?: string;
+            /**
+             * Nodes
+             * @default 1
+             */
+            nodes?: number;
+            /**
+             * Priority
+             * @default 5
+             */
+            priority?: number;
+            /**
+             * Queue
+             * @default default
+             */
+            queue?: string;
+            /** Run Seconds */
+            run_seconds: number;
+            /**
+             * Submitted At
+             * @description Seconds, on any clock.
+             */
+            submitted_at: number;
+            /** Time Limit Seconds */
+            time_limit_seconds?: (number | string) | null;
+            /** User */
+            user: string;
         };
         /**
          * Type
@@ -6735,6 +7512,13 @@ export interface components {
             suggestions: components["schemas"]["SuggestionView"][];
             /** Summary */
             summary: string;
+        };
+        /** WordsView */
+        WordsView: {
+            /** Base */
+            base: string;
+            /** Candidate */
+            candidate: string;
         };
         /**
          * WorkbenchCreate
@@ -12709,6 +13493,73 @@ export interface operations {
             };
         };
     };
+    list_job_receipts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_JobReceiptView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
     requeue_job: {
         parameters: {
             query?: never;
@@ -17478,6 +18329,70 @@ export interface operations {
             };
         };
     };
+    list_receipts: {
+        parameters: {
+            query?: {
+                since?: string | null;
+                rule?: components["schemas"]["PreemptionRule"] | null;
+                user?: string | null;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_ReceiptView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
     list_registry_logins: {
         parameters: {
             query?: {
@@ -18861,6 +19776,438 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_simulations: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_SimulationView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    create_simulation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SimulationCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_simulation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_simulation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    repeat_simulation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    cancel_simulation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -39,6 +39,7 @@ from corral.cli import (
     providers,
     queues,
     quotas,
+    receipts,
     reports,
     search,
     shell,
@@ -48,6 +49,7 @@ from corral.cli import (
     tasks,
     top,
     up,
+    whatif,
     workbenches,
 )
 from corral.cli.failures import WrongUsage, problem
@@ -147,9 +149,11 @@ app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
 app.add_typer(analyse.app, name="analyse", rich_help_panel=Section.CLUSTER)
 app.add_typer(alerts.app, name="alert", rich_help_panel=Section.CLUSTER)
 app.add_typer(channels.app, name="channel", rich_help_panel=Section.CLUSTER)
+app.add_typer(receipts.app)
 app.add_typer(events.app)
 app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
 app.add_typer(simulate.app)
+app.add_typer(whatif.app, name="whatif", rich_help_panel=Section.CLUSTER)
 app.add_typer(about.app)
 app.add_typer(search.app)
 app.add_typer(tasks.app)

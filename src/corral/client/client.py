@@ -18,7 +18,9 @@ from corral.client.people import Events, People
 from corral.client.pools import Groups, Pools
 from corral.client.presets import Presets
 from corral.client.providers import Providers
+from corral.client.receipts import Receipts
 from corral.client.reports import Reports
+from corral.client.simulations import Shadow, Simulations
 from corral.client.transport import Transport
 from corral.client.workbenches import Workbenches
 
@@ -54,6 +56,9 @@ class Client:
         self.channels = Channels(transport)
         self.analysis = Analysis(transport)
         self.reports = Reports(transport)
+        self.simulations = Simulations(transport)
+        self.shadow = Shadow(transport)
+        self.receipts = Receipts(transport)
 
     @property
     def server(self) -> str:

@@ -59,6 +59,10 @@ from corral.client.views.people import (
     TokenView,
     UserView,
 )
+from corral.client.views.receipts import (
+    JobReceiptView,
+    ReceiptView,
+)
 from corral.client.views.seen import (
     AnalysisView,
     AttemptUsageView,
@@ -74,6 +78,11 @@ from corral.client.views.seen import (
     ReportView,
     SeriesView,
     UsageBreakdownView,
+)
+from corral.client.views.simulations import (
+    ShadowView,
+    ShareView,
+    SimulationView,
 )
 from corral.client.views.waiting import (
     JobRefView,
@@ -116,6 +125,7 @@ __all__ = [
     "HostView",
     "IdleWarningView",
     "JobMetricsView",
+    "JobReceiptView",
     "JobRefView",
     "JobView",
     "JupyterView",
@@ -148,11 +158,15 @@ __all__ = [
     "QuotaView",
     "ReadingView",
     "ReasonView",
+    "ReceiptView",
     "ReportScheduleView",
     "ReportView",
     "ScorePointView",
     "ScoreView",
     "SeriesView",
+    "ShadowView",
+    "ShareView",
+    "SimulationView",
     "SshKeyView",
     "SshView",
     "SuggestionView",

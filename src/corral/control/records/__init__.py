@@ -51,6 +51,8 @@ from corral.control.records.people import (
     VolumeQuotaRecord,
     VolumeType,
 )
+from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
+from corral.control.records.scheduling import ReservationRecord
 from corral.control.records.telling import (
     AlertFilter,
     ChannelRecord,
@@ -60,6 +62,13 @@ from corral.control.records.telling import (
     ReportRecord,
     ReportSchedule,
     ReportState,
+)
+from corral.control.records.whatif import (
+    DifferenceRecord,
+    ShadowRecord,
+    SimulationRecord,
+    SimulationSource,
+    SimulationState,
 )
 
 __all__ = [
@@ -77,6 +86,7 @@ __all__ = [
     "CycleRecord",
     "DeliveryRecord",
     "DeliveryState",
+    "DifferenceRecord",
     "EventFilter",
     "EventRecord",
     "FlavorRecord",
@@ -96,14 +106,21 @@ __all__ = [
     "ProviderKind",
     "ProviderRecord",
     "QuotaRecord",
+    "ReceiptFilter",
+    "ReceiptRecord",
     "RegistryCredentialRecord",
     "ReportPeriod",
     "ReportRecord",
     "ReportSchedule",
     "ReportState",
+    "ReservationRecord",
     "Role",
     "Scope",
     "ScorePoint",
+    "ShadowRecord",
+    "SimulationRecord",
+    "SimulationSource",
+    "SimulationState",
     "SshKeyRecord",
     "UsageCourse",
     "UsageRecord",

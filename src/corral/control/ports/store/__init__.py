@@ -16,6 +16,7 @@ from corral.control.ports.store.jobs import (
     CycleTable,
     EventTable,
     JobTable,
+    ReceiptTable,
     ScoreTable,
     UsageTable,
 )
@@ -25,6 +26,7 @@ from corral.control.ports.store.people import (
     ProviderTable,
     SshKeyTable,
 )
+from corral.control.ports.store.scheduling import ReservationTable
 from corral.control.ports.store.telling import (
     AlertTable,
     ChannelTable,
@@ -34,6 +36,10 @@ from corral.control.ports.store.transaction import (
     MetaTable,
     Store,
     Transaction,
+)
+from corral.control.ports.store.whatif import (
+    ShadowTable,
+    SimulationTable,
 )
 
 __all__ = [
@@ -52,8 +58,12 @@ __all__ = [
     "NameTaken",
     "PeopleTable",
     "ProviderTable",
+    "ReceiptTable",
     "ReportTable",
+    "ReservationTable",
     "ScoreTable",
+    "ShadowTable",
+    "SimulationTable",
     "SshKeyTable",
     "Store",
     "StoreConflict",
