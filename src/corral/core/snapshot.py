@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -87,6 +88,8 @@ class ClusterSnapshot:
         #: the least, since they give back the rest to whoever needs it
         self.held = Usage()
         self.active = Usage()
+        #: how many jobs hold GPUs of each model; of none ("") too
+        self.holders: Counter[str] = Counter()
         #: elastic jobs that hold resources
         self.elastic: set[str] = set()
         #: jobs that are being stopped for another one, by that one; and those that were, until they start again
@@ -241,6 +244,7 @@ class ClusterSnapshot:
         if job.allocation is None:
             raise ValueError(f"job {job.id} is {job.state} without an allocation")
         self.held.add(job)
+        self.holders[job.allocation.model] += 1
         if job.elastic is not None:
             self.elastic.add(job.id)
         _enter(self.giving_way, job.preempted_for, job.id)
@@ -258,13 +262,14 @@ class ClusterSnapshot:
         if job.state is JobState.QUEUED:
             self._leave_queue(job)
             return
+        assert job.allocation is not None
         self.held.remove(job)
+        self.holders[job.allocation.model] -= 1
         self.elastic.discard(job.id)
         _leave(self.giving_way, job.preempted_for, job.id)
         _leave(self.holding, job.queue, job.id)
         del self.releases[bisect_left(self.releases, _release(job))]
         if self._fleet is not None:
-            assert job.allocation is not None
             self._fleet.give_back(job.allocation)
 
     def _leave_queue(self, job: Job) -> None:
