@@ -193,6 +193,13 @@ class ClusterSnapshot:
 
     def contents(self) -> Iterator[Change]:
         """Changes that make an empty snapshot equal to this one."""
+        yield from self.settings()
+        yield from (PutNode(node=node) for node in self.nodes.values())
+        yield from (PutScore(user=user, model=model, score=score) for (user, model), score in self.scores.items())
+        yield from (PutJob(job=job) for job in self.jobs.values())
+
+    def settings(self) -> Iterator[Change]:
+        """All of it but nodes, jobs and scores: what is small, and seldom changes."""
         yield PutRules(
             limits=self.limits,
             score_time_constant=self.score_time_constant,
@@ -204,13 +211,10 @@ class ClusterSnapshot:
         )
         yield PutLastNode(id=self.last_node)
         yield from (PutMix(pool=pool, mix=mix) for pool, mix in self.mixes.items())
-        yield from (PutNode(node=node) for node in self.nodes.values())
         yield from (PutQueue(queue=queue) for queue in self.queues.values())
         yield from (PutReservation(reservation=reservation) for reservation in self.reservations.values())
         yield from (PutQuota(user=user, kind=kind, quota=quota) for (user, kind), quota in self.quotas.items())
         yield from (PutMembership(user=user, membership=member) for user, member in self.memberships.items())
-        yield from (PutScore(user=user, model=model, score=score) for (user, model), score in self.scores.items())
-        yield from (PutJob(job=job) for job in self.jobs.values())
 
     @contextmanager
     def trial(self) -> Iterator[Trial]:
