@@ -15,6 +15,8 @@ from corral.core.model import WHOLE, Job, JobState, Queue
 from corral.core.ordering import POLICIES
 from corral.core.ordering.cost import Rank, falls_behind_at
 from corral.core.plan import Preemption, PreemptionRule
+from corral.core.reclaiming import ByReservation
+from corral.core.reservations import Reserved
 from corral.core.resources import gpus_text
 from corral.core.snapshot import ClusterSnapshot
 from corral.core.victims import Candidate, choose_victims
@@ -35,6 +37,7 @@ class Preempting:
         }
         #: when somebody who is spared now may be preempted
         self.wake_at: float | None = None
+        self.reserved = Reserved(snapshot, now)
         self._behind: dict[str, list[tuple[float, Job]]] = {}
 
     @property
@@ -87,7 +90,7 @@ class Preempting:
             return False
         if not victim.allocation.model or not _fits_model(for_job, victim):
             return False
-        if victim.state not in (JobState.STARTING, JobState.RUNNING):
+        if victim.state not in (JobState.STARTING, JobState.RUNNING) or self.reserved.shields(victim, for_job):
             return False
         since = victim.allocated_at or 0.0
         ripe_at = since + self.snapshot.preemption.min_run_seconds
@@ -217,7 +220,7 @@ class ByOrder:
 
 
 #: In the order in which they are asked. Further rules are added here.
-SOURCES = (ByGuarantee, ByOrder)
+SOURCES = (ByGuarantee, ByReservation, ByOrder)
 
 
 def _words_of_guarantee(snapshot: ClusterSnapshot, own: Queue, other: Queue, job: Job) -> Callable[[], str]:
