@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -91,6 +92,8 @@ class ClusterSnapshot:
         #: the least, since they give back the rest to whoever needs it
         self.held = Usage()
         self.active = Usage()
+        #: how many jobs hold GPUs of each model; of none ("") too
+        self.holders: Counter[str] = Counter()
         #: elastic jobs that hold resources
         self.elastic: set[str] = set()
         #: jobs that are being stopped for another one, by that one; and those that were, until they start again
@@ -228,6 +231,13 @@ class ClusterSnapshot:
 
     def contents(self) -> Iterator[Change]:
         """Changes that make an empty snapshot equal to this one."""
+        yield from self.settings()
+        yield from (PutNode(node=node) for node in self.nodes.values())
+        yield from (PutScore(user=user, model=model, score=score) for (user, model), score in self.scores.items())
+        yield from (PutJob(job=job) for job in self.jobs.values())
+
+    def settings(self) -> Iterator[Change]:
+        """All of it but nodes, jobs and scores: what is small, and seldom changes."""
         yield PutRules(
             limits=self.limits,
             score_time_constant=self.score_time_constant,
@@ -239,13 +249,10 @@ class ClusterSnapshot:
         )
         yield PutLastNode(id=self.last_node)
         yield from (PutMix(pool=pool, mix=mix) for pool, mix in self.mixes.items())
-        yield from (PutNode(node=node) for node in self.nodes.values())
         yield from (PutQueue(queue=queue) for queue in self.queues.values())
         yield from (PutReservation(reservation=reservation) for reservation in self.reservations.values())
         yield from (PutQuota(user=user, kind=kind, quota=quota) for (user, kind), quota in self.quotas.items())
         yield from (PutMembership(user=user, membership=member) for user, member in self.memberships.items())
-        yield from (PutScore(user=user, model=model, score=score) for (user, model), score in self.scores.items())
-        yield from (PutJob(job=job) for job in self.jobs.values())
 
     @contextmanager
     def trial(self) -> Iterator[Trial]:
@@ -275,6 +282,7 @@ class ClusterSnapshot:
         if job.allocation is None:
             raise ValueError(f"job {job.id} is {job.state} without an allocation")
         self.held.add(job)
+        self.holders[job.allocation.model] += 1
         if job.elastic is not None:
             self.elastic.add(job.id)
         _enter(self.giving_way, job.preempted_for, job.id)
@@ -292,13 +300,14 @@ class ClusterSnapshot:
         if job.state is JobState.QUEUED:
             self._leave_queue(job)
             return
+        assert job.allocation is not None
         self.held.remove(job)
+        self.holders[job.allocation.model] -= 1
         self.elastic.discard(job.id)
         _leave(self.giving_way, job.preempted_for, job.id)
         _leave(self.holding, job.queue, job.id)
         del self.releases[bisect_left(self.releases, _release(job))]
         if self._fleet is not None:
-            assert job.allocation is not None
             self._fleet.give_back(job.allocation)
 
     def _leave_queue(self, job: Job) -> None:
