@@ -16,52 +16,58 @@ from corral.core.plan import PreemptionRule
 from corral.core.reservations import window_words
 from corral.core.resources import gpus_text
 from corral.core.snapshot import ClusterSnapshot
-from corral.core.victims import Candidate
 
 if TYPE_CHECKING:
     from corral.core.preempting import Preempting
+    from corral.core.protecting import ProtectedStart
 
 
 class ByReservation:
     """Within the window, owners get back what was lent."""
 
-    @staticmethod
-    def counts(snapshot: ClusterSnapshot) -> bool:
+    rule = PreemptionRule.RESERVATION
+
+    def counts(self, snapshot: ClusterSnapshot) -> bool:
         return bool(snapshot.reservations)
 
-    @staticmethod
-    def could_help(view: Preempting, job: Job) -> bool:
-        pool = view.snapshot.queues[job.queue].pool
-        return any(gpus for _, gpus in view.reserved.lent(pool).values())
+    def could_help(self, view: Preempting, job: Job) -> bool:
+        lent = view.reserved.lent(view.snapshot.queues[job.queue].pool)
+        return any(borrowed for _, borrowed in lent.values())
 
-    @staticmethod
-    def candidates(view: Preempting, job: Job) -> Iterator[Candidate]:
-        pool = view.snapshot.queues[job.queue].pool
-        owned = view.reserved.owned_by(job.user, pool)
-        borrowers: dict[str, tuple[Reservation, list[str]]] = {}
-        for name, (reservation, borrowed) in view.reserved.lent(pool).items():
-            for job_id, gpus in borrowed.items() if name in owned else ():
-                borrowers.setdefault(job_id, (reservation, []))[1].extend(gpus)
-        for job_id, (reservation, gpus) in borrowers.items():
-            victim = view.snapshot.jobs[job_id]
-            if view.may_be_preempted(victim, job):
-                words = _words(view, reservation, job, len(gpus))
-                found = view.candidate(victim, PreemptionRule.RESERVATION, words)
-                yield replace(found, frees=_only(victim, frozenset(gpus)))
+    def after(self, view: Preempting, job: Job) -> Iterator[tuple[Job, Callable[[], str]]]:
+        for reservation, borrowed in _lent_by(view, job):
+            for job_id, gpus in borrowed.items():
+                yield view.snapshot.jobs[job_id], self._words(view, reservation, job, len(gpus))
+
+    def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
+        """What is held for an owner may be what all share, for which nobody gives way."""
+        return False
+
+    def _words(self, view: Preempting, reservation: Reservation, job: Job, count: int) -> Callable[[], str]:
+        return lambda: (
+            f"reservation {reservation.name} has {len(reservation.gpus)} GPUs for {job.user} "
+            f"{window_words(reservation, view.now)}; {job.id} asks for {gpus_text(job.request.total_gpu_milli)}, "
+            f"and {count} of them were lent"
+        )
 
 
-def _only(victim: Job, gpus: frozenset[str]) -> Allocation:
-    """What it holds of these; CPUs and memory come back as a whole."""
+def own_part(view: Preempting, job: Job, victim: Job) -> Allocation | None:
+    """What the victim holds of the GPUs that are reserved for the job; nothing if that is all it holds.
+
+    CPUs and memory come back as a whole.
+    """
     assert victim.allocation is not None
-    grants = (
-        replace(grant, gpus=tuple(gpu for gpu in grant.gpus if gpu in gpus)) for grant in victim.allocation.grants
-    )
+    own = {gpu for _, borrowed in _lent_by(view, job) for gpu in borrowed.get(victim.id, ())}
+    if own.issuperset(victim.allocation.gpus):
+        return None
+    grants = (replace(grant, gpus=tuple(gpu for gpu in grant.gpus if gpu in own)) for grant in victim.allocation.grants)
     return replace(victim.allocation, grants=tuple(grant for grant in grants if grant.gpus))
 
 
-def _words(view: Preempting, reservation: Reservation, job: Job, count: int) -> Callable[[], str]:
-    return lambda: (
-        f"reservation {reservation.name} has {len(reservation.gpus)} GPUs for {job.user} "
-        f"{window_words(reservation, view.now)}; {job.id} asks for {gpus_text(job.request.total_gpu_milli)}, "
-        f"and {count} of them were lent"
-    )
+def _lent_by(view: Preempting, job: Job) -> Iterator[tuple[Reservation, dict[str, list[str]]]]:
+    """The job's reservations, and what others hold of them."""
+    pool = view.snapshot.queues[job.queue].pool
+    owned = view.reserved.owned_by(job.user, pool)
+    for name, lent in view.reserved.lent(pool).items() if owned else ():
+        if name in owned:
+            yield lent
