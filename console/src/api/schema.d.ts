@@ -2661,6 +2661,703 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/reservations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: {
+                    pool?: string;
+                    since?: string;
+                    until?: string;
+                    limit?: number;
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ReservationViewPage"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ReservationCreate"];
+                };
+            };
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ReservationView"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reservations/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ReservationEdit"];
+                };
+            };
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ReservationView"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        trace?: never;
+    };
+    "/api/v1/nodes/{node}/drain-preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: {
+                    at?: string;
+                };
+                header?: never;
+                path: {
+                    node: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DrainPreviewView"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job}/receipts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    job: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ReceiptViewPage"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/receipts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: {
+                    since?: string;
+                    rule?: string;
+                    user?: string;
+                    limit?: number;
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ReceiptViewPage"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/estimates/accuracy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: {
+                    since?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["AccuracyView"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/simulations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: {
+                    limit?: number;
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SimulationViewPage"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SimulationCreate"];
+                };
+            };
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SimulationView"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/simulations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SimulationView"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/simulations/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SimulationView"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/simulations/{id}/again": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SimulationView"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shadow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ShadowView"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Changes"];
+                };
+            };
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ShadowView"];
+                    };
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        post?: never;
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description ok */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description no */
+                422: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -3823,6 +4520,7 @@ export interface components {
             venv?: string | null;
             /** Workdir */
             workdir?: string | null;
+            preemptible?: boolean;
         };
         /** JobBatch */
         JobBatch: {
@@ -4080,6 +4778,7 @@ export interface components {
             venv?: string | null;
             /** Workdir */
             workdir?: string | null;
+            preemptible?: boolean;
         };
         /**
          * JobEdit
@@ -4332,6 +5031,10 @@ export interface components {
             venv?: string | null;
             /** Workdir */
             workdir: string | null;
+            preemptible: boolean;
+            preempted_for: string | null;
+            preemptions: number;
+            estimated_start: components["schemas"]["EstimateView"] | null;
         };
         /** JupyterView */
         JupyterView: {
@@ -5325,6 +6028,8 @@ export interface components {
             reasons: components["schemas"]["ReasonView"][];
             /** Start At */
             start_at: string | null;
+            estimate: components["schemas"]["SpreadView"] | null;
+            would_start: components["schemas"]["WouldStartView"] | null;
         };
         /** PointView */
         PointView: {
@@ -5786,6 +6491,7 @@ export interface components {
              * @default 1
              */
             weight?: number;
+            preempts?: boolean;
         };
         /**
          * QueueEdit
@@ -5835,6 +6541,7 @@ export interface components {
              * @default 1
              */
             weight?: number;
+            preempts?: boolean;
         };
         /** QueueView */
         QueueView: {
@@ -5871,6 +6578,9 @@ export interface components {
             running: number;
             /** Weight */
             weight: number;
+            preempts: boolean;
+            borrowed_gpus: number;
+            owed_gpus: number;
         };
         /**
          * QuotaPut
@@ -6735,6 +7445,9 @@ export interface components {
             suggestions: components["schemas"]["SuggestionView"][];
             /** Summary */
             summary: string;
+            estimate: components["schemas"]["WhyEstimateView"] | null;
+            at: string | null;
+            cycle: components["schemas"]["CycleView"] | null;
         };
         /**
          * WorkbenchCreate
@@ -6818,6 +7531,7 @@ export interface components {
              * @description Where it begins; a directory of its own that is kept until it is deleted.
              */
             workdir?: string | null;
+            preemptible?: boolean;
         };
         /** WorkbenchView */
         WorkbenchView: {
@@ -6872,6 +7586,403 @@ export interface components {
             token?: string | null;
             /** User */
             user: string;
+        };
+        SpreadView: {
+            p50: string;
+            p90: string;
+        };
+        ReservationView: {
+            name: string;
+            pool: string;
+            model: string;
+            gpus: string[];
+            nodes: {
+                [key: string]: string[];
+            };
+            gpu_count: number;
+            users: string[];
+            groups: string[];
+            since: string;
+            until: string | null;
+            lends: boolean;
+            note: string;
+            /** @enum {string} */
+            state: "upcoming" | "active" | "standing" | "over";
+            used_by_owners: number;
+            lent: number;
+            created_by: string;
+            created_at: string;
+        };
+        ReservationCreate: {
+            name: string;
+            pool: string;
+            gpus?: number | null;
+            gpu_ids?: string[];
+            model?: string | null;
+            users?: string[];
+            groups?: string[];
+            since?: string | null;
+            until?: string | null;
+            lends?: boolean;
+            note?: string;
+        };
+        ReservationEdit: {
+            gpus?: number | null;
+            gpu_ids?: string[];
+            users?: string[];
+            groups?: string[];
+            since?: string | null;
+            until?: string | null;
+            lends?: boolean;
+            note?: string;
+        };
+        ReservationViewPage: {
+            items: components["schemas"]["ReservationView"][];
+            next_cursor: string | null;
+        };
+        DisplacedJobView: {
+            id: string;
+            name: string;
+            user: string;
+            gpus: number;
+            gpu_count: number;
+            ends_at: components["schemas"]["SpreadView"] | null;
+            limit_at: string | null;
+            /** @enum {string} */
+            displaced: "surely" | "likely" | "possibly" | "no";
+            lost_gpu_seconds: number;
+            preemptible: boolean;
+            goes_to: string[] | null;
+            back_at: string | null;
+        };
+        StrandedJobView: {
+            id: string;
+            name: string;
+            user: string;
+            detail: string;
+        };
+        CapacityView: {
+            gpus: number;
+            free: number;
+        };
+        DrainPreviewView: {
+            node: string;
+            at: string;
+            empty_at: components["schemas"]["SpreadView"] | null;
+            jobs: components["schemas"]["DisplacedJobView"][];
+            stranded: components["schemas"]["StrandedJobView"][];
+            capacity_after: {
+                [key: string]: components["schemas"]["CapacityView"];
+            };
+        };
+        EstimateView: {
+            p50: string;
+            p90: string;
+            made_at: string;
+        };
+        WhyEstimateView: {
+            p50: string;
+            p90: string;
+            made_at: string;
+            basis: string;
+        };
+        ReceiptView: {
+            id: number;
+            at: string;
+            /** @enum {string} */
+            rule: "guarantee" | "reservation" | "order" | "overrun";
+            detail: string;
+            job: string;
+            job_name: string;
+            user: string;
+            attempt: number;
+            for_job: string;
+            for_job_name: string;
+            for_user: string;
+            gpus: number;
+            lost_gpu_seconds: number;
+            saved: boolean | null;
+            ended_at: string | null;
+            back_at: string | null;
+            expected_back: components["schemas"]["SpreadView"] | null;
+            /** @enum {string} */
+            role: "preempted" | "preempting";
+        };
+        ReceiptViewPage: {
+            items: components["schemas"]["ReceiptView"][];
+            next_cursor: string | null;
+        };
+        CycleView: {
+            id: number;
+            at: string;
+            exact: boolean;
+            known_until: string;
+            words: string;
+        };
+        WouldPreemptView: {
+            job: string;
+            rule: string;
+            lost_gpu_seconds: number;
+        };
+        WouldStartView: {
+            at: string | null;
+            nodes: string[];
+            after: string[];
+            preempting: components["schemas"]["WouldPreemptView"][];
+        };
+        HorizonView: {
+            horizon: string;
+            started: number;
+            before_p50: number | null;
+            before_p90: number | null;
+            median_error_seconds: number | null;
+        };
+        PastEstimateView: {
+            job: string;
+            made_at: string;
+            p50: string;
+            p90: string;
+            started_at: string;
+        };
+        AccuracyView: {
+            since: string;
+            estimates: number;
+            started: number;
+            before_p50: number | null;
+            before_p90: number | null;
+            median_error_seconds: number | null;
+            by_horizon: components["schemas"]["HorizonView"][];
+            recent: components["schemas"]["PastEstimateView"][];
+        };
+        QueueChangeView: {
+            policy?: string;
+            blocking?: string;
+            placement?: string;
+            preempts?: boolean;
+            weight?: number;
+            guaranteed_gpus?: number;
+            max_gpus?: number;
+            max_job_gpus?: number;
+            max_seconds?: number;
+        };
+        PreemptionChangeView: {
+            enabled?: boolean;
+            min_run_seconds?: number;
+            margin?: number;
+        };
+        LimitsChangeView: {
+            max_gpus_per_user?: number;
+            max_gpus_per_job?: number;
+            max_total_gpus?: number;
+        };
+        AddedNodesView: {
+            nodes: number;
+            gpus: number;
+            model: string;
+            cpus?: number | null;
+            memory_bytes?: number | null;
+            pool?: string;
+        };
+        FleetChangeView: {
+            scale?: number;
+            add?: components["schemas"]["AddedNodesView"][];
+            remove?: string[];
+            pools?: {
+                [key: string]: string;
+            };
+        };
+        Changes: {
+            queues?: {
+                [key: string]: components["schemas"]["QueueChangeView"];
+            };
+            score_memory_seconds?: number;
+            preemption?: components["schemas"]["PreemptionChangeView"];
+            protected_starts?: number;
+            limits?: components["schemas"]["LimitsChangeView"];
+            quotas?: {
+                [key: string]: number;
+            };
+            fleet?: components["schemas"]["FleetChangeView"];
+            any_model?: boolean;
+        };
+        SimulationCreate: {
+            name?: string;
+            days?: number;
+            since?: string;
+            until?: string;
+            base?: components["schemas"]["Changes"];
+            candidate: components["schemas"]["Changes"];
+        };
+        PairView: {
+            base: number | null;
+            candidate: number | null;
+        };
+        HeadlineView: {
+            wait_mean_seconds: components["schemas"]["PairView"];
+            completion_mean_seconds: components["schemas"]["PairView"];
+            utilization: components["schemas"]["PairView"];
+            preemptions: components["schemas"]["PairView"];
+        };
+        WordsView: {
+            base: string;
+            candidate: string;
+        };
+        ProgressView: {
+            fraction: number;
+            /** @enum {string} */
+            phase: "waiting" | "reading" | "base" | "candidate" | "done";
+            ended_jobs: number;
+            jobs: number;
+            eta_seconds: number | null;
+        };
+        WaitSpreadView: {
+            mean: number | null;
+            p50: number | null;
+            p90: number | null;
+            p99: number | null;
+            max: number | null;
+        };
+        LeftOutView: {
+            reason: string;
+            jobs: number;
+        };
+        FidelityView: {
+            jobs: number;
+            real_wait_seconds: components["schemas"]["WaitSpreadView"];
+            replayed_wait_seconds: components["schemas"]["WaitSpreadView"];
+            words: string;
+        };
+        CourseView: {
+            times: string[];
+            used_gpus: number[];
+            waiting_jobs: number[];
+        };
+        RunView: {
+            nodes: number;
+            gpus: number;
+            jobs: number;
+            unfinished_jobs: number;
+            cut_jobs: number;
+            left_out_jobs: number;
+            wait_seconds: components["schemas"]["WaitSpreadView"];
+            completion_seconds: components["schemas"]["WaitSpreadView"];
+            slowdown: components["schemas"]["WaitSpreadView"];
+            makespan_seconds: number | null;
+            utilization: number | null;
+            busy: number | null;
+            gpu_hours: number;
+            lost_gpu_hours: number;
+            preemptions: number;
+            resizes: number;
+            jain: number | null;
+            jain_slowdown: number | null;
+            course: components["schemas"]["CourseView"];
+            waiting_cdf: number[][];
+        };
+        DifferenceView: {
+            field: string;
+            label: string;
+            /** @enum {string} */
+            unit: "seconds" | "fraction" | "gpu_hours" | "jobs" | "index" | "times";
+            base: number | null;
+            candidate: number | null;
+            change: number | null;
+            percent: number | null;
+            better: boolean | null;
+        };
+        ShareRunView: {
+            jobs: number;
+            wait_mean_seconds: number | null;
+            wait_p50_seconds: number | null;
+            wait_p90_seconds: number | null;
+            wait_p99_seconds: number | null;
+            completion_mean_seconds: number | null;
+            gpu_hours: number;
+            preemptions: number;
+            lost_gpu_hours: number;
+        };
+        ShareView: {
+            name: string;
+            jobs: number;
+            base: components["schemas"]["ShareRunView"];
+            candidate: components["schemas"]["ShareRunView"];
+        };
+        ResultView: {
+            jobs: number;
+            carried_jobs: number;
+            estimated_jobs: number;
+            left_out: components["schemas"]["LeftOutView"][];
+            fidelity: components["schemas"]["FidelityView"] | null;
+            base: components["schemas"]["RunView"];
+            candidate: components["schemas"]["RunView"];
+            differences: components["schemas"]["DifferenceView"][];
+            groups: components["schemas"]["ShareView"][];
+            users: components["schemas"]["ShareView"][];
+            queues: components["schemas"]["ShareView"][];
+            seconds: number;
+        };
+        SimulationView: {
+            id: string;
+            name: string;
+            /** @enum {string} */
+            state: "waiting" | "working" | "ready" | "failed" | "cancelled" | "interrupted";
+            error: string;
+            created_by: string;
+            created_at: string;
+            started_at: string | null;
+            ended_at: string | null;
+            /** @enum {string} */
+            source: "history" | "trace";
+            since: string;
+            until: string;
+            base: components["schemas"]["Changes"];
+            candidate: components["schemas"]["Changes"];
+            words: components["schemas"]["WordsView"];
+            progress: components["schemas"]["ProgressView"];
+            headline: components["schemas"]["HeadlineView"] | null;
+            result: components["schemas"]["ResultView"] | null;
+        };
+        SimulationViewPage: {
+            items: components["schemas"]["SimulationView"][];
+            next_cursor: string | null;
+        };
+        CyclesView: {
+            seen: number;
+            same: number;
+            different: number;
+            dropped: number;
+            failed: number;
+        };
+        ShadowStartView: {
+            job: string;
+            name: string;
+            user: string;
+            nodes: {
+                [key: string]: string[];
+            };
+            gpus: number;
+        };
+        ShadowDifferenceView: {
+            cycle: number;
+            at: string;
+            words: string[];
+            live: components["schemas"]["ShadowStartView"][];
+            shadow: components["schemas"]["ShadowStartView"][];
+        };
+        LastCycleView: {
+            id: number;
+            at: string;
+        };
+        ShadowView: {
+            running: boolean;
+            changes: components["schemas"]["Changes"];
+            words: string;
+            started_by: string | null;
+            started_at: string | null;
+            cycles: components["schemas"]["CyclesView"];
+            behind_cycles: number;
+            last_cycle: components["schemas"]["LastCycleView"] | null;
+            differences: components["schemas"]["ShadowDifferenceView"][];
         };
     };
     responses: never;

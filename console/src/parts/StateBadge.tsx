@@ -57,6 +57,10 @@ const LOOKS: Readonly<Record<string, readonly [color: string, icon: LucideIcon]>
   ok: ["teal", CircleCheck],
   warn: ["orange", TriangleAlert],
   fail: ["red", CircleX],
+  upcoming: ["cyan", Clock],
+  active: ["blue", CircleDot],
+  standing: ["violet", Circle],
+  over: ["gray", CircleCheck],
 };
 
 export function StateBadge({ state }: { state: string }) {

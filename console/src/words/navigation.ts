@@ -7,6 +7,8 @@ export const navigation = defineWords({
   newJob: ["New job", "新建作业"],
   workbenches: ["Workbenches", "工作台"],
   queue: ["Queue", "排队"],
+  reservations: ["Reservations", "预留"],
+  whatIf: ["What if", "假设分析"],
   images: ["Images", "镜像"],
   nodes: ["Nodes", "节点"],
   node: ["Node", "节点"],
