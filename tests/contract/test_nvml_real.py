@@ -8,15 +8,18 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
 
 from corral.control.ports import GpuReading
+from corral.engines.local.fleet import SLICE_INDEX_STEP, discover_gpus
 from corral.telemetry.exporter import Exporter
 from corral.telemetry.nvml import NvmlCollector
 from corral.telemetry.selftest import DriverSelfTest
@@ -140,6 +143,30 @@ def test_work_shows(collector: NvmlCollector, working: subprocess.Popen[str]) ->
     memories = [process.memory_bytes or 0 for process in busy.processes]
     # In a container the numbers of processes may be those of the host.
     assert memories == [] or max(memories) >= 2 << 30
+
+
+def test_links_agree_with_what_nvidia_smi_says_of_the_topology() -> None:
+    """`nvidia-smi topo -m` has a row for each GPU: NV… is NVLink; all but SYS is within a NUMA node."""
+    assert SMI is not None
+    gpus = [gpu for gpu in discover_gpus() if gpu.index < SLICE_INDEX_STEP]
+    told = subprocess.run([SMI, "topo", "-m"], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in re.sub(r"\x1b\[[0-9;]*m", "", told).splitlines() if re.match(r"\W*GPU\d+\s", line)]
+    near = {int(row[0].removeprefix("GPU")): row[1 : len(rows) + 1] for row in rows if "X" in row}
+    assert near.keys() >= {gpu.index for gpu in gpus}
+    groups = defaultdict(list)
+    for gpu in gpus:
+        if gpu.link_group:
+            groups[gpu.link_group].append(gpu.index)
+        else:
+            others = [near[gpu.index][other.index] for other in gpus if other.index != gpu.index]
+            assert not any(word.startswith("NV") for word in others), "a linked GPU has a group"
+    for name, members in groups.items():
+        assert len(members) > 1
+        words = [near[one][other] for one in members for other in members if one != other]
+        if name.startswith("nvlink"):
+            assert all(word.startswith("NV") for word in words), (name, words)
+        else:
+            assert "SYS" not in words, (name, words)
 
 
 def test_events_can_be_asked_for_without_waiting(collector: NvmlCollector) -> None:

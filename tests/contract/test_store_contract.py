@@ -55,6 +55,7 @@ def test_queues_are_inserted_or_replaced_by_name(store: Store) -> None:
         kinds=(JobKind.TRAINING, JobKind.PRESET),
         min_job_gpus=0,
         max_job_gpus=4,
+        preempts=True,
     )
     with store.write() as transaction:
         transaction.fleet.save_queue(night)
@@ -71,7 +72,7 @@ def test_nodes_are_kept_with_their_gpus(store: Store) -> None:
         state=NodeState.DRAINING,
         cpu_milli=64_000,
         memory_bytes=1 << 40,
-        gpus=(gpu("b/0", 0), replace(gpu("b/1", 1), health=GpuHealth.FAILED, pool="vision")),
+        gpus=(gpu("b/0", 0), replace(gpu("b/1", 1), health=GpuHealth.FAILED, pool="vision", link_group="nvlink-0")),
         labels=(("rack", "r 1"), ("zone", "北")),
         load=0.25,
     )

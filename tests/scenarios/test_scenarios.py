@@ -1,9 +1,11 @@
 """Runs the stories in the YAML files beside it: a cluster, what arrives, and what must come of it.
 
-A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `quotas`, `ordering` (its rules), `jobs`
-with the time at which each arrives (`at`) and how long it runs (`runs`), and what is expected:
+A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `quotas`, `ordering`, `preemption` and
+`allocation` (their rules), `groups` (the users of each), `reservations`, `jobs` with the time at which each arrives
+(`at`) and how long it runs (`runs`), and what is expected:
   starts   when each job starts; a job that is named in `never` doesn't
   nodes    on which nodes, by name
+  gpus     on which GPUs, by node and index, as in n1/0
   order    the order in which jobs start
   waits    the rules that hold a job back when it is first looked at
 Every job of the story must be mentioned in `starts`, `order` or `never`.
@@ -18,11 +20,21 @@ from typing import Any
 import pytest
 import yaml
 
-from corral.core.changes import Change, PutNode, PutQueue, PutQuota, PutRules, PutScore
+from corral.core.changes import (
+    Change,
+    PutMembership,
+    PutNode,
+    PutQueue,
+    PutQuota,
+    PutReservation,
+    PutRules,
+    PutScore,
+)
 from corral.core.codec import from_plain
 from corral.core.explain import explain
 from corral.core.model import (
     WHOLE,
+    AllocationRules,
     Blocking,
     Gpu,
     GpuHealth,
@@ -30,11 +42,14 @@ from corral.core.model import (
     JobKind,
     JobState,
     Limits,
+    Membership,
     Node,
     NodeState,
+    PreemptionRules,
     Queue,
     Quota,
     Request,
+    Reservation,
     Score,
 )
 from corral.core.ordering.cost import OrderingRules
@@ -56,22 +71,25 @@ def load() -> list[Any]:
 class Outcome:
     starts: dict[str, float] = field(default_factory=dict)
     nodes: dict[str, list[str]] = field(default_factory=dict)
+    gpus: dict[str, list[str]] = field(default_factory=dict)
     waits: dict[str, list[str]] = field(default_factory=dict)
 
 
 @pytest.mark.parametrize("story", load())
 def test_story(story: dict[str, Any]) -> None:
     known = {"story", "nodes", "queues", "limits", "quotas", "scores", "ordering", "jobs", "expect"}
+    known |= {"preemption", "allocation", "groups", "reservations"}
     assert story.keys() <= known, story.keys() - known
     outcome = play(story)
     expect = story["expect"]
-    assert expect.keys() <= {"starts", "nodes", "order", "waits", "never"}
+    assert expect.keys() <= {"starts", "nodes", "gpus", "order", "waits", "never"}
     never = expect.get("never", [])
     mentioned = {*expect.get("starts", {}), *expect.get("order", []), *never}
     assert mentioned == {job["name"] for job in story["jobs"]}, "every job has an expectation"
     assert {name: outcome.starts.get(name) for name in expect.get("starts", {})} == expect.get("starts", {})
     assert not outcome.starts.keys() & set(never)
     assert {name: outcome.nodes.get(name) for name in expect.get("nodes", {})} == expect.get("nodes", {})
+    assert {name: outcome.gpus.get(name) for name in expect.get("gpus", {})} == expect.get("gpus", {})
     assert {name: outcome.waits.get(name) for name in expect.get("waits", {})} == expect.get("waits", {})
     order = expect.get("order", [])
     assert [name for name in outcome.starts if name in order] == order
@@ -86,6 +104,7 @@ def play(story: dict[str, Any]) -> Outcome:
             name = simulation.snapshot.jobs[start.job_id].name
             outcome.starts[name] = step.at
             outcome.nodes[name] = [grant.node for grant in start.allocation.grants]
+            outcome.gpus[name] = [*start.allocation.gpus]
         for job in simulation.snapshot.jobs.values():
             if job.state is JobState.QUEUED and job.name not in outcome.starts and job.name not in outcome.waits:
                 told = explain(simulation.snapshot, step.plan, job, step.at)
@@ -100,10 +119,18 @@ def cluster(story: dict[str, Any]) -> list[Change]:
             limits=Limits(**story.get("limits", {})),
             score_time_constant=3600.0,
             ordering=from_plain(OrderingRules, story.get("ordering", {})),
+            preemption=from_plain(PreemptionRules, story.get("preemption", {})),
+            allocation=from_plain(AllocationRules, story.get("allocation", {})),
         ),
         *(PutNode(node=machine(name, words)) for name, words in story["nodes"].items()),
         *(PutQueue(queue=queue(name, words or {})) for name, words in queues.items()),
     ]
+    for group, users in story.get("groups", {}).items():
+        member = Membership(group=group, pool="default")
+        changes += [PutMembership(user=user, membership=member) for user in users]
+    for name, words in story.get("reservations", {}).items():
+        reservation = from_plain(Reservation, {"name": name, "pool": "default", **words})
+        changes.append(PutReservation(reservation=reservation))
     for user, kinds in story.get("quotas", {}).items():
         for kind, most in kinds.items():
             quota = Quota(gpu_milli=round(most["gpus"] * WHOLE) if "gpus" in most else None)
@@ -115,7 +142,8 @@ def cluster(story: dict[str, Any]) -> list[Change]:
 
 
 def machine(name: str, words: dict[str, Any]) -> Node:
-    """`gpus` is a number of one model, or a list of models; `suspect` and `failed` are places among them."""
+    """`gpus` is a number of one model, or a list of models; `suspect` and `failed` are places among them. `links` has
+    the link group of each."""
     gpus = words.get("gpus", 0)
     models = [words.get("model", "A10")] * gpus if isinstance(gpus, int) else gpus
     healths = {index: health for health in GpuHealth for index in words.get(health, [])}
@@ -131,6 +159,7 @@ def machine(name: str, words: dict[str, Any]) -> Node:
                 model=model,
                 pool=words.get("pool", "default"),
                 health=healths.get(index, GpuHealth.HEALTHY),
+                link_group=words["links"][index] if "links" in words else "",
             )
             for index, model in enumerate(models)
         ),

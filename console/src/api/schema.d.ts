@@ -1183,6 +1183,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job}/receipts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Job Receipts
+         * @description Where the job gave way, and where others gave way to it, newest first; the last 200.
+         */
+        get: operations["list_job_receipts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job}/requeue": {
         parameters: {
             query?: never;
@@ -2101,6 +2121,26 @@ export interface paths {
          * @description The store answers, the controller works and every engine was observed.
          */
         get: operations["readyz"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/receipts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Receipts
+         * @description Newest first. Scientists see those in which a job of theirs is on either side.
+         */
+        get: operations["list_receipts"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3839,6 +3879,16 @@ export interface components {
             /** Text */
             text: string;
         };
+        /**
+         * ExpectedBackView
+         * @description When the job is expected to run again: half of the time not later, and nine times out of ten.
+         */
+        ExpectedBackView: {
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+        };
         /** FileView */
         FileView: {
             /** Is Dir */
@@ -4132,6 +4182,11 @@ export interface components {
             index: number;
             /** Jobs */
             jobs: components["schemas"]["HolderView"][];
+            /**
+             * Link Group
+             * @description GPUs of a node with the same name here are linked; empty while none is known.
+             */
+            link_group: string;
             /** Memory Bytes */
             memory_bytes: number;
             /** Model */
@@ -4503,6 +4558,11 @@ export interface components {
                 [key: string]: boolean | number | string;
             } | null;
             /**
+             * Preemptible
+             * @description Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes what other queues are owed.
+             */
+            preemptible?: boolean | null;
+            /**
              * Preset
              * @description A template that brings the command, and a size for what is not given here.
              */
@@ -4628,6 +4688,11 @@ export interface components {
             parameters?: {
                 [key: string]: boolean | number | string;
             } | null;
+            /**
+             * Preemptible
+             * @description Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes what other queues are owed.
+             */
+            preemptible?: boolean | null;
             /**
              * Preset
              * @description A template that brings the command, and a size for what is not given here.
@@ -4761,6 +4826,11 @@ export interface components {
                 [key: string]: boolean | number | string;
             } | null;
             /**
+             * Preemptible
+             * @description Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may not never takes what other queues are owed.
+             */
+            preemptible?: boolean | null;
+            /**
              * Preset
              * @description A template that brings the command, and a size for what is not given here.
              */
@@ -4840,6 +4910,11 @@ export interface components {
              */
             package?: string | null;
             /**
+             * Preemptible
+             * @description Until it has started for the first time. Null: as jobs of its kind usually are.
+             */
+            preemptible?: boolean | null;
+            /**
              * Priority
              * @default 5
              */
@@ -4883,6 +4958,78 @@ export interface components {
             after?: string | null;
             /** Before */
             before?: string | null;
+        };
+        /** JobReceiptView */
+        JobReceiptView: {
+            /**
+             * At
+             * @description When the job was told to save and end.
+             */
+            at: string;
+            /**
+             * Attempt
+             * @description The attempt that was ended.
+             */
+            attempt: number;
+            /**
+             * Back At
+             * @description When its next attempt was up.
+             */
+            back_at: string | null;
+            /**
+             * Detail
+             * @description The rule with its numbers.
+             */
+            detail: string;
+            /**
+             * Ended At
+             * @description When its attempt was over and it waited again.
+             */
+            ended_at: string | null;
+            /** @description While it waits: when it is expected to run again. */
+            expected_back: components["schemas"]["ExpectedBackView"] | null;
+            /**
+             * For Job
+             * @description Who starts instead.
+             */
+            for_job: string;
+            /** For Job Name */
+            for_job_name: string;
+            /** For User */
+            for_user: string;
+            /**
+             * Gpus
+             * @description What it held.
+             */
+            gpus: number;
+            /** Id */
+            id: number;
+            /**
+             * Job
+             * @description Who gave way.
+             */
+            job: string;
+            /** Job Name */
+            job_name: string;
+            /**
+             * Lost Gpu Seconds
+             * @description Work that was saved nowhere when it was told; once `saved` is known, what was lost.
+             */
+            lost_gpu_seconds: number;
+            /**
+             * Role
+             * @description Whether the job gave way, or others gave way to it.
+             * @enum {string}
+             */
+            role: "preempted" | "preempting";
+            rule: components["schemas"]["PreemptionRule"];
+            /**
+             * Saved
+             * @description Whether its program saved between the warning and its end; null until that is known.
+             */
+            saved: boolean | null;
+            /** User */
+            user: string;
         };
         /**
          * JobRefView
@@ -5003,6 +5150,18 @@ export interface components {
             pinned_at: string | null;
             /** @description null: nothing is known of jobs like it. */
             predicted: components["schemas"]["PredictionView"] | null;
+            /**
+             * Preempted For
+             * @description While it ends to make room: the job that starts instead.
+             */
+            preempted_for: string | null;
+            /** Preemptible */
+            preemptible: boolean;
+            /**
+             * Preemptions
+             * @description How often it was preempted since its owner started it.
+             */
+            preemptions: number;
             /**
              * Preset
              * @description The template that it was made from.
@@ -5197,6 +5356,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** ListView[JobReceiptView] */
+        ListView_JobReceiptView_: {
+            /** Items */
+            items: components["schemas"]["JobReceiptView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** ListView[JobView] */
         ListView_JobView_: {
             /** Items */
@@ -5278,6 +5444,13 @@ export interface components {
         ListView_QuotaUsageView_: {
             /** Items */
             items: components["schemas"]["QuotaUsageView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[ReceiptView] */
+        ListView_ReceiptView_: {
+            /** Items */
+            items: components["schemas"]["ReceiptView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -6153,6 +6326,11 @@ export interface components {
              */
             samples: number;
         };
+        /**
+         * PreemptionRule
+         * @enum {string}
+         */
+        PreemptionRule: "guarantee" | "reservation" | "order" | "overrun";
         /** PresetCreate */
         PresetCreate: {
             /**
@@ -6454,6 +6632,7 @@ export interface components {
             groups?: string[];
             /**
              * Guaranteed Gpus
+             * @description GPUs that come back to it when it needs them; together at most what its pool has.
              * @default 0
              */
             guaranteed_gpus?: number;
@@ -6487,6 +6666,12 @@ export interface components {
              */
             pool?: string;
             /**
+             * Preempts
+             * @description Jobs at its front take GPUs from those far behind them that run; with priority, shortest or weighted.
+             * @default false
+             */
+            preempts?: boolean;
+            /**
              * Weight
              * @default 1
              */
@@ -6511,6 +6696,7 @@ export interface components {
             groups?: string[];
             /**
              * Guaranteed Gpus
+             * @description GPUs that come back to it when it needs them; together at most what its pool has.
              * @default 0
              */
             guaranteed_gpus?: number;
@@ -6537,6 +6723,12 @@ export interface components {
              */
             policy?: string;
             /**
+             * Preempts
+             * @description Jobs at its front take GPUs from those far behind them that run; with priority, shortest or weighted.
+             * @default false
+             */
+            preempts?: boolean;
+            /**
              * Weight
              * @default 1
              */
@@ -6546,6 +6738,11 @@ export interface components {
         /** QueueView */
         QueueView: {
             blocking: components["schemas"]["Blocking"];
+            /**
+             * Borrowed Gpus
+             * @description What it holds beyond its guarantee while other queues of the pool have one: lent until they ask.
+             */
+            borrowed_gpus: number;
             /** Groups */
             groups: string[];
             /** Guaranteed Gpus */
@@ -6566,12 +6763,19 @@ export interface components {
             min_job_gpus: number | null;
             /** Name */
             name: string;
+            /**
+             * Owed Gpus
+             * @description What it is guaranteed and does not hold.
+             */
+            owed_gpus: number;
             /** Placement */
             placement: string;
             /** Policy */
             policy: string;
             /** Pool */
             pool: string;
+            /** Preempts */
+            preempts: boolean;
             /** Queued */
             queued: number;
             /** Running */
@@ -6703,6 +6907,75 @@ export interface components {
             };
             /** Rule */
             rule: string;
+        };
+        /**
+         * ReceiptView
+         * @description One job gave way to another. Both owners see it, and operators do.
+         */
+        ReceiptView: {
+            /**
+             * At
+             * @description When the job was told to save and end.
+             */
+            at: string;
+            /**
+             * Attempt
+             * @description The attempt that was ended.
+             */
+            attempt: number;
+            /**
+             * Back At
+             * @description When its next attempt was up.
+             */
+            back_at: string | null;
+            /**
+             * Detail
+             * @description The rule with its numbers.
+             */
+            detail: string;
+            /**
+             * Ended At
+             * @description When its attempt was over and it waited again.
+             */
+            ended_at: string | null;
+            /** @description While it waits: when it is expected to run again. */
+            expected_back: components["schemas"]["ExpectedBackView"] | null;
+            /**
+             * For Job
+             * @description Who starts instead.
+             */
+            for_job: string;
+            /** For Job Name */
+            for_job_name: string;
+            /** For User */
+            for_user: string;
+            /**
+             * Gpus
+             * @description What it held.
+             */
+            gpus: number;
+            /** Id */
+            id: number;
+            /**
+             * Job
+             * @description Who gave way.
+             */
+            job: string;
+            /** Job Name */
+            job_name: string;
+            /**
+             * Lost Gpu Seconds
+             * @description Work that was saved nowhere when it was told; once `saved` is known, what was lost.
+             */
+            lost_gpu_seconds: number;
+            rule: components["schemas"]["PreemptionRule"];
+            /**
+             * Saved
+             * @description Whether its program saved between the warning and its end; null until that is known.
+             */
+            saved: boolean | null;
+            /** User */
+            user: string;
         };
         /**
          * ReportCreate
@@ -13820,6 +14093,73 @@ export interface operations {
             };
         };
     };
+    list_job_receipts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_JobReceiptView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
     requeue_job: {
         parameters: {
             query?: never;
@@ -18576,6 +18916,70 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HealthView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_receipts: {
+        parameters: {
+            query?: {
+                since?: string | null;
+                rule?: components["schemas"]["PreemptionRule"] | null;
+                user?: string | null;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_ReceiptView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
                 };
             };
             /** @description Unavailable at this moment */

@@ -108,6 +108,9 @@ def edit(
     after: Annotated[
         list[str] | None, typer.Option(metavar="JOB", help="Start when these have completed; none: after no job.")
     ] = None,
+    preemptible: Annotated[
+        bool | None, typer.Option("--preemptible/--no-preemptible", help="Whether it may give way to others.")
+    ] = None,
     gpus: Annotated[str | None, typer.Option(help="Per node: 0, a share such as 0.5, or whole GPUs.")] = None,
     nodes: Annotated[int | None, typer.Option(min=1, help="On so many nodes.")] = None,
     model: Annotated[
@@ -121,7 +124,7 @@ def edit(
     """Change where, how soon, how long and after what a job that does not run yet shall run; and how large it is, if it
     never started."""
     sizes = {"gpus": gpus, "nodes": nodes, "flavor": flavor, "package": package, "min_gpus": min_gpus}
-    sizes |= {"max_gpus": max_gpus, "priority": priority}
+    sizes |= {"max_gpus": max_gpus, "priority": priority, "preemptible": preemptible}
     changes: dict[str, Any] = {word: value for word, value in sizes.items() if value is not None}
     if model is not None:
         changes["model"] = None if model == "any" else model.split(",")

@@ -52,6 +52,9 @@ def clone(
         Path | None, typer.Option(metavar="DIR", help="A virtual environment or conda prefix; its programs come first.")
     ] = None,
     retries: Annotated[int | None, typer.Option(metavar="N", help="New attempts.")] = None,
+    preemptible: Annotated[
+        bool | None, typer.Option("--preemptible/--no-preemptible", help="Whether it may give way to others.")
+    ] = None,
     after: Annotated[
         list[str] | None, typer.Option(metavar="JOB", help="Start when these have completed; none: after no job.")
     ] = None,
@@ -78,6 +81,7 @@ def clone(
         "image": image,
         "venv": str(venv.absolute()) if venv is not None else None,
         "max_retries": retries,
+        "preemptible": preemptible,
         "after": others(after),
         "hold": hold,
     }

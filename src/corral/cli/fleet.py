@@ -217,6 +217,7 @@ def _gpu_facts(gpu: GpuView, now: float) -> list[tuple[str, str]]:
         ("Id", gpu["id"]),
         ("Node", f"{gpu['node']}, GPU {gpu['index']}"),
         ("Model", f"{gpu['model']}, {words.size(gpu['memory_bytes'])}"),
+        ("Links", gpu.get("link_group", "")),
         ("Pool", gpu["pool"]),
         ("Health", gpu["health"] + (f" since {words.at_and_ago(since, now)}" if since else "")),
         ("Held", f"{words.percent(gpu['allocated'])}: {_holders(gpu['jobs'])}" if gpu["jobs"] else "no"),

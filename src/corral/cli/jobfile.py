@@ -47,6 +47,7 @@ KEYS: Mapping[str, str] = {
     "venv": "venv",
     "retries": "max_retries",
     "max_retries": "max_retries",
+    "preemptible": "preemptible",
     "checkpoint-interval": "checkpoint_interval",
     "checkpoint_interval": "checkpoint_interval",
     "hold": "hold",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral.cli import words
+from corral.cli import receipts, words
 from corral.cli.checkpoints import last_checkpoint
 from corral.cli.failures import WrongUsage
 from corral.cli.moments import moment_option
@@ -151,9 +151,10 @@ def show(terminal: Terminal, job: JobArgument) -> None:
         view = client.jobs.get(job)
         attempts = list(client.jobs.attempts(view["id"]))
         saved = list(client.jobs.checkpoints(view["id"])) if view.get("checkpointed_at") else []
+        given_way = client.receipts.of_job(view["id"])
     now = terminal.now()
     if terminal.as_json:
-        terminal.json({**view, "attempts": attempts})
+        terminal.json({**view, "attempts": attempts, "receipts": given_way})
         return
     terminal.facts(view, [*_job_facts(view, now), ("Last checkpoint", last_checkpoint(view, saved, now))])
     if attempts:
@@ -164,6 +165,9 @@ def show(terminal: Terminal, job: JobArgument) -> None:
             lambda attempt: _attempt_row(attempt, now),
             empty="",
         )
+    if given_way:
+        terminal.say("\nGave way, or was given way")
+        receipts.show(terminal, given_way)
     if view["state"] == "queued":
         terminal.say(f"\nWhy it waits: corral why {view['id']}")
 
@@ -195,6 +199,7 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Predicted", _prediction_text(job.get("predicted"))),
         ("Grace", words.duration(job["grace_seconds"])),
         ("Retries", f"{job['retries']} of {job['max_retries']}"),
+        ("Gives way", _gives_way_text(job)),
         ("Created", words.at_and_ago(job["created_at"], now)),
         ("Queued", words.at_and_ago(job["queued_at"], now) if job["queued_at"] else ""),
         ("Not before", words.at_and_ago(job["not_before"], now) if job["not_before"] else ""),
@@ -204,6 +209,14 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Does nothing", warning_text(job.get("idle_warning"), now)),
         ("Used", _usage_text(job.get("usage"))),
     ]
+
+
+def _gives_way_text(job: JobView) -> str:
+    """Whether it may be preempted, and how often it was."""
+    if job["preempted_for"]:
+        return f"it ends to make room for {job['preempted_for']}"
+    text = "yes, to jobs before it" if job["preemptible"] else "no"
+    return f"{text}; {words.count(job['preemptions'], 'time')} so far" if job["preemptions"] else text
 
 
 def _prediction_text(prediction: PredictionView | None) -> str:

@@ -39,6 +39,7 @@ from corral.cli import (
     providers,
     queues,
     quotas,
+    receipts,
     reports,
     search,
     shell,
@@ -147,6 +148,7 @@ app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
 app.add_typer(analyse.app, name="analyse", rich_help_panel=Section.CLUSTER)
 app.add_typer(alerts.app, name="alert", rich_help_panel=Section.CLUSTER)
 app.add_typer(channels.app, name="channel", rich_help_panel=Section.CLUSTER)
+app.add_typer(receipts.app)
 app.add_typer(events.app)
 app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
 app.add_typer(simulate.app)

@@ -84,7 +84,10 @@ def ls(terminal: Terminal) -> None:
     with terminal.client() as client:
         found = list(client.queues.list())
     terminal.table(
-        ("NAME", "POOL?", "POLICY", "BLOCKING?", "PLACEMENT?", "RUNNING>", "WAITING>", "HELD GPUS>", "MAX GPUS>"),
+        (
+            *("NAME", "POOL?", "POLICY", "BLOCKING?", "PLACEMENT?", "RUNNING>", "WAITING>"),
+            *("HELD GPUS>", "BORROWED>?", "OWED>?", "GUARANTEED>?", "MAX GPUS>"),
+        ),
         found,
         lambda view: (
             view["name"],
@@ -95,6 +98,9 @@ def ls(terminal: Terminal) -> None:
             str(view["running"]),
             str(view["queued"]),
             words.number(view["held_gpus"]),
+            words.number(view["borrowed_gpus"]),
+            words.number(view["owed_gpus"]),
+            words.number(view["guaranteed_gpus"]),
             words.number(view["max_gpus"]),
         ),
         empty="No queues. Create one: corral queue create NAME",
@@ -114,10 +120,10 @@ def show(terminal: Terminal, name: QueueArgument) -> None:
         [
             ("Name", view["name"]),
             ("Pool", view["pool"]),
-            ("Order", f"{view['policy']}, {view['blocking']}"),
+            ("Order", _order_text(view)),
             ("Placement", view["placement"]),
             ("Weight", words.number(view["weight"])),
-            ("Guaranteed", words.count(view["guaranteed_gpus"], "GPU")),
+            ("Guaranteed", _guarantee_text(view)),
             ("Limits", _limits_text(view)),
             ("Kinds", words.listed(view["kinds"]) if view["kinds"] else "all"),
             ("Shared with", words.listed(view["groups"]) if view["groups"] else ""),
@@ -125,6 +131,20 @@ def show(terminal: Terminal, name: QueueArgument) -> None:
     )
     terminal.say("")
     _say_order(terminal, view, order)
+
+
+def _order_text(view: QueueView) -> str:
+    return f"{view['policy']}, {view['blocking']}" + (", preempts" if view["preempts"] else "")
+
+
+def _guarantee_text(view: QueueView) -> str:
+    """What it is promised, and how that stands."""
+    parts = [words.count(view["guaranteed_gpus"], "GPU"), f"holds {words.number(view['held_gpus'])}"]
+    if view["borrowed_gpus"]:
+        parts.append(f"{words.number(view['borrowed_gpus'])} of them borrowed")
+    if view["owed_gpus"]:
+        parts.append(f"{words.number(view['owed_gpus'])} can be had back")
+    return ", ".join(parts)
 
 
 def _limits_text(view: QueueView) -> str:
@@ -143,8 +163,12 @@ def _limits_text(view: QueueView) -> str:
 Policy = Annotated[str | None, typer.Option(help="Who goes first: fair-share, priority, fcfs, shortest or weighted.")]
 Blocking = Annotated[str | None, typer.Option(help="backfill or strict.")]
 Placement = Annotated[str | None, typer.Option(help="fragmentation, pack, spread, round-robin or least-loaded.")]
-Weight = Annotated[float | None, typer.Option(help="Its weight against other queues.")]
+Weight = Annotated[float | None, typer.Option(help="Its weight against other queues; 2 counts as waiting twice.")]
 Guaranteed = Annotated[int | None, typer.Option(metavar="N", help="GPUs that it can always have back.")]
+Preempts = Annotated[
+    bool | None,
+    typer.Option("--preempts/--no-preempts", help="Jobs at its front take GPUs from running ones far behind them."),
+]
 MaxGpus = Annotated[str | None, typer.Option(metavar="N", help="GPUs that its jobs may hold together.")]
 MaxLength = Annotated[str | None, typer.Option(metavar="N", help="Jobs that may wait in it.")]
 MaxTime = Annotated[str | None, typer.Option(metavar="DURATION", help="Longest run time of a job.")]
@@ -160,7 +184,11 @@ MaxJobGpus = Annotated[str | None, typer.Option(metavar="N", help="Largest job t
 @command(
     app,
     "create",
-    examples=["corral queue create night --policy priority", "corral queue create big --min-job-gpus 4 --max-gpus 32"],
+    examples=[
+        "corral queue create night --policy priority",
+        "corral queue create big --min-job-gpus 4 --max-gpus 32",
+        "corral queue create vision --guaranteed-gpus 8 --weight 2",
+    ],
 )
 def create(
     terminal: Terminal,
@@ -171,6 +199,7 @@ def create(
     placement: Placement = None,
     weight: Weight = None,
     guaranteed_gpus: Guaranteed = None,
+    preempts: Preempts = None,
     max_gpus: MaxGpus = None,
     max_length: MaxLength = None,
     max_time: MaxTime = None,
@@ -182,7 +211,7 @@ def create(
     """Create a queue (operators)."""
     plain = {"pool": pool, "policy": policy, "blocking": blocking, "placement": placement, "weight": weight}
     changes = _changes(
-        {**plain, "guaranteed_gpus": guaranteed_gpus, "kinds": kind, "groups": group},
+        {**plain, "guaranteed_gpus": guaranteed_gpus, "preempts": preempts, "kinds": kind, "groups": group},
         {
             "max_gpus": max_gpus,
             "max_length": max_length,
@@ -199,7 +228,11 @@ def create(
 @command(
     app,
     "edit",
-    examples=["corral queue edit default --blocking strict", "corral queue edit night --max-gpus none --max-time 12h"],
+    examples=[
+        "corral queue edit default --blocking strict",
+        "corral queue edit night --max-gpus none --max-time 12h",
+        "corral queue edit urgent --policy priority --preempts",
+    ],
 )
 def edit(
     terminal: Terminal,
@@ -209,6 +242,7 @@ def edit(
     placement: Placement = None,
     weight: Weight = None,
     guaranteed_gpus: Guaranteed = None,
+    preempts: Preempts = None,
     max_gpus: MaxGpus = None,
     max_length: MaxLength = None,
     max_time: MaxTime = None,
@@ -220,7 +254,7 @@ def edit(
     """Change a queue (operators). The word none removes a limit."""
     changes = _changes(
         {"policy": policy, "blocking": blocking, "placement": placement, "weight": weight, "kinds": kind}
-        | {"guaranteed_gpus": guaranteed_gpus, "groups": group},
+        | {"guaranteed_gpus": guaranteed_gpus, "preempts": preempts, "groups": group},
         {
             "max_gpus": max_gpus,
             "max_length": max_length,

@@ -96,6 +96,10 @@ def submit(
     retries: Annotated[
         int | None, typer.Option(metavar="N", help="New attempts after failures that are not its own.")
     ] = None,
+    preemptible: Annotated[
+        bool | None,
+        typer.Option("--preemptible/--no-preemptible", help="Whether it may give way to others; default: yes."),
+    ] = None,
     checkpoint_interval: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How often its program shall save, such as 5m.")
     ] = None,
@@ -138,6 +142,7 @@ def submit(
         "image": image,
         "venv": str(venv.absolute()) if venv is not None else None,
         "max_retries": retries,
+        "preemptible": preemptible,
         "checkpoint_interval": checkpoint_interval,
         "hold": hold,
         "after": arrays.others(after),

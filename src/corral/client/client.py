@@ -18,6 +18,7 @@ from corral.client.people import Events, People
 from corral.client.pools import Groups, Pools
 from corral.client.presets import Presets
 from corral.client.providers import Providers
+from corral.client.receipts import Receipts
 from corral.client.reports import Reports
 from corral.client.transport import Transport
 from corral.client.workbenches import Workbenches
@@ -54,6 +55,7 @@ class Client:
         self.channels = Channels(transport)
         self.analysis = Analysis(transport)
         self.reports = Reports(transport)
+        self.receipts = Receipts(transport)
 
     @property
     def server(self) -> str:

@@ -13,7 +13,7 @@ from corral.control.policies import ScalingPolicy
 from corral.control.state import State
 from corral.core.fleet import Fleet
 from corral.core.model import WHOLE, Elastic, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request
-from corral.core.placing import could_ever_fit
+from corral.core.placing import could_ever_fit, domains_for
 from corral.core.quantities import format_bytes, format_duration
 from corral.core.resources import NOTHING, Amount, asked_by, gpus_text
 
@@ -264,6 +264,14 @@ def _never_fits(state: State, whole: Fleet, job: Job, pool: str) -> Invalid:
         return Invalid(
             f"there is no GPU of model {asked} in pool {pool}; there are: {there}", field="model", known=models
         )
+    usable = sorted({index.domain[1] for index in domains_for(whole, request, pool)})
+    if request.gpu_milli and not usable and models:
+        slices = ", ".join(model for model in models if not request.models or model in request.models)
+        return Invalid(
+            f"a slice of a GPU is not shared, and pool {pool} has nothing else for it ({slices}): ask for 1",
+            field="gpus",
+            known=models,
+        )
     nodes = state.snapshot.nodes.values()
     cpus, memory = max(node.cpu_milli for node in nodes) / WHOLE, max(node.memory_bytes for node in nodes)
     labels = ", ".join(f"{key}={value}" for key, value in request.labels)
@@ -278,7 +286,7 @@ def _never_fits(state: State, whole: Fleet, job: Job, pool: str) -> Invalid:
     ):
         if without != request and could_ever_fit(whole, replace(job, request=without), pool):
             return Invalid(f"{detail} (pool {pool})", field=field)
-    wanted = [count for model in (request.models or models) for count in counts.get(model, [])]
+    wanted = [count for model in usable for count in counts.get(model, [])]
     largest = max(wanted, default=0)
     gpus = gpus_text(request.total_gpu_milli // request.nodes)
     if request.is_gang:

@@ -70,6 +70,7 @@ def merged(job: Job, spec: JobSpec, change: CloneChange) -> JobDraft:
         time_limit_seconds=new.time_limit_seconds if "time" in given else job.time_limit_seconds,
         grace_seconds=new.grace_seconds if "grace" in given else job.grace_seconds,
         max_retries=new.max_retries if "max_retries" in given else job.max_retries,
+        preemptible=new.preemptible if "preemptible" in given else job.preemptible,
         after=new.after if "after" in given else job.after,
     )
 

@@ -6,6 +6,7 @@ Decide from the picture, then write what was decided. Acting on it comes after t
 from __future__ import annotations
 
 from corral.control.journal import JournalWriter
+from corral.control.preempting import preempt
 from corral.control.work import SYSTEM, Work
 from corral.core.changes import PutLastNode
 from corral.core.lifecycle import Planned, ResizeRequested
@@ -17,7 +18,7 @@ def run_cycle(work: Work, journal: JournalWriter) -> Plan:
     """Plan, and let the plan happen to the jobs. Costs next to nothing when nothing can start."""
     state = work.state
     plan = schedule(state.snapshot, work.now)
-    if plan.starts or plan.resizes:
+    if plan.starts or plan.resizes or plan.preemptions:
         work.tx.cycles.append(journal.entry(state, plan))
     for start in plan.starts:
         job = work.advance(state.snapshot.jobs[start.job_id], Planned(at=work.now, allocation=start.allocation))
@@ -36,6 +37,7 @@ def run_cycle(work: Work, journal: JournalWriter) -> Plan:
         )
     for resize in plan.resizes:
         _resize(work, resize)
+    preempt(work, plan.preemptions)
     if plan.starts:
         work.change(PutLastNode(id=plan.starts[-1].allocation.grants[-1].node))
     state.plan = plan

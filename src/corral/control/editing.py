@@ -40,6 +40,8 @@ class JobChange:
     priority: int | None = None
     #: None means: as long as the queue allows
     time_limit_seconds: float | None = None
+    #: None means: as jobs of its kind usually are
+    preemptible: bool | None = None
     #: as in a draft
     after: tuple[str, ...] = ()
     #: the values of those of `SIZE_WORDS` that are given
@@ -80,6 +82,8 @@ def edited(state: State, job: Job, spec: JobSpec, change: JobChange, catalog: Ca
     after = job
     if "priority" in change.given and change.priority is not None:
         after = replace(after, priority=change.priority)
+    if "preemptible" in change.given:
+        after = _giving_way(after, change.preemptible)
     if change.is_about_size:
         after, spec = _reshaped(state, after, spec, change, catalog)
     if change.is_about_size or change.given & {"queue", "time"}:
@@ -125,6 +129,14 @@ def _reshaped(state: State, job: Job, spec: JobSpec, change: JobChange, catalog:
     return replace(job, kind=kind, request=request_for(draft.request, elastic), elastic=elastic), draft.spec
 
 
+def _giving_way(job: Job, preemptible: bool | None) -> Job:
+    """It counts from the first start on: whoever took what others are owed cannot refuse to give it back."""
+    wanted = job.kind.gives_way if preemptible is None else preemptible
+    if job.attempt and wanted != job.preemptible:
+        raise WrongState(f"{job.id} has started before: whether it may be preempted stays", state=job.state)
+    return replace(job, preemptible=wanted)
+
+
 def _check(state: State, job: Job, after: Job) -> None:
     """What a new job is checked for, as far as the change matters: what is as it was is nobody's business now."""
     check_queue_rules(state, after)
@@ -160,6 +172,7 @@ def _facts(job: Job) -> dict[str, Any]:
     return {
         "queue": job.queue,
         "priority": job.priority,
+        "preemptible": job.preemptible,
         "time_limit_seconds": job.time_limit_seconds,
         "after": job.after,
         "kind": job.kind,

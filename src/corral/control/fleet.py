@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from corral.control.errors import Forbidden, InUse, NotFound, WrongState
 from corral.control.health import forget
+from corral.control.reservations import forget_gpus
 from corral.control.work import Caller, Work
 from corral.core.changes import DropNode, PutNode
 from corral.core.model import Job, Node, NodeState
@@ -48,6 +49,7 @@ def remove(work: Work, caller: Caller, node_id: str) -> Node:
         raise WrongState(f"node {node_id} is still there: its engine reports it as {node.state}", state=node.state)
     work.tx.fleet.delete_nodes([node_id])
     forget(work, [gpu.id for gpu in node.gpus])
+    forget_gpus(work, {gpu.id for gpu in node.gpus})
     work.change(DropNode(id=node_id))
     work.record(caller, "node.removed", node_id, detail={"gpus": len(node.gpus)})
     return node

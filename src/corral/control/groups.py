@@ -14,6 +14,7 @@ from corral.control.admission import check_queue_name
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
 from corral.control.ports import Transaction
 from corral.control.records import DEFAULT_GROUP, GroupRecord, UserRecord
+from corral.control.reservations import check_group_free
 from corral.control.work import Caller, Work
 from corral.core.changes import PutMembership
 from corral.core.model import Membership
@@ -114,6 +115,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
             field="name",
             providers=providers,
         )
+    check_group_free(work.tx, name, work.now)
     work.tx.people.delete_group(name)
     work.record(caller, "group.deleted", name)
 

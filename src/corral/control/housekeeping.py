@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corral.control import health
+from corral.control import health, reservations
 from corral.control.work import Work
 
 DAY = 86400.0
@@ -11,6 +11,8 @@ JOURNAL_SECONDS = 7 * DAY
 SCORE_HISTORY_SECONDS = 30 * DAY
 #: What was used is told for a year back, and a month more so that a year's report can still be made after its end.
 USAGE_SECONDS = 400 * DAY
+#: Who gave way to whom.
+RECEIPT_SECONDS = 400 * DAY
 #: Alerts that are over, and silences.
 ALERT_SECONDS = 400 * DAY
 #: Notices that were sent or given up.
@@ -25,6 +27,8 @@ def tidy(work: Work) -> int:
         work.tx.cycles.prune(work.now - JOURNAL_SECONDS)
         + work.tx.scores.prune(work.now - SCORE_HISTORY_SECONDS)
         + work.tx.usage.prune(work.now - USAGE_SECONDS)
+        + work.tx.receipts.prune(work.now - RECEIPT_SECONDS)
         + work.tx.alerts.prune(work.now - ALERT_SECONDS)
         + work.tx.channels.prune(work.now - DELIVERY_SECONDS)
+        + reservations.tidy(work)
     )

@@ -50,6 +50,8 @@ class JobDraft:
     time_limit_seconds: float | None = None
     grace_seconds: float | None = None
     max_retries: int | None = None
+    #: None means: as jobs of its kind usually are
+    preemptible: bool | None = None
     #: an elastic job: the least and the most GPUs; None for one of them means the installation's
     min_gpus: int | None = None
     max_gpus: int | None = None
@@ -110,6 +112,7 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
         time_limit_seconds=draft.time_limit_seconds,
         grace_seconds=policies.grace_seconds if draft.grace_seconds is None else draft.grace_seconds,
         max_retries=policies.max_retries if draft.max_retries is None else draft.max_retries,
+        preemptible=kind.gives_way if draft.preemptible is None else draft.preemptible,
         after=resolved(work, caller, draft.after),
     )
 

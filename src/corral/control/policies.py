@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 
 from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
-from corral.core.model import DEFAULT_PRIORITY, JobKind, Limits, Quota, ScalingRules
+from corral.core.model import (
+    DEFAULT_PRIORITY,
+    AllocationRules,
+    BackfillRules,
+    JobKind,
+    Limits,
+    PreemptionRules,
+    Quota,
+    ScalingRules,
+)
 from corral.core.ordering.cost import OrderingRules
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT
 
@@ -65,8 +74,12 @@ class Policies:
     ordering: str = "fair-share"
     blocking: str = "backfill"
     placement: str = "fragmentation"
+    #: how GPUs are given out, and how much of a pool may be reserved standing
+    allocation: AllocationRules = field(default_factory=AllocationRules)
     #: for the orderings that look at run times and age
     ordering_rules: OrderingRules = field(default_factory=OrderingRules)
+    preemption: PreemptionRules = field(default_factory=lambda: PreemptionRules(enabled=True))
+    backfill: BackfillRules = field(default_factory=lambda: BackfillRules(protected=4))
     tasks: TaskPolicy = field(default_factory=TaskPolicy)
     scaling: ScalingPolicy = field(default_factory=ScalingPolicy)
     checkpoints: CheckpointPolicy = field(default_factory=CheckpointPolicy)

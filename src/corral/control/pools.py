@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 
 from corral.control.admission import check_queue_name
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.guarantees import check_leaving
 from corral.control.ports import Transaction
 from corral.control.records import PoolRecord
+from corral.control.reservations import check_gpus_free, check_pool_free
 from corral.control.state import State
 from corral.control.work import Caller, Work
 from corral.core.changes import DropQueue, PutNode, PutQueue
@@ -93,6 +95,8 @@ def edit(
             )
         joining = _checked_move(work, name, sorted(wanted), without={gpu.id for gpu in leaving})
         _check_idle(work.state.snapshot, leaving)
+        check_gpus_free(work.state, {gpu.id for gpu in leaving}, work.now, field="gpus")
+        check_leaving(work.state.snapshot, leaving)
     changed = replace(pool, description=pool.description if description is None else description)
     work.tx.fleet.save_pool(changed)
     _move(work, name, joining)
@@ -133,6 +137,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
             field="name",
             jobs=[job.id for job in running[:NAMED]],
         )
+    check_pool_free(work.state, name, work.now)
     _move(work, DEFAULT_POOL, gpus)
     for queue in queues:
         work.tx.fleet.delete_queue(queue)
@@ -224,6 +229,8 @@ def _checked_move(work: Work, pool: str, gpu_ids: Sequence[str], without: Collec
             models=models,
         )
     _check_idle(work.state.snapshot, moving)
+    check_gpus_free(work.state, {gpu.id for gpu in moving}, work.now, field="gpus")
+    check_leaving(work.state.snapshot, moving)
     return moving
 
 

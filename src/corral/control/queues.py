@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from corral.control.admission import check_queue_name
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
+from corral.control.guarantees import check_promise
 from corral.control.routing import is_default_of_pool
 from corral.control.work import SYSTEM, Caller, Work
 from corral.core.changes import DropQueue, PutQueue
@@ -14,6 +15,8 @@ from corral.core.model import DEFAULT_QUEUE, Blocking, Queue
 from corral.core.ordering import POLICIES as ORDERINGS
 from corral.core.placement import POLICIES as PLACEMENTS
 
+#: orders in which one job can stand strictly before another that runs already
+RANKED = ("priority", "shortest", "weighted")
 #: where the store keeps the settings that the default queue has followed already
 FOLLOWED = "default-queue-settings"
 
@@ -70,6 +73,8 @@ def follow_settings(work: Work) -> None:
         blocking=Blocking(policies.blocking),
         placement=policies.placement,
     )
+    if queue.policy not in RANKED:
+        queue = replace(queue, preempts=False)
     if queue != existing(work, DEFAULT_QUEUE):
         _save(work, SYSTEM, queue, "queue.edited")
 
@@ -129,6 +134,14 @@ def _check(work: Work, caller: Caller, queue: Queue) -> None:
             asked=queue.guaranteed_gpus,
             limit=queue.max_gpus,
         )
+    if queue.preempts and queue.policy not in RANKED:
+        raise Invalid(
+            f"the order {queue.policy} cannot preempt: under it no job stands strictly before one that runs; "
+            f"{', '.join(RANKED)} can",
+            field="preempts",
+            known=list(RANKED),
+        )
+    check_promise(work.state.snapshot, queue)
     if queue.min_job_gpus is not None and queue.max_job_gpus is not None and queue.min_job_gpus > queue.max_job_gpus:
         raise Invalid("min_job_gpus is above max_job_gpus", field="min_job_gpus", asked=queue.min_job_gpus)
 

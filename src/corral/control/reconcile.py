@@ -55,6 +55,8 @@ def reconcile(work: Work, cluster: str, observation: Observation, observed_at: f
     for job in [job for job in work.state.snapshot.jobs.values() if job.state.holds_resources]:
         if job.attempt_id not in observed and _runs_on(work, job, cluster):
             _missing(work, job, observed_at)
+        elif job.state is JobState.STOPPING and job.attempt_id in observed:
+            _stop_again(work, job)
     _leave_lost_nodes(work, cluster)
     _trust_again(work, observed_at)
 
@@ -201,6 +203,13 @@ def _missing(work: Work, job: Job, observed_at: float) -> None:
             failed=tuple(lost),
         )
         _end(work, job, ended)
+
+
+def _stop_again(work: Work, job: Job) -> None:
+    """The server that decided to stop it may have died before it told the engine. Stopping twice is one stop."""
+    if job.attempt_id not in work.state.told_to_stop:
+        work.state.told_to_stop.add(job.attempt_id)
+        work.instructions.append(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds))
 
 
 def _present_job(work: Work, attempt_id: str) -> Job | None:

@@ -13,8 +13,9 @@ from corral.control.jobs import own_job
 from corral.control.work import Caller, Work
 from corral.core.lifecycle import ResizeRequested
 from corral.core.model import Job, JobState, job_of_attempt
+from corral.core.reservations import Reserved
 from corral.core.rules import spare_gpus
-from corral.core.scaling import Scalable, scalable_jobs
+from corral.core.scaling import Scalable, idle_beside, scalable_jobs
 
 #: Measurements closer than this are the same, unless something follows from the difference: a picture that changes with
 #: every reading would be journaled with every reading.
@@ -89,7 +90,7 @@ def _idle_gpus(work: Work, item: Scalable, count: int) -> list[str]:
     with snapshot.trial() as trial:
         for planned in work.state.plan.planned:
             trial.hold(planned.job_id, planned.held)
-        idle = [gpu for gpu in item.slot.whole_gpus(item.domain) if gpu not in job.avoid_gpus]
+        idle = idle_beside(Reserved(snapshot, work.now), job, item.slot, item.domain, work.now)
     if count > len(idle):
         raise WrongState(
             f"beside job {job.id}, on node {item.slot.node.id}, {len(idle)} GPUs are idle that nobody waits for:"

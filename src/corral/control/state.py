@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from corral.control.mixes import mixes_kept
 from corral.control.policies import Policies
 from corral.control.ports import Transaction
-from corral.control.records import AttemptRecord, IdleWarning, JobSpec
+from corral.control.records import AttemptRecord, IdleWarning, JobSpec, ReceiptRecord
 from corral.control.run_times import run_times_known
 from corral.core.changes import (
     Change,
@@ -23,6 +23,7 @@ from corral.core.changes import (
     PutNode,
     PutQueue,
     PutQuota,
+    PutReservation,
     PutRules,
     PutScore,
 )
@@ -64,6 +65,10 @@ class State:
         self.testing: dict[str, Condition | None] = {}
         #: jobs that were told that they do nothing
         self.idle_warnings: dict[str, IdleWarning] = {}
+        #: of jobs that gave way to others and are not back yet, by job
+        self.receipts: dict[str, ReceiptRecord] = {}
+        #: attempts that were told to stop since this server runs
+        self.told_to_stop: set[str] = set()
         #: the nodes that each cluster's engine reported last; a cluster that was not observed yet is absent
         self.observed: dict[str, frozenset[str]] = {}
 
@@ -93,9 +98,13 @@ def load_state(tx: Transaction, policies: Policies) -> State:
             score_time_constant=policies.score_time_constant,
             scaling=policies.scaling.rules,
             ordering=policies.ordering_rules,
+            preemption=policies.preemption,
+            backfill=policies.backfill,
+            allocation=policies.allocation,
         ),
         *(PutNode(node=node) for node in tx.fleet.nodes()),
         *(PutQueue(queue=queue) for queue in tx.fleet.queues()),
+        *(PutReservation(reservation=record.reservation) for record in tx.reservations.all() if not record.is_over),
         *(PutQuota(user=record.user, kind=record.kind, quota=record.quota) for record in tx.people.quotas()),
         *(PutMembership(user=user, membership=member) for user, member in memberships(tx).items()),
         *(PutScore(user=user, model=model, score=score) for (user, model), score in tx.scores.all().items()),
@@ -108,6 +117,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
     state.attempts = tx.attempts.get([job.attempt_id for job in jobs if job.state.holds_resources])
     state.conditions = _conditions(tx, state)
     state.idle_warnings = tx.health.idle_warnings()
+    state.receipts = {receipt.job_id: receipt for receipt in tx.receipts.open()}
     return state
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from corral.control.admission import admit, settled
 from corral.control.errors import Refusal
+from corral.control.guarantees import Share, share_of
 from corral.control.state import State
 from corral.core.accounting import score_at
 from corral.core.changes import DropJob, PutJob
@@ -26,7 +27,7 @@ class QueueView:
     queue: Queue
     running: int
     queued: int
-    held_gpu_milli: int
+    share: Share
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,7 +124,7 @@ def queue_views(state: State) -> list[QueueView]:
             queue=queue,
             running=running[name],
             queued=queued[name],
-            held_gpu_milli=state.snapshot.held.by_queue.get(name, 0),
+            share=share_of(state.snapshot, queue),
         )
         for name, queue in sorted(state.snapshot.queues.items())
     ]

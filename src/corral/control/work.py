@@ -14,6 +14,7 @@ from typing import Any
 
 from corral.control.mixes import keep_mix
 from corral.control.ports import Transaction
+from corral.control.receipts import abandoned, followed, saw_saved
 from corral.control.records import (
     USUAL_FUNCTIONS,
     AttemptRecord,
@@ -21,6 +22,7 @@ from corral.control.records import (
     Function,
     JobRecord,
     JobSpec,
+    ReceiptRecord,
     UsageCourse,
     UsageRecord,
 )
@@ -28,7 +30,7 @@ from corral.control.state import State
 from corral.core.accounting import change_usage
 from corral.core.changes import Change, DropJob, PutJob, PutMix, PutScore
 from corral.core.dependencies import broken_words, met
-from corral.core.lifecycle import Ended, Event, Instruction, Planned, StopRequested, Up, advance
+from corral.core.lifecycle import Ended, Event, Instruction, Planned, Stop, StopRequested, Up, advance
 from corral.core.mix import Mix
 from corral.core.model import DEFAULT_POOL, WHOLE, Allocation, EndReason, Job, JobState, Score
 from corral.core.predicting import learn, predicted
@@ -77,6 +79,7 @@ class Work:
         self._courses: dict[str, UsageCourse] = {}
         self._scores: dict[tuple[str, str], Score] = {}
         self._mixes: dict[str, Mix] = {}
+        self._receipts: dict[int, ReceiptRecord] = {}
         #: jobs that are over, whose dependents have not heard of it yet
         self._over: deque[Job] = deque()
         self._is_telling = False
@@ -145,8 +148,10 @@ class Work:
         transition = advance(job, event)
         after = self.edit(job, self._expected(job, transition.job))
         self.instructions.extend(transition.instructions)
+        self.state.told_to_stop.update(item.attempt_id for item in transition.instructions if isinstance(item, Stop))
         self._account(job, after)
         self._follow_attempt(job, after, event)
+        self._follow_receipt(job, after, event)
         learn(self.state.run_times, job, after)
         if after.state.is_ended:
             self._tell_dependents(after)
@@ -172,6 +177,24 @@ class Work:
             self.tx.jobs.save_spec(job.id, spec)
         self.state.keep_spec(job.id, spec)
 
+    def add_receipt(self, receipt: ReceiptRecord) -> ReceiptRecord:
+        """A job gives way to another: with the receipt's id."""
+        numbered = self.tx.receipts.add(receipt)
+        self.state.receipts[numbered.job_id] = numbered
+        self.steps += 1
+        return numbered
+
+    def keep_receipt(self, receipt: ReceiptRecord) -> None:
+        """Save a receipt that is open and went on."""
+        if receipt == self.state.receipts.get(receipt.job_id):
+            return
+        self.steps += 1
+        self._receipts[receipt.id] = receipt
+        if receipt.is_open:
+            self.state.receipts[receipt.job_id] = receipt
+        else:
+            del self.state.receipts[receipt.job_id]
+
     def forget_mix(self, pool: str) -> None:
         """The pool is gone, and with it what it was asked for."""
         self.state.mixes.pop(pool, None)
@@ -190,6 +213,8 @@ class Work:
             for key in [key for key, attempt in attempts.items() if attempt.job_id == job.id]:
                 del attempts[key]
         self.tx.jobs.delete([job.id])
+        if job.id in self.state.receipts:
+            self.keep_receipt(abandoned(self.state.receipts[job.id]))
         self.state.specs.pop(job.id, None)
         self.state.dependents.follow(job, None)
         self.steps += 1
@@ -209,6 +234,8 @@ class Work:
             self.tx.usage.save(list(self._new_usage.values()))
         if self._courses:
             self.tx.usage.save_course(list(self._courses.values()))
+        if self._receipts:
+            self.tx.receipts.save(list(self._receipts.values()))
         if self._scores:
             self.tx.scores.save(self._scores)
         for pool, mix in self._mixes.items():
@@ -318,11 +345,22 @@ class Work:
                 )
                 self._follow_usage(ended, outcome=after.state)
                 self.recorded_ends.append(before.attempt_id)
+                self.state.told_to_stop.discard(before.attempt_id)
                 if after.attempt != before.attempt:
                     # It goes on with other GPUs at once, having waited for nothing.
                     self._begin_attempt(after, at, waited_since=at)
             case _:
                 pass
+
+    def _follow_receipt(self, before: Job, after: Job, event: Event) -> None:
+        receipt = self.state.receipts.get(after.id)
+        if receipt is None:
+            return
+        receipt = followed(receipt, before, after, event)
+        if not self.state.policies.checkpoints.enabled:
+            # Nobody looks for what programs save: what is known at the end is the last word.
+            receipt = saw_saved(receipt, after, after.checkpointed_at)
+        self.keep_receipt(receipt)
 
     def _begin_attempt(self, job: Job, at: float, waited_since: float | None = None) -> None:
         assert job.allocation is not None

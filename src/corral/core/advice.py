@@ -13,9 +13,10 @@ from enum import StrEnum
 from typing import Any
 
 from corral.core.model import Elastic, Job, JobKind, JobState, Queue, Request
-from corral.core.placing import find_place
 from corral.core.plan import Plan
+from corral.core.protecting import end_if_started
 from corral.core.quantities import format_duration
+from corral.core.reservations import Reserved, find_open_place
 from corral.core.snapshot import ClusterSnapshot
 
 #: A shorter time is proposed only if it is at least this long, and not less than this part of what was asked for.
@@ -62,9 +63,9 @@ def proposals(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float, choic
     queue = snapshot.queues.get(job.queue)
     if queue is None:
         return []
-    found = [*_other_queues(snapshot, job, choices.queues)]
+    found = [*_other_queues(snapshot, job, choices.queues, now)]
     if not job.attempt:
-        room = _room_in(snapshot, queue)
+        room = _room_in(snapshot, queue, now)
         found += [*_other_models(snapshot, job, queue, room), *_other_packages(job, choices.packages, room)]
         found += _shorter(plan, job, now)
         found += [*_elastic(job, choices.elastic, room), *_smaller(job, room)]
@@ -78,14 +79,15 @@ def proposals(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float, choic
 _Room = Callable[[Job], bool]
 
 
-def _room_in(snapshot: ClusterSnapshot, queue: Queue) -> _Room:
-    return lambda job: find_place(snapshot.fleet, job, queue.pool, queue.placement) is not None
+def _room_in(snapshot: ClusterSnapshot, queue: Queue, now: float) -> _Room:
+    reserved = Reserved(snapshot, now)
+    return lambda job: find_open_place(reserved, snapshot.fleet, job, queue, end_if_started(job, now)) is not None
 
 
-def _other_queues(snapshot: ClusterSnapshot, job: Job, queues: Sequence[Queue]) -> Iterator[Proposal]:
+def _other_queues(snapshot: ClusterSnapshot, job: Job, queues: Sequence[Queue], now: float) -> Iterator[Proposal]:
     """Those with room first, then the shorter ones."""
     others = [queue for queue in queues if queue.name != job.queue and (not queue.kinds or job.kind in queue.kinds)]
-    ranked = sorted(others, key=lambda queue: (not _room_in(snapshot, queue)(job), snapshot.queued_in(queue.name)))
+    ranked = sorted(others, key=lambda queue: (not _room_in(snapshot, queue, now)(job), snapshot.queued_in(queue.name)))
     for queue in ranked[:_MOST_ALIKE]:
         waiting = snapshot.queued_in(queue.name)
         yield Proposal(

@@ -16,6 +16,7 @@ from corral.core.placing import could_ever_fit, domains_for, find_place
 from corral.core.plan import Plan, PlannedStart
 from corral.core.protecting import end_if_started
 from corral.core.quantities import format_duration
+from corral.core.reservations import Reserved, find_open_place, reserved_reason
 from corral.core.resources import NOTHING, gpus_text, held_by
 from corral.core.rules import Reason, all_reasons
 from corral.core.snapshot import ClusterSnapshot, Trial
@@ -55,7 +56,7 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
                 trial.start(starting, start.allocation)
         reasons = all_reasons(snapshot, job, now)
         if queue is not None:
-            reasons += _resource_reasons(snapshot, trial, plan, queue, job)
+            reasons += _resource_reasons(snapshot, trial, plan, queue, job, now)
             reasons += _order_reasons(plan, queue, job)
     reasons += _claim_reasons(plan, job, now)
     ahead = _ahead(snapshot, plan, job, now)
@@ -102,16 +103,22 @@ def _ahead(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> list[
     return ahead
 
 
-def _resource_reasons(snapshot: ClusterSnapshot, trial: Trial, plan: Plan, queue: Queue, job: Job) -> list[Reason]:
-    fleet = snapshot.fleet
+def _resource_reasons(
+    snapshot: ClusterSnapshot, trial: Trial, plan: Plan, queue: Queue, job: Job, now: float
+) -> list[Reason]:
+    fleet, reserved, ends_at = snapshot.fleet, Reserved(snapshot, now), end_if_started(job, now)
     if not could_ever_fit(fleet, job, queue.pool):
         return [_impossible(snapshot, queue, job)]
-    if find_place(fleet, job, queue.pool, queue.placement) is None:
-        return [_no_room(snapshot, queue, job), *_coming_back(snapshot, queue, job)]
+    if find_open_place(reserved, fleet, job, queue, ends_at) is None:
+        closed = reserved_reason(snapshot, reserved, job, queue.pool, now, ends_at)
+        if closed is not None and find_place(fleet, job, queue.pool, queue.placement) is not None:
+            return [closed]
+        beside = [closed] if closed is not None else []
+        return [_no_room(snapshot, queue, job), *beside, *_coming_back(snapshot, queue, job)]
     others = [planned for planned in plan.planned if planned.job_id != job.id]
     for planned in others:
         trial.hold(planned.job_id, planned.held)
-    if find_place(fleet, job, queue.pool, queue.placement) is None:
+    if find_open_place(reserved, fleet, job, queue, ends_at) is None:
         return [_kept_for_others(others, job)]
     return []
 

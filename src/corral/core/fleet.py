@@ -2,8 +2,8 @@
 
 Nodes stand in one fixed order (by their names, numbers counted as numbers), and a set of nodes is an integer whose
 bits are places in that order. For each domain - a pool and a GPU model - nodes are kept in buckets by how many whole
-GPUs are free. Taking and giving back touch one node's bits only. Equal content gives equal answers, whatever the
-order in which it came to be.
+GPUs are free, and by how many each of their link groups has free. Taking and giving back touch one node's bits only.
+Equal content gives equal answers, whatever the order in which it came to be.
 """
 
 from __future__ import annotations
@@ -12,11 +12,25 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+from corral.core.linking import free_in_groups, linked
 from corral.core.mix import Mix
-from corral.core.model import WHOLE, Allocation, Gpu, GpuHealth, Grant, Node, NodeState
+from corral.core.model import (
+    DEFAULT_RACK_LABEL,
+    WHOLE,
+    Allocation,
+    Gpu,
+    GpuHealth,
+    Grant,
+    Node,
+    NodeState,
+    Request,
+    is_slice,
+)
 
 #: A pool and a GPU model.
 Domain = tuple[str, str]
+#: What is free on a node in a domain: whole GPUs, what is left of those in part use, and in link groups (ascending).
+Free = tuple[int, tuple[int, ...], tuple[int, ...]]
 #: The domain of work without GPUs: every ready node, by the free GPUs that it would sit beside.
 EVERYWHERE: Domain = ("", "")
 
@@ -35,7 +49,7 @@ class Watcher(Protocol):
 class DomainIndex:
     """The nodes of one domain by what is free on them."""
 
-    __slots__ = ("domain", "free_gpus", "members", "partial", "whole")
+    __slots__ = ("domain", "free_gpus", "linked", "members", "partial", "whole")
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
@@ -43,6 +57,8 @@ class DomainIndex:
         self.whole: list[int] = [0]
         #: partial[m]: the nodes that have a GPU in part use with m thousandths left
         self.partial: dict[int, int] = {}
+        #: linked[k]: the nodes that have a link group with exactly k whole GPUs free; empty where no links are known
+        self.linked: dict[int, int] = {}
         self.members = 0
         #: whole GPUs free in the domain
         self.free_gpus = 0
@@ -54,6 +70,12 @@ class DomainIndex:
             found |= bits
         return found
 
+    def with_room(self, request: Request) -> int:
+        """The nodes whose free GPUs hold one instance."""
+        if request.gpu_milli:
+            return self.with_whole(1) | self.with_share(request.gpu_milli)
+        return self.with_whole(request.gpus)
+
     def with_share(self, milli: int) -> int:
         """The nodes that have a GPU in part use with at least that much left."""
         found = 0
@@ -62,7 +84,16 @@ class DomainIndex:
                 found |= bits
         return found
 
-    def enter(self, bit: int, free_whole: int, partial: Iterable[int]) -> None:
+    def places(self, bits: int, gpus: int) -> Iterator[int]:
+        """The places of a set of nodes that are equally good for so many whole GPUs, but for their links: those first
+        that have a link group for all of them, and the fewest to spare in it."""
+        if gpus and self.linked:
+            for count in sorted(count for count in self.linked if count >= gpus):
+                yield from places(bits & self.linked[count])
+                bits &= ~self.linked[count]
+        yield from places(bits)
+
+    def enter(self, bit: int, free_whole: int, partial: Iterable[int], linked: Iterable[int]) -> None:
         while len(self.whole) <= free_whole:
             self.whole.append(0)
         self.members |= bit
@@ -70,23 +101,23 @@ class DomainIndex:
         self.free_gpus += free_whole
         for left in partial:
             self.partial[left] = self.partial.get(left, 0) | bit
+        for count in linked:
+            self.linked[count] = self.linked.get(count, 0) | bit
 
-    def leave(self, bit: int, free_whole: int, partial: Iterable[int]) -> None:
+    def leave(self, bit: int, free_whole: int, partial: Iterable[int], linked: Iterable[int]) -> None:
         self.members &= ~bit
         self.whole[free_whole] &= ~bit
         self.free_gpus -= free_whole
         for left in partial:
-            rest = self.partial[left] & ~bit
-            if rest:
-                self.partial[left] = rest
-            else:
-                del self.partial[left]
+            _take_bit(self.partial, left, bit)
+        for count in linked:
+            _take_bit(self.linked, count, bit)
 
 
 class Slot:
     """One node and what is free on it."""
 
-    __slots__ = ("bit", "domains", "free_cpu_milli", "free_memory_bytes", "free_milli", "node", "seen")
+    __slots__ = ("bit", "domains", "free_cpu_milli", "free_memory_bytes", "free_milli", "links", "node", "seen")
 
     def __init__(self, node: Node, bit: int) -> None:
         self.node = node
@@ -97,10 +128,12 @@ class Slot:
         self.free_milli = {gpu.id: WHOLE for gpu in sorted(node.gpus, key=lambda gpu: gpu.index)}
         #: the usable GPUs of each domain
         self.domains: dict[Domain, tuple[str, ...]] = _usable_domains(node)
-        #: what each domain's index was last told: free whole GPUs, and what is left of those in part use
-        self.seen: dict[Domain, tuple[int, tuple[int, ...]]] = {}
+        #: the link group of each GPU of which one is known
+        self.links: dict[str, str] = _links(node)
+        #: what each domain's index was last told
+        self.seen: dict[Domain, Free] = {}
 
-    def now(self, domain: Domain) -> tuple[int, tuple[int, ...]]:
+    def now(self, domain: Domain) -> Free:
         whole = 0
         partial: set[int] = set()
         for gpu in self.domains[domain]:
@@ -109,15 +142,20 @@ class Slot:
                 whole += 1
             elif left > 0:
                 partial.add(left)
-        return whole, tuple(sorted(partial))
+        if not self.links or domain == EVERYWHERE:
+            return whole, tuple(sorted(partial)), ()
+        return whole, tuple(sorted(partial)), free_in_groups(self.whole_gpus(domain), self.links)
 
     def whole_gpus(self, domain: Domain) -> list[str]:
         return [gpu for gpu in self.domains.get(domain, ()) if self.free_milli[gpu] == WHOLE]
 
     def best_share(self, domain: Domain, milli: int, avoid: tuple[str, ...]) -> str | None:
-        """The GPU with the least left that still has room for the share."""
+        """The GPU with the least left that still has room for the share; a fresh one out of the most broken group."""
         fitting = [g for g in self.domains.get(domain, ()) if self.free_milli[g] >= milli and g not in avoid]
-        return min(fitting, key=lambda gpu: self.free_milli[gpu], default=None)
+        best = min(fitting, key=lambda gpu: self.free_milli[gpu], default=None)
+        if best is None or not self.links or self.free_milli[best] < WHOLE:
+            return best
+        return linked(fitting, self.links, 1)[0]
 
 
 class Fleet:
@@ -135,7 +173,11 @@ class Fleet:
         self.mixes: dict[str, Mix] = {}
         #: what policies keep of a domain; all of it can be worked out anew
         self.watchers: dict[Domain, Watcher] = {}
+        #: the label that tells where a node stands
+        self.rack_label = DEFAULT_RACK_LABEL
         self._labelled: dict[tuple[str, str], int] = {}
+        #: how many GPUs of each domain there are, usable or not
+        self._present: dict[Domain, int] = {}
         for slot in self.slots:
             self._enter(slot)
 
@@ -159,6 +201,7 @@ class Fleet:
             gpu.id: WHOLE - held_milli.get(gpu.id, 0) for gpu in sorted(node.gpus, key=lambda gpu: gpu.index)
         }
         slot.domains = _usable_domains(node)
+        slot.links = _links(node)
         self._enter(slot)
         for watcher in self.watchers.values():
             watcher.touched.add(self.place_of[node.id])
@@ -192,12 +235,26 @@ class Fleet:
         return found
 
     def domains_of(self, pool: str, models: tuple[str, ...]) -> list[DomainIndex]:
-        """The domains of a pool with one of these models (any, if none is named), in the order of their names."""
-        return [
+        """The domains of a pool with one of these models (any, if none is named), in the order of their names.
+
+        Who names no model means whole GPUs; slices only in a pool that has nothing else.
+        """
+        found = [
             self.domains[domain]
             for domain in sorted(self.domains)
             if domain[0] == pool and domain[1] and (not models or domain[1] in models)
         ]
+        if models or not any(is_slice(index.domain[1]) for index in found) or not self._has_whole_gpus(pool):
+            return found
+        return [index for index in found if not is_slice(index.domain[1])]
+
+    def racks(self) -> list[int]:
+        """The nodes of each rack that is known, in the order of their names. Nodes that say nothing stand in none."""
+        return [bits for (name, _), bits in sorted(self._labelled.items()) if name == self.rack_label and bits]
+
+    def _has_whole_gpus(self, pool: str) -> bool:
+        """Whether the pool has any, in use or not: that a node is down for a moment must not change what is meant."""
+        return any(domain[0] == pool and not is_slice(domain[1]) for domain in self._present)
 
     def _shift(self, grant: Grant, sign: int) -> None:
         place = self.place_of.get(grant.node)
@@ -232,6 +289,7 @@ class Fleet:
     def _enter(self, slot: Slot) -> None:
         for gpu in slot.node.gpus:
             self.gpu_home[gpu.id] = slot.node.id
+            self._present[gpu.pool, gpu.model] = self._present.get((gpu.pool, gpu.model), 0) + 1
         for label in slot.node.labels:
             self._labelled[label] = self._labelled.get(label, 0) | slot.bit
         for domain in slot.domains:
@@ -242,6 +300,9 @@ class Fleet:
     def _leave(self, slot: Slot) -> None:
         for gpu in slot.node.gpus:
             self.gpu_home.pop(gpu.id, None)
+            self._present[gpu.pool, gpu.model] -= 1
+            if not self._present[gpu.pool, gpu.model]:
+                del self._present[gpu.pool, gpu.model]
         for label in slot.node.labels:
             self._labelled[label] &= ~slot.bit
         for domain, seen in slot.seen.items():
@@ -255,6 +316,14 @@ def places(bits: int) -> Iterator[int]:
         lowest = bits & -bits
         yield lowest.bit_length() - 1
         bits ^= lowest
+
+
+def union(sets: Iterable[int]) -> int:
+    """The nodes that are in one of these sets."""
+    found = 0
+    for bits in sets:
+        found |= bits
+    return found
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
@@ -271,6 +340,18 @@ def _usable_domains(node: Node) -> dict[Domain, tuple[str, ...]]:
             for domain in ((gpu.pool, gpu.model), EVERYWHERE):
                 domains[domain] = (*domains.get(domain, ()), gpu.id)
     return domains
+
+
+def _links(node: Node) -> dict[str, str]:
+    return {gpu.id: gpu.link_group for gpu in node.gpus if gpu.link_group}
+
+
+def _take_bit(sets: dict[int, int], key: int, bit: int) -> None:
+    rest = sets[key] & ~bit
+    if rest:
+        sets[key] = rest
+    else:
+        del sets[key]
 
 
 def _same_capacity(old: Node, new: Node) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -40,6 +40,8 @@ class Shape(NamedTuple):
     held_seconds: float | None
     avoid_nodes: tuple[str, ...]
     avoid_gpus: tuple[str, ...]
+    #: what is reserved for others may be lent to such a job
+    preemptible: bool
 
 
 def line_of(job: Job) -> LineKey:
@@ -50,7 +52,7 @@ def line_of(job: Job) -> LineKey:
 
 def shape_of(job: Job) -> Shape:
     held_seconds = None if job.time_limit_seconds is None else job.time_limit_seconds + job.grace_seconds
-    return Shape(job.request, job.kind, held_seconds, job.avoid_nodes, job.avoid_gpus)
+    return Shape(job.request, job.kind, held_seconds, job.avoid_nodes, job.avoid_gpus, job.preemptible)
 
 
 class Kin:
@@ -138,9 +140,12 @@ class Line:
             del self._population[number]
             self._forget(shape_of(job))
 
-    def cursor(self, score_of: Callable[[str], float]) -> LineCursor:
-        """A walk through the line in the policy's order. The line must not change meanwhile."""
-        return LineCursor(self, self._pinned, self._users, score_of)
+    def cursor(self, score_of: Callable[[str], float], kind_of: Callable[[str], Hashable] | None = None) -> LineCursor:
+        """A walk through the line in the policy's order. The line must not change meanwhile.
+
+        `kind_of` tells apart users of whom one may find room where another does not.
+        """
+        return LineCursor(self, self._pinned, self._users, score_of, kind_of)
 
     def in_order(self, score_of: Callable[[str], float]) -> Iterator[Job]:
         """The order of a cursor for those who only look: nothing can be skipped, and so a step costs a fraction."""
@@ -226,6 +231,7 @@ class LineCursor:
         pinned: list[Entry],
         users: dict[str, dict[int, Kin]],
         score_of: Callable[[str], float],
+        kind_of: Callable[[str], Hashable] | None = None,
     ) -> None:
         self._line = line
         self._merge_key = line.policy.merge_key
@@ -237,8 +243,11 @@ class LineCursor:
         #: only of users whose turn has come, a heap of each one's groups by the next job, which is unique: most walks
         #: end long before they have seen everybody
         self._groups: dict[str, list[tuple[Entry, _Group]]] = {}
+        self._kind_of = kind_of
         #: by the number of a shape without its time: from which length on none can start
         self._skipped_from: dict[int, float] = {}
+        #: the same for each kind of user, where users are told apart
+        self._skipped_by_kind: dict[Hashable, dict[int, float]] = {}
         self._skipped_for: set[tuple[str, int]] = set()
         self._heap = [
             (self._merge_key(line.head_of(user), score, line.rules), user) for user, score in self._scores.items()
@@ -249,7 +258,8 @@ class LineCursor:
         """No job of this shape can start any more in this walk, nor one that differs in staying for longer, or for
         at least so many seconds."""
         timeless, length = self._line.length_of(self._line.number_of(job))
-        self._skipped_from[timeless] = min(length, at_least, self._skipped_from.get(timeless, math.inf))
+        skipped = self._skipped_of(job.user)
+        skipped[timeless] = min(length, at_least, skipped.get(timeless, math.inf))
 
     def skip_own_like(self, job: Job) -> None:
         """No job of this shape and this user can start any more in this walk."""
@@ -323,7 +333,7 @@ class LineCursor:
     def _step_on(self, user: str, group: _Group) -> None:
         """To the next job of the user's first group that is not skipped; the group is dropped if there is none."""
         entries, end = group.kin.entries, len(group.kin.entries)
-        since = self._skipped_from.get(group.timeless)
+        since = self._skipped_of(user).get(group.timeless)
         if since is not None and since <= group.kin.lengths[0]:
             group.at = end
         skipped_for, at = self._skipped_for, group.at
@@ -338,8 +348,13 @@ class LineCursor:
             heapq.heappop(self._groups[user])
 
     def _is_skipped(self, user: str, shape: int, timeless: int, length: float) -> bool:
-        since = self._skipped_from.get(timeless)
+        since = self._skipped_of(user).get(timeless)
         return (since is not None and length >= since) or (user, shape) in self._skipped_for
+
+    def _skipped_of(self, user: str) -> dict[int, float]:
+        if self._kind_of is None:
+            return self._skipped_from
+        return self._skipped_by_kind.setdefault(self._kind_of(user), {})
 
     def _key(self, user: str, group: _Group) -> SortKey:
         job = self._line.jobs[group.kin.entries[group.at][1]]

@@ -17,6 +17,10 @@ WHOLE = 1000
 DEFAULT_POOL = "default"
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 5
+DEFAULT_RACK_LABEL = "rack"
+
+#: In the name of a model: a slice of a GPU, by its profile, as in H200-MIG-1g.18gb.
+_SLICE_MARK = "-MIG-"
 
 
 class JobKind(StrEnum):
@@ -24,6 +28,12 @@ class JobKind(StrEnum):
     TRAINING = "training"
     DISTRIBUTED = "distributed"
     PRESET = "preset"
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether such jobs may be interrupted for others, unless their owners say otherwise: a person sits at a
+        workbench, and nothing there is saved by itself."""
+        return self is not JobKind.WORKBENCH
 
 
 class JobState(StrEnum):
@@ -415,6 +425,8 @@ class AllocationRules:
     strategy: Strategy = Strategy.HYBRID
     #: the part of a pool that standing reservations may take together under `hybrid`
     reserved_ratio: float = 0.3
+    #: nodes with the same value of this label stand together, and gangs are kept together; empty means that none do
+    rack_label: str = DEFAULT_RACK_LABEL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -430,6 +442,11 @@ class Score:
     value: float = 0.0
     usage: float = 0.0
     at: float = 0.0
+
+
+def is_slice(model: str) -> bool:
+    """Whether GPUs of this model are slices (MIG) of larger ones: devices of their own that are never shared."""
+    return _SLICE_MARK in model
 
 
 def attempt_id(job_id: str, number: int) -> str:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from corral.core.fleet import EVERYWHERE, DomainIndex, Fleet, Slot, places
-from corral.core.model import Allocation, Grant, Job, Request
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from corral.core.fleet import EVERYWHERE, DomainIndex, Fleet, Slot, places, union
+from corral.core.linking import linked
+from corral.core.model import Allocation, Grant, Job, Request, is_slice
 from corral.core.placement import DOMAIN_ORDERS, POLICIES, PlacementPolicy
 from corral.core.resources import grant_on
 
-#: The label that tells where a node stands: instances of a gang talk to each other, and do so best within a rack.
-RACK = "rack"
-
 
 def domains_for(fleet: Fleet, request: Request, pool: str) -> list[DomainIndex]:
-    """Where a request may be placed. A gang never mixes models: it is placed in one domain or in the next."""
+    """Where a request may be placed. A gang never mixes models: it is placed in one domain or in the next. A slice is
+    never cut any smaller."""
     if not request.wants_gpu:
         return [fleet.domains[EVERYWHERE]]
-    return fleet.domains_of(pool, request.models)
+    found = fleet.domains_of(pool, request.models)
+    return [index for index in found if not is_slice(index.domain[1])] if request.gpu_milli else found
 
 
 def find_place(fleet: Fleet, job: Job, pool: str, placement: str) -> Allocation | None:
@@ -36,37 +39,76 @@ def find_place(fleet: Fleet, job: Job, pool: str, placement: str) -> Allocation 
 def _instances(
     fleet: Fleet, index: DomainIndex, job: Job, candidates: PlacementPolicy, among: int
 ) -> tuple[Grant, ...] | None:
-    """Nodes of one rack as soon as a rack has enough of them; else the first ones, wherever they stand."""
+    """Room for every instance, each on a node of its own, the best nodes first; for a gang in as few racks as can
+    be."""
     request = job.request
-    grants: list[Grant] = []
-    racks: dict[str, list[Grant]] = {}
+    if request.nodes == 1:
+        found = _room(fleet, index, job, candidates, among)
+        return next(((grant,) for _, grant in found), None)
+    fitting = index.with_room(request) & among
+    if fitting.bit_count() < request.nodes:
+        return None
+    racks = fleet.racks()
+    large_enough = [rack for rack in racks if (rack & fitting).bit_count() >= request.nodes]
+    if large_enough:
+        grants = _in_one_rack(_room(fleet, index, job, candidates, among & union(large_enough)), large_enough, request)
+        if grants is not None:
+            return grants
+    room = _room(fleet, index, job, candidates, among)
+    return _in_few_racks(list(room), racks, request) if racks else _first(room, request)
+
+
+def _room(
+    fleet: Fleet, index: DomainIndex, job: Job, candidates: PlacementPolicy, among: int
+) -> Iterator[tuple[int, Grant]]:
+    """The nodes that have room for one instance, as sets of one, with what it would get there; the best first."""
     seen = 0
-    for place in candidates(fleet, index, request, among):
+    for place in candidates(fleet, index, job.request, among):
         slot = fleet.slots[place]
         if seen & slot.bit:
             continue  # a node with several shared GPUs comes up more than once
-        gpus = choose_gpus(slot, index, job)
-        if gpus is None or not has_cpu_and_memory(slot, request):
-            continue
-        grant = grant_on(slot.node.id, gpus, request)
-        if request.nodes == 1:
-            return (grant,)
         seen |= slot.bit
+        gpus = choose_gpus(slot, index, job)
+        if gpus is not None and has_cpu_and_memory(slot, job.request):
+            yield slot.bit, grant_on(slot.node.id, gpus, job.request)
+
+
+def _first(room: Iterator[tuple[int, Grant]], request: Request) -> tuple[Grant, ...] | None:
+    grants = tuple(grant for _, grant in islice(room, request.nodes))
+    return grants if len(grants) == request.nodes else None
+
+
+def _in_one_rack(room: Iterator[tuple[int, Grant]], racks: Sequence[int], request: Request) -> tuple[Grant, ...] | None:
+    """The rack that is the first to have enough of the best nodes."""
+    found: dict[int, list[Grant]] = {rack: [] for rack in racks}
+    for bit, grant in room:
+        grants = found[next(rack for rack in racks if rack & bit)]
         grants.append(grant)
-        rack = racks.setdefault(_rack_of(slot), [])
-        rack.append(grant)
-        if len(rack) == request.nodes:
-            return tuple(rack)
-    return tuple(grants[: request.nodes]) if len(grants) >= request.nodes else None
+        if len(grants) == request.nodes:
+            return tuple(grants)
+    return None
 
 
-def _rack_of(slot: Slot) -> str:
-    """What its label says; nodes that say nothing stand together."""
-    return next((value for name, value in slot.node.labels if name == RACK), "")
+def _in_few_racks(
+    room: Sequence[tuple[int, Grant]], racks: Sequence[int], request: Request
+) -> tuple[Grant, ...] | None:
+    """The racks with the most room together, and of the last one the best nodes. A node in no rack stands alone."""
+    if len(room) < request.nodes:
+        return None
+    found: dict[int, list[Grant]] = {}
+    for bit, grant in room:
+        found.setdefault(next((rack for rack in racks if rack & bit), bit), []).append(grant)
+    grants: list[Grant] = []
+    while (missing := request.nodes - len(grants)) > 0:
+        holding = [rack for rack, its in found.items() if len(its) >= missing]
+        rack = holding[0] if holding else max(found, key=lambda rack: len(found[rack]))
+        grants += found.pop(rack)[:missing]
+    return tuple(grants)
 
 
 def choose_gpus(slot: Slot, index: DomainIndex, job: Job) -> tuple[str, ...] | None:
-    """Free GPUs of the node for one instance, lowest index first; nothing if there are too few."""
+    """Free GPUs of the node for one instance, linked ones if possible, lowest index first; nothing if there are too
+    few."""
     request = job.request
     if request.gpu_milli:
         gpu = slot.best_share(index.domain, request.gpu_milli, job.avoid_gpus)
@@ -76,7 +118,7 @@ def choose_gpus(slot: Slot, index: DomainIndex, job: Job) -> tuple[str, ...] | N
     free = slot.whole_gpus(index.domain)
     if job.avoid_gpus:
         free = [gpu for gpu in free if gpu not in job.avoid_gpus]
-    return tuple(free[: request.gpus]) if len(free) >= request.gpus else None
+    return linked(free, slot.links, request.gpus) if len(free) >= request.gpus else None
 
 
 def has_cpu_and_memory(slot: Slot, request: Request) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from corral.core.fleet import DomainIndex, Fleet, Slot, places
 from corral.core.model import WHOLE, Allocation, Grant, Job, Request
 from corral.core.placing import choose_gpus, could_hold, domains_for, has_cpu_and_memory
+from corral.core.reservations import Reserved, Terms
 from corral.core.resources import grant_on
 from corral.core.snapshot import ClusterSnapshot
 
@@ -49,6 +50,7 @@ def protect(
     *,
     started: Sequence[Return],
     others: Sequence[ProtectedStart],
+    reserved: Reserved,
 ) -> ProtectedStart | None:
     """The earliest protected start of a job that does not fit now; nothing if it cannot be told where it could ever
     run.
@@ -57,11 +59,13 @@ def protect(
     """
     best: ProtectedStart | None = None
     promised = _Promised(others)
+    terms = reserved.terms(job, pool) if reserved.concerns(pool) and job.request.wants_gpu else None
+    confined = reserved.ever(job, pool)
     for index in domains_for(snapshot.fleet, job.request, pool):
-        found = _earliest(snapshot, job, index, now, started, promised)
+        found = _earliest(snapshot, confined, index, now, started, promised, terms)
         if found is not None and (best is None or found.at < best.at):
             best = found
-    return best
+    return None if best is None else replace(best, job=job)
 
 
 class _Promised:
@@ -87,10 +91,12 @@ class _Promised:
 class _Outlook:
     """One node as it will be when some allocations have ended."""
 
-    __slots__ = ("cpu_milli", "free_milli", "memory_bytes", "slot", "usable")
+    __slots__ = ("cpu_milli", "free_milli", "job", "memory_bytes", "slot", "terms", "usable")
 
-    def __init__(self, slot: Slot, index: DomainIndex, job: Job, promised: _Promised) -> None:
+    def __init__(self, slot: Slot, index: DomainIndex, job: Job, promised: _Promised, terms: Terms | None) -> None:
         self.slot = slot
+        self.job = job
+        self.terms = terms
         self.usable = [gpu for gpu in slot.domains.get(index.domain, ()) if gpu not in job.avoid_gpus]
         self.free_milli = {gpu: slot.free_milli[gpu] for gpu in self.usable if gpu not in promised.gpus}
         self.cpu_milli = slot.free_cpu_milli - promised.cpu_milli.get(slot.node.id, 0)
@@ -107,19 +113,27 @@ class _Outlook:
         self.cpu_milli += grant.cpu_milli
         self.memory_bytes += grant.memory_bytes
 
-    def fits(self, request: Request) -> bool:
+    def open_milli(self, at: float) -> dict[str, int]:
+        """What will be free of the GPUs that the job may start on at that time."""
+        terms = self.terms
+        if terms is None:
+            return self.free_milli
+        end = end_if_started(self.job, at)
+        return {gpu: left for gpu, left in self.free_milli.items() if terms.allows(gpu, at, end)}
+
+    def fits(self, request: Request, at: float) -> bool:
         if request.cpu_milli > max(0, self.cpu_milli) or request.memory_bytes > max(0, self.memory_bytes):
             return False
         if request.gpu_milli:
-            return any(left >= request.gpu_milli for left in self.free_milli.values())
-        return sum(left >= WHOLE for left in self.free_milli.values()) >= request.gpus
+            return any(left >= request.gpu_milli for left in self.open_milli(at).values())
+        return sum(left >= WHOLE for left in self.open_milli(at).values()) >= request.gpus
 
-    def choose(self, request: Request) -> tuple[str, ...]:
+    def choose(self, request: Request, at: float) -> tuple[str, ...]:
         """GPUs that are still in use now come first, so that those free now stay open to others."""
         if request.gpu_milli:
-            fitting = [gpu for gpu, left in self.free_milli.items() if left >= request.gpu_milli]
+            fitting = [gpu for gpu, left in self.open_milli(at).items() if left >= request.gpu_milli]
             return (min(fitting, key=lambda gpu: self.slot.free_milli[gpu]),)
-        whole = [gpu for gpu, left in self.free_milli.items() if left >= WHOLE]
+        whole = [gpu for gpu, left in self.open_milli(at).items() if left >= WHOLE]
         whole.sort(key=lambda gpu: self.slot.free_milli[gpu])
         return tuple(whole[: request.gpus])
 
@@ -131,32 +145,38 @@ def _earliest(
     now: float,
     started: Sequence[Return],
     promised: _Promised,
+    terms: Terms | None,
 ) -> ProtectedStart | None:
-    """Walk through the coming ends until enough nodes have room."""
+    """Walk through the coming ends, of allocations and of windows, until enough nodes have room."""
     fleet, request = snapshot.fleet, job.request
     among = fleet.eligible(request.labels, job.avoid_nodes) & index.members
     outlooks: dict[str, _Outlook] = {}
-    ready = [_Outlook(slot, index, job, promised) for slot in _fitting_now(fleet, index, job, among)]
-    ready = [outlook for outlook in ready if outlook.fits(request)]
+    ready = [_Outlook(slot, index, job, promised, terms) for slot in _fitting_now(fleet, index, job, among)]
+    ready = [outlook for outlook in ready if outlook.fits(request, now)]
     ready_nodes = {outlook.slot.node.id for outlook in ready}
-    for end, by_protected, allocation in _coming(snapshot, index, request, started, promised):
+    for end, by_protected, allocation in _coming(snapshot, index, request, started, promised, terms):
         if not math.isfinite(end):
             break
+        at = max(end, now)
+        if terms is not None:
+            # What is free until a window opens is not free any more when the job would run into it.
+            ready = [outlook for outlook in ready if outlook.fits(request, at)]
+            ready_nodes = {outlook.slot.node.id for outlook in ready}
         for grant in allocation.grants:
             place = fleet.place_of.get(grant.node)
             if place is None or not among >> place & 1:
                 continue
             outlook = outlooks.get(grant.node)
             if outlook is None:
-                outlook = outlooks[grant.node] = _Outlook(fleet.slots[place], index, job, promised)
+                outlook = outlooks[grant.node] = _Outlook(fleet.slots[place], index, job, promised, terms)
             outlook.give_back(grant, promised, by_protected=by_protected)
-            if grant.node not in ready_nodes and outlook.fits(request):
+            if grant.node not in ready_nodes and outlook.fits(request, at):
                 ready.append(outlook)
                 ready_nodes.add(grant.node)
         if len(ready) >= request.nodes:
             chosen = ready[-request.nodes :]
-            return _protected(job, max(end, now), index, chosen, [outlook.choose(request) for outlook in chosen])
-    return _without_end(fleet, job, index, among, promised)
+            return _protected(job, at, now, index, chosen, [outlook.choose(request, at) for outlook in chosen])
+    return _without_end(fleet, job, index, among, promised, terms, now)
 
 
 def _coming(
@@ -165,8 +185,9 @@ def _coming(
     request: Request,
     started: Sequence[Return],
     promised: _Promised,
+    terms: Terms | None,
 ) -> Iterator[tuple[float, bool, Allocation]]:
-    """All ends of allocations that can matter to the request in this domain, soonest first."""
+    """All ends of allocations that can matter to the request in this domain, and of windows; soonest first."""
     model = index.domain[1]
     # CPUs and memory come back from work on any model, and from work without GPUs.
     needs_host = request.cpu_milli > 0 or request.memory_bytes > 0
@@ -180,9 +201,17 @@ def _coming(
     def tagged(returns: Iterable[Return], by_protected: bool) -> Iterator[tuple[float, int, bool, Allocation]]:
         return ((end, serial, by_protected, allocation) for end, serial, allocation in returns)
 
-    merged = heapq.merge(
-        running(), tagged(started, False), tagged(promised.returns, True), key=lambda item: (item[0], item[1])
-    )
+    def openings() -> Iterator[tuple[float, int, bool, Allocation]]:
+        """Nothing comes back, but what is free on these nodes may now be had."""
+        home = snapshot.fleet.gpu_home
+        for at, gpus in terms.openings if terms is not None else ():
+            nodes = dict.fromkeys(home[gpu] for gpu in gpus if gpu in home)
+            yield at, -1, False, Allocation(grants=tuple(Grant(node=node) for node in nodes), model=model)
+
+    sources = [running(), tagged(started, False), tagged(promised.returns, True)]
+    if terms is not None:
+        sources.append(openings())
+    merged = heapq.merge(*sources, key=lambda item: (item[0], item[1]))
     for end, _, by_protected, allocation in merged:
         if needs_host or allocation.model == model:
             yield end, by_protected, allocation
@@ -199,7 +228,15 @@ def _fitting_now(fleet: Fleet, index: DomainIndex, job: Job, among: int) -> Iter
             yield slot
 
 
-def _without_end(fleet: Fleet, job: Job, index: DomainIndex, among: int, promised: _Promised) -> ProtectedStart | None:
+def _without_end(
+    fleet: Fleet,
+    job: Job,
+    index: DomainIndex,
+    among: int,
+    promised: _Promised,
+    terms: Terms | None,
+    now: float,
+) -> ProtectedStart | None:
     """Nothing it waits for has a known end: keep what is free on the nodes that miss the least."""
     chosen: list[_Outlook] = []
     for bits in reversed(index.whole):
@@ -209,7 +246,7 @@ def _without_end(fleet: Fleet, job: Job, index: DomainIndex, among: int, promise
                 gpu in promised.gpus for gpu in slot.domains.get(index.domain, ())
             ):
                 continue
-            chosen.append(_Outlook(slot, index, job, promised))
+            chosen.append(_Outlook(slot, index, job, promised, terms))
             if len(chosen) == job.request.nodes:
                 needed = 1 if job.request.gpu_milli else job.request.gpus
                 # The freest GPUs first: what is free is held, the rest is hoped for.
@@ -217,19 +254,19 @@ def _without_end(fleet: Fleet, job: Job, index: DomainIndex, among: int, promise
                     tuple(sorted(outlook.free_milli, key=lambda gpu: -outlook.slot.free_milli[gpu])[:needed])
                     for outlook in chosen
                 ]
-                return _protected(job, math.inf, index, chosen, gpus)
+                return _protected(job, math.inf, now, index, chosen, gpus)
     return None
 
 
 def _protected(
-    job: Job, at: float, index: DomainIndex, chosen: Sequence[_Outlook], gpus: Sequence[tuple[str, ...]]
+    job: Job, at: float, now: float, index: DomainIndex, chosen: Sequence[_Outlook], gpus: Sequence[tuple[str, ...]]
 ) -> ProtectedStart:
     request, model = job.request, index.domain[1]
     full = tuple(grant_on(outlook.slot.node.id, picked, request) for outlook, picked in zip(chosen, gpus, strict=True))
     held = [
         grant
         for outlook, picked in zip(chosen, gpus, strict=True)
-        for grant in _held_on(outlook, picked, request, known=math.isfinite(at))
+        for grant in _held_on(outlook, picked, request, now, known=math.isfinite(at))
     ]
     return ProtectedStart(
         job=job,
@@ -239,13 +276,15 @@ def _protected(
     )
 
 
-def _held_on(outlook: _Outlook, gpus: tuple[str, ...], request: Request, *, known: bool) -> Iterator[Grant]:
+def _held_on(outlook: _Outlook, gpus: tuple[str, ...], request: Request, now: float, *, known: bool) -> Iterator[Grant]:
     """What must stay free on one node:
 
     The need, less what comes back in time. One grant for each GPU, one for the rest.
     """
-    slot = outlook.slot
+    slot, terms = outlook.slot, outlook.terms
     for gpu in gpus:
+        if terms is not None and terms.is_reserved(gpu, now):
+            continue  # promised to its owners for as long as the window lasts: nothing is kept from them
         # With nothing known to come back, all that is free and needed is kept.
         later = outlook.free_milli[gpu] if known else slot.free_milli[gpu]
         milli = _short(request.gpu_milli or WHOLE, later, slot.free_milli[gpu])

@@ -12,8 +12,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from corral.core.fleet import Domain, Slot
+from corral.core.linking import linked_to
 from corral.core.model import WHOLE, Allocation, Ceiling, Elastic, Job, JobState, ScalingRules
 from corral.core.plan import Plan, Resize, ResizeCause, Start
+from corral.core.protecting import end_if_started
+from corral.core.reservations import Reserved
 from corral.core.rules import spare_gpus
 from corral.core.snapshot import ClusterSnapshot, Trial
 
@@ -218,6 +221,7 @@ class Scaling:
     plan: Plan
     #: pools and GPU models for which jobs wait: what is idle of them is for those
     crowded: Collection[Domain]
+    reserved: Reserved
     now: float
     wake_at: float | None = None
 
@@ -254,7 +258,7 @@ class Scaling:
                 continue
             if job.utilization < self.snapshot.scaling.up:
                 continue
-            more = self._idle(job, item.slot, item.domain, len(item.gpus))
+            more = self._idle(job, item.slot, item.domain, item.gpus)
             if more and self._is_due(job) and self._pays(job, len(item.gpus), len(more)):
                 allocation = item.at(len(item.gpus), more)
                 self.trial.resize(job, _holding(job, allocation))
@@ -271,7 +275,7 @@ class Scaling:
         (grant,) = start.allocation.grants
         slot = self.snapshot.fleet.slot(grant.node)
         domain = (self.snapshot.queues[job.queue].pool, start.allocation.model)
-        more = self._idle(job, slot, domain, len(grant.gpus))
+        more = self._idle(job, slot, domain, grant.gpus)
         if not more:
             return start
         chosen = {*grant.gpus, *more}
@@ -280,16 +284,16 @@ class Scaling:
         self.trial.resize(replace(job, allocation=start.allocation), _holding(job, wider))
         return replace(start, allocation=wider)
 
-    def _idle(self, job: Job, slot: Slot, domain: Domain, size: int) -> list[str]:
-        """GPUs beside the job that nobody waits for and that it may have."""
+    def _idle(self, job: Job, slot: Slot, domain: Domain, gpus: Sequence[str]) -> list[str]:
+        """GPUs beside the job's own that nobody waits for and that it may have."""
         assert job.elastic is not None
         if domain in self.crowded or any(claim.concerns(job) for claim in self.plan.claims):
             return []
         most = job.elastic.max_gpus
         if job.ceiling is not None and self.now < job.ceiling.until:
             most = min(most, job.ceiling.gpus - 1)
-        idle = [gpu for gpu in slot.whole_gpus(domain) if gpu not in job.avoid_gpus]
-        return idle[: max(0, min(most - size, spare_gpus(self.snapshot, job)))]
+        idle = idle_beside(self.reserved, job, slot, domain, self.now)
+        return linked_to(gpus, idle, slot.links, min(most - len(gpus), spare_gpus(self.snapshot, job)))
 
     def _is_due(self, job: Job) -> bool:
         """Whether its last resize is long enough ago; if not, time alone will tell."""
@@ -312,6 +316,17 @@ class Scaling:
         restart = job.started_at - job.allocated_at
         ahead = min(self.now - job.started_at, job.expected_end - job.grace_seconds - self.now)
         return ahead * change >= MARGIN * (unsaved + restart) * size
+
+
+def idle_beside(reserved: Reserved, job: Job, slot: Slot, domain: Domain, now: float) -> list[str]:
+    """Free GPUs of the job's node that it may hold until its end."""
+    end = job.expected_end if job.state.holds_resources else end_if_started(job, now)
+    may_hold = reserved.terms(job, domain[0]).allows if reserved.concerns(domain[0]) else None
+    return [
+        gpu
+        for gpu in slot.whole_gpus(domain)
+        if gpu not in job.avoid_gpus and (may_hold is None or may_hold(gpu, now, end))
+    ]
 
 
 def _ceiling(known: Ceiling | None, gpus: int, rules: ScalingRules, now: float) -> Ceiling:

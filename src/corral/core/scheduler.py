@@ -16,9 +16,10 @@ from corral.core.claims import SHARED, Claim, can_be_kept, claim_of
 from corral.core.fleet import Domain
 from corral.core.lines import LineCursor, LineKey
 from corral.core.model import Allocation, Blocking, Job, JobState, Queue
-from corral.core.placing import could_ever_fit, find_place
+from corral.core.placing import could_ever_fit
 from corral.core.plan import Plan, PlannedStart, Resize, Start
 from corral.core.protecting import ProtectedStart, Return, end_if_started, protect, still_held
+from corral.core.reservations import Reserved, find_open_place
 from corral.core.rules import all_reasons, first_reason
 from corral.core.scaling import Scalable, Scaling, Wanted, make_room, scalable_jobs
 from corral.core.snapshot import ClusterSnapshot, Trial
@@ -46,7 +47,12 @@ def _scaled(cycle: _Cycle, plan: Plan, blocked: Sequence[_Walk]) -> Plan:
     spared = {resize.job_id for resize in for_others}
     left = [item for item in items if item.job.id not in spared]
     scaling = Scaling(
-        snapshot=cycle.snapshot, trial=cycle.trial, plan=plan, crowded=cycle.domains_of(blocked), now=cycle.now
+        snapshot=cycle.snapshot,
+        trial=cycle.trial,
+        plan=plan,
+        crowded=cycle.domains_of(blocked),
+        reserved=cycle.reserved,
+        now=cycle.now,
     )
     starts = scaling.widened(plan.starts)
     resizes = (*for_others, *scaling.unused(left), *scaling.grown(left))
@@ -76,7 +82,8 @@ class _Cycle:
         self._returns: list[Return] = [*after._returns] if after else []
         self._protected: list[tuple[LineKey, ProtectedStart]] = []
         self._claims: list[Claim] = []
-        self._wake_at: float | None = None
+        self.reserved: Reserved = after.reserved if after else Reserved(snapshot, now)
+        self._wake_at: float | None = self.reserved.next_edge
 
     def start_in_order(self) -> list[_Walk]:
         """Start jobs in order; the lines that came to a job without room, which now has its protected."""
@@ -89,8 +96,8 @@ class _Cycle:
             job = walk.cursor.pop()
             assert job is not None
             if not self._is_passed_over(walk, job) and not self._start(walk, job):
-                walk.cursor.skip_like(job, self._too_long_to_pass())
-                if could_ever_fit(self._fleet, job, walk.queue.pool):
+                walk.cursor.skip_like(job, self._too_long_to_pass(walk))
+                if self._could_ever_fit(walk, job):
                     self._protect(walk, job)
                     blocked.append(walk)
                     heapq.heappop(waiting)
@@ -109,7 +116,7 @@ class _Cycle:
             for job in walk.cursor:
                 if not self._is_passed_over(walk, job) and not self._start(walk, job):
                     # Room only shrinks within a cycle: no other job of this shape will find a place either.
-                    walk.cursor.skip_like(job, self._too_long_to_pass())
+                    walk.cursor.skip_like(job, self._too_long_to_pass(walk))
 
     def plan(self) -> Plan:
         return Plan(
@@ -190,9 +197,11 @@ class _Cycle:
         )
 
     def _walk(self, key: LineKey) -> _Walk:
-        snapshot, now = self.snapshot, self.now
-        cursor = snapshot.lines[key].cursor(lambda user: snapshot.score(user, key.model, now))
-        return _Walk(key=key, queue=snapshot.queues[key.queue], cursor=cursor)
+        snapshot, now, queue = self.snapshot, self.now, self.snapshot.queues[key.queue]
+        cursor = snapshot.lines[key].cursor(
+            lambda user: snapshot.score(user, key.model, now), self.reserved.kind_of(queue.pool)
+        )
+        return _Walk(key=key, queue=queue, cursor=cursor)
 
     def _is_held_back(self, walk: _Walk, job: Job) -> bool:
         """Whether a limit, a quota or a back-off holds the job, or another's claim on a limit that both share.
@@ -215,13 +224,19 @@ class _Cycle:
         if any(reason.rule not in SHARED for reason in reasons):
             return
         free = [reason for reason in reasons if not any(claim.is_for(job, reason) for claim in self._claims)]
-        if free and can_be_kept(free) and could_ever_fit(self._fleet, job, walk.queue.pool):
+        if free and can_be_kept(free) and self._could_ever_fit(walk, job):
             starting = [self.snapshot.jobs[start.job_id] for start in self._starts]
             started = sorted(((end_if_started(one, self.now), one) for one in starting), key=lambda item: item[0])
             self._claims += [claim_of(self.snapshot, job, reason, self.now, started) for reason in free]
 
+    def _could_ever_fit(self, walk: _Walk, job: Job) -> bool:
+        return could_ever_fit(self._fleet, self.reserved.ever(job, walk.queue.pool), walk.queue.pool)
+
+    def _find_place(self, walk: _Walk, job: Job) -> Allocation | None:
+        return find_open_place(self.reserved, self._fleet, job, walk.queue, end_if_started(job, self.now))
+
     def _start(self, walk: _Walk, job: Job) -> bool:
-        allocation = find_place(self._fleet, job, walk.queue.pool, walk.queue.placement)
+        allocation = self._find_place(walk, job)
         if allocation is not None:
             self.trial.start(job, allocation)
         else:
@@ -240,7 +255,7 @@ class _Cycle:
             return None
         for number in lifted:
             self.trial.lift(self._protected[number][1].job.id)
-        allocation = find_place(self._fleet, job, walk.queue.pool, walk.queue.placement)
+        allocation = self._find_place(walk, job)
         if allocation is not None:
             self.trial.start(job, allocation)
         for number in lifted:
@@ -251,12 +266,14 @@ class _Cycle:
             self.trial.hold(protected.job.id, protected.held)
         return allocation
 
-    def _too_long_to_pass(self) -> float:
-        """For whom nothing that is held for others could be lent: who stays beyond the last planned start.
+    def _too_long_to_pass(self, walk: _Walk) -> float:
+        """For whom nothing that is held for others could be lent: who stays beyond the last planned start, and into the
+        last window that is reserved.
 
         Where there is no room but for that, so many seconds are too many, whoever asks for as much.
         """
         last = max((held.at for _, held in self._protected), default=-math.inf)
+        last = max(last, self.reserved.last_since(walk.queue.pool))
         return last - self.now + _ROUNDING_SECONDS
 
     def _protect(self, walk: _Walk, job: Job) -> None:
@@ -267,6 +284,7 @@ class _Cycle:
             self.now,
             started=self._returns,
             others=[protected for _, protected in self._protected],
+            reserved=self.reserved,
         )
         if protected is not None:
             self.trial.hold(job.id, protected.held)

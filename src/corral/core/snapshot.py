@@ -108,6 +108,7 @@ class ClusterSnapshot:
         """Free resources. Built anew only after nodes came or went."""
         if self._fleet is None:
             self._fleet = Fleet(self.nodes.values())
+            self._fleet.rack_label = self.allocation.rack_label
             for _, _, job_id in self.releases:
                 allocation = self.jobs[job_id].allocation
                 assert allocation is not None
@@ -287,6 +288,8 @@ class ClusterSnapshot:
         self.scaling = rules.scaling
         self.preemption = rules.preemption
         self.allocation = rules.allocation
+        if self._fleet is not None:
+            self._fleet.rack_label = rules.allocation.rack_label
         self.backfill = rules.backfill
         if self.ordering != rules.ordering:
             self.ordering = rules.ordering

@@ -15,6 +15,8 @@ from typing import Any
 from corral.control.checkpoints import Saved, note_saved
 from corral.control.controller import Controller, ControllerStopped
 from corral.control.ports import Checkpoints, Clock
+from corral.control.preempting import LastSave, note_last_saves, undecided
+from corral.control.records import ReceiptRecord
 from corral.control.state import State
 
 log = logging.getLogger("corral.server.checkpointing")
@@ -55,10 +57,35 @@ class CheckpointWatch:
         except (ControllerStopped, TimeoutError):
             return
         self._is_first = False
+        self._tell_last_saves()
         seen = [saved for job_id, at in known.items() if (saved := self._changed(job_id, at)) is not None]
         seen += self._last_looks(self._marks.keys() - known.keys())
         if seen:
             self._controller.execute(note_saved, seen).add_done_callback(_log_failure)
+
+    def _tell_last_saves(self) -> None:
+        """Whether those that gave way to others have saved when they were told to: both sides get to know it."""
+        try:
+            ended = self._controller.inspect(undecided).result(_ASK_SECONDS)
+        except (ControllerStopped, TimeoutError):
+            return
+        saves = [save for receipt in ended if (save := self._last_save(receipt)) is not None]
+        if saves:
+            self._controller.execute(note_last_saves, saves).add_done_callback(_log_failure)
+
+    def _last_save(self, receipt: ReceiptRecord) -> LastSave | None:
+        """What was saved later is the next attempt's."""
+        assert receipt.ended_at is not None
+        try:
+            found = self._checkpoints.list(receipt.job_id)
+            at = next(
+                (work.at for work in found if work.is_good and work.at is not None and work.at <= receipt.ended_at),
+                None if found else self._checkpoints.last_saved_at(receipt.job_id),
+            )
+        except OSError as error:
+            self._complain(receipt.job_id, error)
+            return None
+        return LastSave(job_id=receipt.job_id, attempt=receipt.attempt, at=at)
 
     def _run(self) -> None:
         while not self._stopping.wait(LOOK_SECONDS):

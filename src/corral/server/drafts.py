@@ -50,6 +50,7 @@ def draft_of(body: JobCreate) -> JobDraft:
         time_limit_seconds=body.time,
         grace_seconds=body.grace,
         max_retries=body.max_retries,
+        preemptible=body.preemptible,
         min_gpus=body.min_gpus,
         max_gpus=body.max_gpus,
         hold=body.hold,
@@ -79,6 +80,7 @@ def change_of(body: JobEdit) -> JobChange:
         queue=body.queue,
         priority=body.priority,
         time_limit_seconds=body.time,
+        preemptible=body.preemptible,
         after=tuple(body.after or ()),
         size=draft_of(size),
     )

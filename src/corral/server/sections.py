@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from corral.control.licence import check_public_key
-from corral.core.model import Blocking
+from corral.core.model import DEFAULT_RACK_LABEL, Blocking
 from corral.core.ordering import POLICIES as ORDERING_POLICIES
 from corral.core.placement import POLICIES as PLACEMENT_POLICIES
 from corral.core.quantities import MAX_COUNT, parse_bytes
@@ -123,9 +123,11 @@ class ClusterSettings(Section):
 
 
 class AllocationSettings(Section):
-    strategy: Literal["static", "dynamic", "hybrid"] = "dynamic"
+    strategy: Literal["static", "dynamic", "hybrid"] = "hybrid"
     reserved_ratio: Fraction = 0.3
     placement: PlacementPolicy = "fragmentation"
+    #: the label of nodes that tells their rack; empty: gangs go wherever there is room
+    rack_label: Annotated[str, Field(max_length=253)] = DEFAULT_RACK_LABEL
 
 
 class WeightSettings(Section):
@@ -147,6 +149,8 @@ class SchedulingSettings(Section):
     weights: WeightSettings = Field(default_factory=WeightSettings)
     #: under `shortest`: GPU-hours of work that an hour of waiting makes up for
     ageing: Annotated[float, Field(ge=0.001, le=1_000_000)] = 4.0
+    #: jobs of each line whose start is protected: nothing that passes them may delay it
+    protected_starts: Annotated[int, Field(ge=1, le=100)] = 4
     #: what a job without a time limit is expected to run while nothing is known of its like
     unknown_run_hours: Annotated[float, Field(gt=0, le=8760)] = 24.0
 
@@ -229,6 +233,8 @@ class PolicySettings(Section):
     max_total_gpus: GpuCount | None = None
     max_job_duration_hours: Annotated[float, Field(gt=0, le=87_600)] | None = None
     enable_preemption: bool = True
+    #: how long an attempt runs at least before it may be preempted
+    preemption_min_run_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
     #: GPUs that `corral allocate TASK` takes without --gpus, and the most that --gpus may ask for
     max_auto_gpus: GpuCount = 2
     max_manual_gpus: GpuCount = 6

@@ -21,7 +21,17 @@ from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
 from corral.core.health.model import HealthRules
 from corral.core.idling import IdleRules
-from corral.core.model import WHOLE, JobKind, Limits, Quota, ScalingRules
+from corral.core.model import (
+    WHOLE,
+    AllocationRules,
+    BackfillRules,
+    JobKind,
+    Limits,
+    PreemptionRules,
+    Quota,
+    ScalingRules,
+    Strategy,
+)
 from corral.core.ordering.cost import OrderingRules, Weights
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
 from corral.server.sections import (
@@ -143,6 +153,13 @@ class Settings(SettingsFile):
         )
 
     @property
+    def preemption_rules(self) -> PreemptionRules:
+        policies = self.policies
+        return PreemptionRules(
+            enabled=policies.enable_preemption, min_run_seconds=policies.preemption_min_run_minutes * 60
+        )
+
+    @property
     def control_policies(self) -> Policies:
         """The same settings as the use cases know them."""
         template = self.program_template
@@ -155,7 +172,14 @@ class Settings(SettingsFile):
             ordering=self.scheduling.algorithm,
             blocking=self.scheduling.blocking,
             placement=self.allocation.placement,
+            allocation=AllocationRules(
+                strategy=Strategy(self.allocation.strategy),
+                reserved_ratio=self.allocation.reserved_ratio,
+                rack_label=self.allocation.rack_label,
+            ),
             ordering_rules=self.ordering_rules,
+            preemption=self.preemption_rules,
+            backfill=BackfillRules(protected=self.scheduling.protected_starts),
             tasks=TaskPolicy(
                 prefix=template.task_prefix,
                 max_auto_gpus=self.policies.max_auto_gpus,
@@ -218,11 +242,7 @@ class Settings(SettingsFile):
 
 
 #: Settings that are checked already, but have no effect until the part that uses them is there.
-NOT_YET = (
-    "allocation.strategy",
-    "allocation.reserved_ratio",
-    "policies.enable_preemption",
-)
+NOT_YET: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

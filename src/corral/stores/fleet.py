@@ -123,7 +123,7 @@ def _node_of(row: Any, gpus: tuple[Gpu, ...]) -> Node:
 
 
 def _gpu_row(gpu: Gpu, node_id: str) -> tuple[Any, ...]:
-    return (gpu.id, node_id, gpu.index, gpu.model, gpu.memory_bytes, gpu.health.value, gpu.pool)
+    return (gpu.id, node_id, gpu.index, gpu.model, gpu.memory_bytes, gpu.health.value, gpu.pool, gpu.link_group)
 
 
 def _gpu_of(row: Any) -> Gpu:
@@ -134,6 +134,7 @@ def _gpu_of(row: Any) -> Gpu:
         memory_bytes=row.memory_bytes,
         health=GpuHealth(row.health),
         pool=row.pool,
+        link_group=row.link_group,
     )
 
 
@@ -153,6 +154,7 @@ def _queue_row(queue: Queue) -> tuple[Any, ...]:
         queue.min_job_gpus,
         queue.max_job_gpus,
         codec.encode_names(queue.groups),
+        queue.preempts,
     )
 
 
@@ -172,4 +174,5 @@ def _queue_of(row: Any) -> Queue:
         min_job_gpus=row.min_job_gpus,
         max_job_gpus=row.max_job_gpus,
         groups=codec.decode_names(str, row.groups),
+        preempts=row.preempts,
     )

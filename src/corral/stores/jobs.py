@@ -270,8 +270,8 @@ def _encode_body(job: Job) -> str:
         document["checkpointed_at"] = job.checkpointed_at
     if job.aged_from is not None:
         document["aged_from"] = job.aged_from
-    if not job.preemptible:
-        document["preemptible"] = False
+    if job.preemptible is not job.kind.gives_way:
+        document["preemptible"] = job.preemptible
     if job.preempted_for is not None:
         document["preempted_for"] = job.preempted_for
     if job.preemptions:
@@ -332,7 +332,7 @@ def decode_job(row: Any) -> Job:
         saved_seconds=body.get("saved_seconds", 0.0),
         predicted=None if predicted is None else from_plain(Prediction, predicted),
         aged_from=body.get("aged_from"),
-        preemptible=body.get("preemptible", True),
+        preemptible=body.get("preemptible", _KINDS[row[3]].gives_way),
         preempted_for=body.get("preempted_for"),
         preemptions=body.get("preemptions", 0),
         version=row[13],

@@ -22,6 +22,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.types import TypeEngine
@@ -174,6 +175,8 @@ gpu_rows = Table(
     number("memory_bytes"),
     text_column("health"),
     text_column("pool"),
+    # GPUs of a node with the same name here are linked to each other; empty while nothing is known
+    text_column("link_group", default=""),
     Index(None, "node_id", "gpu_index"),
 )
 
@@ -194,6 +197,7 @@ queue_rows = Table(
     number("min_job_gpus", nullable=True),
     number("max_job_gpus", nullable=True),
     json_column("groups", default="[]"),
+    Column("preempts", Boolean, nullable=False, server_default=false()),
 )
 
 pool_rows = Table("pools", metadata, name_column(), text_column("description"), time_column("created_at"))

@@ -19,7 +19,9 @@ from corral.control.ports import (
     MetaTable,
     PeopleTable,
     ProviderTable,
+    ReceiptTable,
     ReportTable,
+    ReservationTable,
     ScoreTable,
     SshKeyTable,
     UsageTable,
@@ -36,7 +38,9 @@ from corral.stores.images import SqlImageTable
 from corral.stores.jobs import SqlJobTable
 from corral.stores.people import SqlPeopleTable
 from corral.stores.providers import SqlProviderTable
+from corral.stores.receipts import SqlReceiptTable
 from corral.stores.reports import SqlReportTable
+from corral.stores.reservations import SqlReservationTable
 from corral.stores.scores import SqlMetaTable, SqlScoreTable
 from corral.stores.usage import SqlUsageTable
 
@@ -57,10 +61,12 @@ class SqlTransaction:
     events: EventTable
     cycles: CycleTable
     usage: UsageTable
+    receipts: ReceiptTable
     health: HealthTable
     alerts: AlertTable
     channels: ChannelTable
     reports: ReportTable
+    reservations: ReservationTable
     meta: MetaTable
 
     def __init__(self, connection: Connection) -> None:
@@ -77,8 +83,10 @@ class SqlTransaction:
         self.events = SqlEventTable(connection)
         self.cycles = SqlCycleTable(connection)
         self.usage = SqlUsageTable(connection)
+        self.receipts = SqlReceiptTable(connection)
         self.health = SqlHealthTable(connection)
         self.alerts = SqlAlertTable(connection)
         self.channels = SqlChannelTable(connection)
         self.reports = SqlReportTable(connection)
+        self.reservations = SqlReservationTable(connection)
         self.meta = SqlMetaTable(connection)

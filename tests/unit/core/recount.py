@@ -95,11 +95,14 @@ def dump_fleet(fleet: Fleet) -> dict[str, Any]:
                 index.free_gpus,
                 {count: bits for count, bits in enumerate(index.whole) if bits},
                 dict(index.partial),
+                dict(index.linked),
             )
             for domain, index in fleet.domains.items()
             if index.members
         },
         "labels": {label: bits for label, bits in fleet._labelled.items() if bits},
+        "racks": fleet.racks(),
+        "present": dict(fleet._present),
     }
 
 

@@ -29,6 +29,7 @@ GIB = 1 << 30
 MODELS = ("A10", "H100")
 USERS = ("ann", "bob", "eve")
 ZONES = (("zone", "a"), ("zone", "b"))
+RACKS = ((), (), (("rack", "r1"),), (("rack", "r2"),))
 POLICIES = ("fcfs", "priority", "fair-share", "shortest", "weighted")
 PLACEMENTS = ("fragmentation", "pack", "spread", "round-robin", "least-loaded")
 PREDICTIONS = (
@@ -60,6 +61,7 @@ class History:
 @st.composite
 def nodes(draw: st.DrawFn, number: int, *, always_usable: bool = False, one_pool: bool = False) -> Node:
     model = draw(st.sampled_from(MODELS))
+    links = draw(st.sampled_from(["", "", "aabb", "abab", "aaab"]))
     gpus = tuple(
         Gpu(
             id=f"n{number}/{index}",
@@ -68,6 +70,7 @@ def nodes(draw: st.DrawFn, number: int, *, always_usable: bool = False, one_pool
             memory_bytes=24 * GIB,
             health=GpuHealth.HEALTHY if always_usable else draw(gpu_healths),
             pool="default" if one_pool else draw(st.sampled_from(["default"] * 5 + ["night"])),
+            link_group=links[index] if links else "",
         )
         for index in range(draw(st.sampled_from([4, 2, 4, 1, 0])))
     )
@@ -77,7 +80,7 @@ def nodes(draw: st.DrawFn, number: int, *, always_usable: bool = False, one_pool
         cpu_milli=draw(st.sampled_from([2000, 8000])),
         memory_bytes=draw(st.sampled_from([4, 16])) * GIB,
         gpus=gpus,
-        labels=tuple(sorted(draw(st.sets(st.sampled_from(ZONES), max_size=1)))),
+        labels=tuple(sorted((*draw(st.sets(st.sampled_from(ZONES), max_size=1)), *draw(st.sampled_from(RACKS))))),
         load=draw(st.sampled_from([None, 0.2, 0.9])),
     )
 

@@ -46,6 +46,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> None:
         "nvmlDeviceGetMigMode": mig_mode,
         "nvmlDeviceGetMaxMigDeviceCount": lambda handle: 7,
         "nvmlDeviceGetMigDeviceHandleByIndex": slice_of,
+        "nvmlDeviceGetP2PStatus": lambda one, other, index: pynvml.NVML_P2P_STATUS_OK,
     }
     for name, answer in answers.items():
         monkeypatch.setattr(pynvml, name, answer)
@@ -57,6 +58,7 @@ def test_a_cut_gpu_is_shown_as_its_slices(driver: None) -> None:
         ("MIG-11", 200, "H200-MIG-1g.18gb", 16),
         ("MIG-22", 202, "H200-MIG-3g.71gb", 70),
     ]
+    assert {gpu.link_group for gpu in discover_gpus()} == {""}, "a slice is linked to nothing"
 
 
 def test_model_names_of_slices() -> None:

@@ -20,6 +20,28 @@ def test_groups_of_nodes() -> None:
     )
 
 
+def test_gpus_can_be_linked_in_groups() -> None:
+    assert parse_virtual_gpus("8xA100-80G/4") == NodeGroup(nodes=1, gpus=8, model="A100-80G", linked=4)
+    first, second = fleet_for(virtual_nodes_text="2x5xA10/2").nodes()
+    assert [gpu.link_group for gpu in first.gpus] == ["nvlink-0", "nvlink-0", "nvlink-1", "nvlink-1", "nvlink-2"]
+    assert [gpu.link_group for gpu in second.gpus] == [gpu.link_group for gpu in first.gpus]
+    (unlinked,) = fleet_for(virtual_gpus="2xA10").nodes()
+    assert {gpu.link_group for gpu in unlinked.gpus} == {""}
+
+
+def test_slices_can_be_imagined_too() -> None:
+    (node,) = fleet_for(virtual_gpus="7xH200-MIG-1g.18gb").nodes()
+    assert [(gpu.model, gpu.memory_bytes) for gpu in node.gpus] == [("H200-MIG-1g.18gb", 18 * GIB)] * 7
+    assert gpu_spec("H200-MIG-1g.18gb").tdp_watts == pytest.approx(gpu_spec("H200").tdp_watts / 7)
+    assert gpu_spec("A100-80G-MIG-3g.40gb").memory_bytes == 40 * GIB
+
+
+@pytest.mark.parametrize("text", ["8xA100/", "8xA100/0", "8xA100/x", "8xA100/65", "8xA100/4/2"])
+def test_bad_links_are_refused_with_what_is_allowed(text: str) -> None:
+    with pytest.raises(ValueError, match="expected COUNTxMODEL, for example 8xA100-80G"):
+        parse_virtual_gpus(text)
+
+
 @pytest.mark.parametrize("text", ["", "8", "A100", "8x", "xA100", "0xA100", "-1xA100", "65xA100", "8xA 100", "8x../x"])
 def test_bad_virtual_gpus_are_refused_with_what_is_allowed(text: str) -> None:
     with pytest.raises(ValueError, match="expected COUNTxMODEL, for example 8xA100-80G"):

@@ -102,6 +102,7 @@ function Head({ gpu }: { gpu: Gpu }) {
         ) : (
           gpu.pool
         )}
+        {gpu.link_group !== "" && ` · ${t("links")} ${gpu.link_group}`}
       </span>
     </Group>
   );

@@ -7,6 +7,7 @@ export const words = defineWords({
   node: ["Node", "节点"],
   model: ["Model", "型号"],
   pool: ["Pool", "资源池"],
+  links: ["linked as", "互联组"],
   health: ["Health", "健康"],
   use: ["Use", "使用"],
   free: ["free", "空闲"],

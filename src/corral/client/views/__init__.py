@@ -59,6 +59,10 @@ from corral.client.views.people import (
     TokenView,
     UserView,
 )
+from corral.client.views.receipts import (
+    JobReceiptView,
+    ReceiptView,
+)
 from corral.client.views.seen import (
     AnalysisView,
     AttemptUsageView,
@@ -116,6 +120,7 @@ __all__ = [
     "HostView",
     "IdleWarningView",
     "JobMetricsView",
+    "JobReceiptView",
     "JobRefView",
     "JobView",
     "JupyterView",
@@ -148,6 +153,7 @@ __all__ = [
     "QuotaView",
     "ReadingView",
     "ReasonView",
+    "ReceiptView",
     "ReportScheduleView",
     "ReportView",
     "ScorePointView",

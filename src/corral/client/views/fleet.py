@@ -65,6 +65,7 @@ class GpuView(TypedDict):
     health_since: NotRequired[str | None]
     evidence: NotRequired[list[EvidenceView]]
     pool: str
+    link_group: NotRequired[str]
     allocated: float
     jobs: list[HolderView]
     reading: ReadingView | None

@@ -106,6 +106,10 @@ class JobView(TypedDict):
     retries: int
     not_before: str | None
     stopping_for: str | None
+    preemptible: bool
+    #: while it ends to make room for that one
+    preempted_for: str | None
+    preemptions: int
     #: jobs that must complete before it may start
     after: list[str]
     array: ArrayView | None

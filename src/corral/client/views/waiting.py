@@ -68,6 +68,7 @@ class QueueView(TypedDict):
     placement: str
     weight: float
     guaranteed_gpus: int
+    preempts: bool
     max_gpus: int | None
     max_length: int | None
     max_seconds: float | None
@@ -78,6 +79,8 @@ class QueueView(TypedDict):
     running: int
     queued: int
     held_gpus: float
+    borrowed_gpus: float
+    owed_gpus: float
 
 
 class OrderedJobView(TypedDict):

@@ -51,6 +51,8 @@ from corral.control.records.people import (
     VolumeQuotaRecord,
     VolumeType,
 )
+from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
+from corral.control.records.scheduling import ReservationRecord
 from corral.control.records.telling import (
     AlertFilter,
     ChannelRecord,
@@ -96,11 +98,14 @@ __all__ = [
     "ProviderKind",
     "ProviderRecord",
     "QuotaRecord",
+    "ReceiptFilter",
+    "ReceiptRecord",
     "RegistryCredentialRecord",
     "ReportPeriod",
     "ReportRecord",
     "ReportSchedule",
     "ReportState",
+    "ReservationRecord",
     "Role",
     "Scope",
     "ScorePoint",

@@ -21,7 +21,7 @@ def candidates(fleet: Fleet, index: DomainIndex, request: Request, among: int) -
     standing = _standing(fleet, index)
     if standing is None:
         return pack.candidates(fleet, index, request, among)
-    return standing.candidates(request, among)
+    return standing.candidates(index, request, among)
 
 
 def domains(fleet: Fleet, indexes: Sequence[DomainIndex], request: Request, among: int) -> list[DomainIndex]:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from corral.core.fleet import DomainIndex, Fleet, Slot, places
+from corral.core.fleet import DomainIndex, Fleet, Slot
 from corral.core.model import WHOLE, Request
 
 
 def candidates(fleet: Fleet, index: DomainIndex, request: Request, among: int) -> Iterator[int]:
-    if request.gpu_milli:
-        fitting = (index.with_whole(1) | index.with_share(request.gpu_milli)) & among
-    else:
-        fitting = index.with_whole(request.gpus) & among
-    yield from sorted(places(fitting), key=lambda place: (expected_load(fleet.slots[place]), place))
+    fitting = index.with_room(request) & among
+    yield from sorted(index.places(fitting, request.gpus), key=lambda place: expected_load(fleet.slots[place]))
 
 
 def expected_load(slot: Slot) -> float:

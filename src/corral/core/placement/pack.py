@@ -16,4 +16,4 @@ def candidates(fleet: Fleet, index: DomainIndex, request: Request, among: int) -
                 yield from places(index.partial[left] & among)
     least = 1 if request.gpu_milli else request.gpus
     for bits in index.whole[least:]:
-        yield from places(bits & among)
+        yield from index.places(bits & among, least)

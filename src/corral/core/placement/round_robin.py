@@ -9,10 +9,7 @@ from corral.core.model import Request
 
 
 def candidates(fleet: Fleet, index: DomainIndex, request: Request, among: int) -> Iterator[int]:
-    if request.gpu_milli:
-        fitting = (index.with_whole(1) | index.with_share(request.gpu_milli)) & among
-    else:
-        fitting = index.with_whole(request.gpus) & among
+    fitting = index.with_room(request) & among
     up_to_last = (1 << (fleet.last_place + 1)) - 1
     yield from places(fitting & ~up_to_last)
     yield from places(fitting & up_to_last)

@@ -11,7 +11,7 @@ from corral.core.model import Request
 def candidates(fleet: Fleet, index: DomainIndex, request: Request, among: int) -> Iterator[int]:
     least = 1 if request.gpu_milli else request.gpus
     for bits in reversed(index.whole[least:]):
-        yield from places(bits & among)
+        yield from index.places(bits & among, least)
     if request.gpu_milli:
         for left in sorted(index.partial, reverse=True):
             if left >= request.gpu_milli:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Iterator
 
-from corral.core.fleet import Domain, Slot, places
+from corral.core.fleet import Domain, DomainIndex, Slot
 from corral.core.model import Request
 
 #: What is free on a node: thousandths of GPUs (ascending, none zero), CPUs and memory.
@@ -60,9 +60,9 @@ class Standing:
             if bits:
                 yield cost, bits
 
-    def candidates(self, request: Request, among: int) -> Iterator[int]:
+    def candidates(self, index: DomainIndex, request: Request, among: int) -> Iterator[int]:
         for _, bits in self.ranked(request, among):
-            yield from places(bits)
+            yield from index.places(bits, request.gpus)
 
     def _look(self) -> None:
         for place in self.touched:

@@ -20,6 +20,7 @@ import pynvml  # type: ignore[import-untyped]
 
 from corral.core.model import WHOLE, Gpu, Node, NodeState
 from corral.engines.local.faults import FaultFile, GpuFault, announce_fleet
+from corral.engines.local.topology import link_groups
 from corral.engines.local.virtual import GpuSpec, build_nodes, gpu_spec, parse_virtual_gpus, parse_virtual_nodes
 
 logger = logging.getLogger(__name__)
@@ -109,12 +110,20 @@ def discover_gpus() -> tuple[Gpu, ...]:
         if not available:
             return ()
         found: list[Gpu] = []
+        whole: dict[str, object] = {}
         for index in range(pynvml.nvmlDeviceGetCount()):
             try:
-                found += _gpus(index)
+                handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+                if _is_cut(handle):
+                    found += _slices(handle, index)
+                else:
+                    found.append(_gpu(handle, index))
+                    whole[found[-1].id] = handle
             except pynvml.NVMLError as error:
                 logger.warning("GPU %d does not answer and is left out: %s", index, error)
-        return tuple(found)
+        # Slices reach each other by no link, not even those of one GPU.
+        groups = link_groups(whole)
+        return tuple(replace(gpu, link_group=groups.get(gpu.id, "")) for gpu in found)
 
 
 @contextlib.contextmanager
@@ -132,10 +141,7 @@ def _nvml() -> Iterator[bool]:
         pynvml.nvmlShutdown()
 
 
-def _gpus(index: int) -> list[Gpu]:
-    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    if not _is_cut(handle):
-        return [_gpu(handle, index)]
+def _slices(handle: object, index: int) -> list[Gpu]:
     slices = []
     for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
         with contextlib.suppress(pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):

@@ -1,12 +1,14 @@
 """Virtual GPUs: what `--virtual-gpus 8xA100-80G` and `--virtual-nodes 6x4xA10,5x4xA100-80G` mean. Pure.
 
+With `/4` behind the model every four GPUs of a node are linked to each other; a model such as H200-MIG-1g.18gb is a
+slice of a larger GPU.
 Only the hardware is imagined; the processes that get these GPUs are real. Readings for them are telemetry's work.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corral.core.model import WHOLE, Gpu, Node
 
@@ -21,11 +23,14 @@ MEMORY_BYTES_PER_GPU = 64 * GIB
 MAX_NODES = 10_000
 MAX_GPUS_PER_NODE = 64
 
-GPUS_FORM = "COUNTxMODEL, for example 8xA100-80G"
-NODES_FORM = "NODESxGPUSxMODEL, several groups separated by commas, for example 6x4xA10,5x4xA100-80G"
+GPUS_FORM = "COUNTxMODEL, for example 8xA100-80G, or 8xA100-80G/4 for links between every four"
+NODES_FORM = "NODESxGPUSxMODEL, several groups separated by commas, for example 6x4xA10,5x8xA100-80G/4"
 
-_MODEL = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,31}")
+_MODEL = re.compile(r"[A-Za-z][A-Za-z0-9.-]{0,31}")
 _MEMORY_SUFFIX = re.compile(r"-(\d{1,4})GB?$", re.IGNORECASE)
+_SLICE_SUFFIX = re.compile(r"-MIG-(\d)g\.(\d{1,4})gb$")
+#: A GPU that can be cut has so many parts.
+_PARTS = 7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +79,18 @@ _KNOWN = {
 
 
 def gpu_spec(model: str) -> GpuSpec:
-    """What a model is. A suffix such as -80G sets the memory; an unknown name is an average GPU."""
+    """What a model is. A suffix such as -80G sets the memory; an unknown name is an average GPU. A slice has the
+    memory of its profile, and its part of the power."""
+    profile = _SLICE_SUFFIX.search(model)
+    if profile:
+        whole, part = gpu_spec(model[: profile.start()]), int(profile.group(1)) / _PARTS
+        return replace(
+            whole,
+            model=model,
+            memory_bytes=int(profile.group(2)) * GIB,
+            tdp_watts=whole.tdp_watts * part,
+            idle_watts=whole.idle_watts * part,
+        )
     suffix = _MEMORY_SUFFIX.search(model)
     family = model[: suffix.start()] if suffix else model
     known = _KNOWN.get(family.upper())
@@ -96,6 +112,8 @@ class NodeGroup:
     nodes: int
     gpus: int
     model: str
+    #: how many GPUs are linked to each other; 0 means that nothing is known of links
+    linked: int = 0
 
 
 def parse_virtual_gpus(text: str) -> NodeGroup:
@@ -104,7 +122,8 @@ def parse_virtual_gpus(text: str) -> NodeGroup:
     if len(parts) != 2:
         raise ValueError(f"virtual GPUs {text!r}: expected {GPUS_FORM}")
     gpus = _count(parts[0], text, "GPUs", MAX_GPUS_PER_NODE, GPUS_FORM)
-    return NodeGroup(nodes=1, gpus=gpus, model=_model(parts[1], text, GPUS_FORM))
+    model, linked = _model_and_links(parts[1], text, GPUS_FORM)
+    return NodeGroup(nodes=1, gpus=gpus, model=model, linked=linked)
 
 
 def parse_virtual_nodes(text: str) -> tuple[NodeGroup, ...]:
@@ -114,11 +133,13 @@ def parse_virtual_nodes(text: str) -> tuple[NodeGroup, ...]:
         fields = part.strip().split("x", 2)
         if len(fields) != 3:
             raise ValueError(f"virtual nodes {text!r}: expected {NODES_FORM}")
+        model, linked = _model_and_links(fields[2], part, NODES_FORM)
         groups.append(
             NodeGroup(
                 nodes=_count(fields[0], part, "nodes", MAX_NODES, NODES_FORM),
                 gpus=_count(fields[1], part, "GPUs", MAX_GPUS_PER_NODE, NODES_FORM),
-                model=_model(fields[2], part, NODES_FORM),
+                model=model,
+                linked=linked,
             )
         )
     return tuple(groups)
@@ -130,10 +151,15 @@ def _count(text: str, whole: str, what: str, most: int, form: str) -> int:
     return int(text)
 
 
+def _model_and_links(text: str, whole: str, form: str) -> tuple[str, int]:
+    model, cut, linked = text.partition("/")
+    return _model(model, whole, form), _count(linked, whole, "linked GPUs", MAX_GPUS_PER_NODE, form) if cut else 0
+
+
 def _model(text: str, whole: str, form: str) -> str:
     if not _MODEL.fullmatch(text):
         raise ValueError(
-            f"{whole.strip()!r}: a GPU model has letters, digits and '-' and begins with a letter; expected {form}"
+            f"{whole.strip()!r}: a GPU model has letters, digits, '-' and '.' and begins with a letter; expected {form}"
         )
     return text
 
@@ -155,7 +181,13 @@ def build_nodes(groups: tuple[NodeGroup, ...], *, host: str) -> tuple[Node, ...]
 def _node(name: str, group: NodeGroup) -> Node:
     spec = gpu_spec(group.model)
     gpus = tuple(
-        Gpu(id=f"{name}-gpu{index}", index=index, model=group.model, memory_bytes=spec.memory_bytes)
+        Gpu(
+            id=f"{name}-gpu{index}",
+            index=index,
+            model=group.model,
+            memory_bytes=spec.memory_bytes,
+            link_group=f"nvlink-{index // group.linked}" if group.linked > 1 else "",
+        )
         for index in range(group.gpus)
     )
     return Node(

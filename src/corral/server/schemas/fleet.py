@@ -79,6 +79,7 @@ class GpuView(View):
     health_since: str | None = Field(description="Null while it was always healthy.")
     evidence: list[EvidenceView] = Field(description="What was seen, oldest first; also of times that are over.")
     pool: str
+    link_group: str = Field(description="GPUs of a node with the same name here are linked; empty while none is known.")
     allocated: Number
     jobs: list[HolderView]
     reading: ReadingView | None
@@ -237,6 +238,7 @@ def gpu_view(view: views.GpuView, measured: Measured, caller: Caller) -> GpuView
         health_since=rfc3339_or_none(condition.since or None) if condition is not None else None,
         evidence=[_evidence_view(item) for item in condition.evidence] if condition is not None else [],
         pool=gpu.pool,
+        link_group=gpu.link_group,
         allocated=number(view.held_milli / WHOLE),
         jobs=_holders(view.jobs, caller, gpu=gpu.id),
         reading=reading_view(measured[gpu.id]) if gpu.id in measured else None,

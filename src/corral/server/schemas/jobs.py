@@ -119,6 +119,11 @@ class JobCreate(Body):
         default=None, description="A virtual environment or conda prefix on the nodes, whose programs come first."
     )
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
+    preemptible: bool | None = Field(
+        default=None,
+        description="Whether it may be sent back to its queue for others; null: yes, but for a workbench. One that may "
+        "not never takes what other queues are owed.",
+    )
     checkpoint_interval: Annotated[Duration, Field(ge=1, le=7 * 86_400)] | None = Field(
         default=None, description="How often its program shall save its work; null: as the installation says."
     )
@@ -167,6 +172,9 @@ class JobEdit(Body):
     priority: Annotated[int, Field(ge=0, le=100)] = DEFAULT_PRIORITY
     time: Annotated[Duration, Field(gt=0)] | None = Field(
         default=None, description="Null: as long as the queue allows."
+    )
+    preemptible: bool | None = Field(
+        default=None, description="Until it has started for the first time. Null: as jobs of its kind usually are."
     )
     after: Others | None = Field(default=None, description="Null: it waits for no other job.")
     gpus: Gpus = Field(default=0, description="Per node: 0, a share below 1, or whole GPUs.")
@@ -305,6 +313,9 @@ class JobView(View):
     retries: int
     not_before: str | None
     stopping_for: str | None
+    preemptible: bool
+    preempted_for: str | None = Field(description="While it ends to make room: the job that starts instead.")
+    preemptions: int = Field(description="How often it was preempted since its owner started it.")
     after: list[str] = Field(description="Jobs that must complete before it may start.")
     array: ArrayView | None = None
     usage: UsageView | None = Field(
@@ -404,6 +415,9 @@ def job_view(
         retries=job.retries,
         not_before=rfc3339(job.not_before) if job.not_before else None,
         stopping_for=job.stopping_for,
+        preemptible=job.preemptible,
+        preempted_for=job.preempted_for,
+        preemptions=job.preemptions,
         after=list(job.after),
         array=_array_view(spec),
         usage=usage,

@@ -27,7 +27,14 @@ class QueueEdit(Body):
     blocking: Literal["strict", "backfill"] = "backfill"
     placement: Label = "fragmentation"
     weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
-    guaranteed_gpus: GpuCount = 0
+    guaranteed_gpus: GpuCount = Field(
+        default=0, description="GPUs that come back to it when it needs them; together at most what its pool has."
+    )
+    preempts: bool = Field(
+        default=False,
+        description="Jobs at its front take GPUs from those far behind them that run; with priority, shortest or "
+        "weighted.",
+    )
     max_gpus: GpuCount | None = None
     max_length: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
     max_seconds: Annotated[Duration, Field(gt=0)] | None = None
@@ -52,6 +59,7 @@ class QueueView(View):
     placement: str
     weight: Number
     guaranteed_gpus: int
+    preempts: bool
     max_gpus: int | None
     max_length: int | None
     max_seconds: Number | None
@@ -62,6 +70,10 @@ class QueueView(View):
     running: int
     queued: int
     held_gpus: Number
+    borrowed_gpus: Number = Field(
+        description="What it holds beyond its guarantee while other queues of the pool have one: lent until they ask."
+    )
+    owed_gpus: Number = Field(description="What it is guaranteed and does not hold.")
 
 
 class OrderedJobView(View):
@@ -122,6 +134,7 @@ def queue_view(view: views.QueueView) -> QueueView:
         placement=queue.placement,
         weight=queue.weight,
         guaranteed_gpus=queue.guaranteed_gpus,
+        preempts=queue.preempts,
         max_gpus=queue.max_gpus,
         max_length=queue.max_length,
         max_seconds=queue.max_seconds,
@@ -131,7 +144,9 @@ def queue_view(view: views.QueueView) -> QueueView:
         max_job_gpus=queue.max_job_gpus,
         running=view.running,
         queued=view.queued,
-        held_gpus=number(view.held_gpu_milli / WHOLE),
+        held_gpus=number(view.share.held_milli / WHOLE),
+        borrowed_gpus=number(view.share.borrowed_milli / WHOLE),
+        owed_gpus=number(view.share.owed_milli / WHOLE),
     )
 
 

@@ -16,6 +16,7 @@ from corral.control.ports.store.jobs import (
     CycleTable,
     EventTable,
     JobTable,
+    ReceiptTable,
     ScoreTable,
     UsageTable,
 )
@@ -25,6 +26,7 @@ from corral.control.ports.store.people import (
     ProviderTable,
     SshKeyTable,
 )
+from corral.control.ports.store.scheduling import ReservationTable
 from corral.control.ports.store.telling import (
     AlertTable,
     ChannelTable,
@@ -52,7 +54,9 @@ __all__ = [
     "NameTaken",
     "PeopleTable",
     "ProviderTable",
+    "ReceiptTable",
     "ReportTable",
+    "ReservationTable",
     "ScoreTable",
     "SshKeyTable",
     "Store",

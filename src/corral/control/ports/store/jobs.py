@@ -15,12 +15,15 @@ from corral.control.records import (
     JobRecord,
     JobSpec,
     Page,
+    ReceiptFilter,
+    ReceiptRecord,
     ScorePoint,
     UsageCourse,
     UsageRecord,
 )
 from corral.core.measuring import Measured
 from corral.core.model import Job, Score
+from corral.core.plan import PreemptionRule
 
 
 class JobTable(Protocol):
@@ -100,6 +103,31 @@ class UsageTable(Protocol):
 
     def prune(self, before: float) -> int:
         """Drop attempts that ended earlier."""
+
+
+class ReceiptTable(Protocol):
+    """Of preemptions. Rows outlive the jobs of both sides."""
+
+    def add(self, receipt: ReceiptRecord) -> ReceiptRecord:
+        """The same with its id."""
+
+    def save(self, receipts: Sequence[ReceiptRecord]) -> None:
+        """Replace by id."""
+
+    def open(self) -> list[ReceiptRecord]:
+        """Those of which something is still to come, oldest first."""
+
+    def of_job(self, job_id: str, limit: int) -> list[ReceiptRecord]:
+        """Where the job gave way, or others gave way to it; newest first."""
+
+    def page(self, where: ReceiptFilter, *, cursor: str | None, limit: int) -> Page[ReceiptRecord]:
+        """Newest first. Raises ValueError for a bad cursor."""
+
+    def counts(self) -> dict[PreemptionRule, int]:
+        """How many there are; rules without any are left out."""
+
+    def prune(self, before: float) -> int:
+        """Drop those that are older and not open."""
 
 
 class ScoreTable(Protocol):

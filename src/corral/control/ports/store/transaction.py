@@ -7,8 +7,17 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from corral.control.ports.store.fleet import CatalogTable, FleetTable, HealthTable, ImageTable
-from corral.control.ports.store.jobs import AttemptTable, CycleTable, EventTable, JobTable, ScoreTable, UsageTable
+from corral.control.ports.store.jobs import (
+    AttemptTable,
+    CycleTable,
+    EventTable,
+    JobTable,
+    ReceiptTable,
+    ScoreTable,
+    UsageTable,
+)
 from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SshKeyTable
+from corral.control.ports.store.scheduling import ReservationTable
 from corral.control.ports.store.telling import AlertTable, ChannelTable, ReportTable
 
 
@@ -36,10 +45,12 @@ class Transaction(Protocol):
     events: EventTable
     cycles: CycleTable
     usage: UsageTable
+    receipts: ReceiptTable
     health: HealthTable
     alerts: AlertTable
     channels: ChannelTable
     reports: ReportTable
+    reservations: ReservationTable
     meta: MetaTable
 
 

@@ -1,0 +1,55 @@
+"""Which GPUs of this machine are linked to each other, as the driver tells: by NVLink, else on the same NUMA node.
+
+A group holds only GPUs that are all linked to one another: on machines whose links form a mesh, two of them that would
+have to talk through a third are in different groups. What the driver does not tell is not guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pynvml  # type: ignore[import-untyped]
+
+#: Whether two GPUs, given by their handles, are linked.
+AreLinked = Callable[[Any, Any], bool]
+
+
+def link_groups(handles: Mapping[str, Any]) -> dict[str, str]:
+    """The group of every GPU (by its id, with its handle, in bus order) that is linked to another one."""
+    groups: dict[str, str] = {}
+    for kind, are_linked in (("nvlink", _by_nvlink), ("numa", _by_numa_node)):
+        left = {gpu: handle for gpu, handle in handles.items() if gpu not in groups}
+        found = [group for group in _cliques(left, are_linked) if len(group) > 1]
+        groups |= {gpu: f"{kind}-{number}" for number, group in enumerate(found) for gpu in group}
+    return groups
+
+
+def _cliques(handles: Mapping[str, Any], are_linked: AreLinked) -> Sequence[Sequence[str]]:
+    """Each GPU joins the first group all of whose members it is linked to."""
+    found: list[list[str]] = []
+    for gpu, handle in handles.items():
+        for group in found:
+            if all(are_linked(handles[other], handle) for other in group):
+                group.append(gpu)
+                break
+        else:
+            found.append([gpu])
+    return found
+
+
+def _by_nvlink(one: Any, other: Any) -> bool:
+    """Also through switches: what counts is whether they reach each other's memory that way."""
+    try:
+        status = pynvml.nvmlDeviceGetP2PStatus(one, other, pynvml.NVML_P2P_CAPS_INDEX_NVLINK)
+    except pynvml.NVMLError:
+        return False
+    return bool(status == pynvml.NVML_P2P_STATUS_OK)
+
+
+def _by_numa_node(one: Any, other: Any) -> bool:
+    try:
+        level = pynvml.nvmlDeviceGetTopologyCommonAncestor(one, other)
+    except pynvml.NVMLError:
+        return False
+    return bool(level <= pynvml.NVML_TOPOLOGY_NODE)

@@ -1,0 +1,67 @@
+"""Receipts of preemptions: who gave way to whom, by which rule, and what came of it. Both sides see theirs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+from corral.control.ports import Transaction
+from corral.control.records import Page, ReceiptFilter, ReceiptRecord
+from corral.control.work import Caller
+from corral.core.plan import PreemptionRule
+from corral.server.auth.callers import AnyCaller, Context
+from corral.server.paging import Cursor, Limit
+from corral.server.problems import invalid_field
+from corral.server.routes.jobs import find_job
+from corral.server.routing import problems, resource_router
+from corral.server.schemas.base import ListView
+from corral.server.schemas.receipts import JobReceiptView, ReceiptView, job_receipt_view, receipt_view
+from corral.server.times import time_of
+
+router = resource_router("", "receipts")
+
+Words = Annotated[str | None, Query(min_length=1, max_length=253)]
+#: More than these nobody reads of one job; the whole list has pages.
+TOLD = 200
+
+
+@router.get("/receipts", operation_id="list_receipts", responses=problems())
+async def list_receipts(
+    caller: AnyCaller,
+    context: Context,
+    since: Words = None,
+    rule: PreemptionRule | None = None,
+    user: Words = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> ListView[ReceiptView]:
+    """Newest first. Scientists see those in which a job of theirs is on either side."""
+    where = ReceiptFilter(
+        of=None if caller.is_operator else caller.name, user=user, rule=rule, since=time_of("since", since)
+    )
+
+    def read(tables: Transaction) -> Page[ReceiptRecord]:
+        return tables.receipts.page(where, cursor=cursor, limit=limit)
+
+    try:
+        page = await context.read(read)
+    except ValueError as error:
+        raise invalid_field("cursor", str(error)) from None
+    return ListView(items=[receipt_view(receipt) for receipt in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/jobs/{job}/receipts", operation_id="list_job_receipts", responses=problems(404))
+async def list_job_receipts(job: str, caller: AnyCaller, context: Context) -> ListView[JobReceiptView]:
+    """Where the job gave way, and where others gave way to it, newest first; the last 200."""
+
+    def read(tables: Transaction) -> tuple[str, list[ReceiptRecord]]:
+        job_id = find_job(tables, caller, job).job.id
+        return job_id, [item for item in tables.receipts.of_job(job_id, TOLD) if _concerns(item, caller)]
+
+    job_id, receipts = await context.read(read)
+    return ListView(items=[job_receipt_view(receipt, job_id) for receipt in receipts])
+
+
+def _concerns(receipt: ReceiptRecord, caller: Caller) -> bool:
+    return caller.is_operator or caller.name in (receipt.user, receipt.for_user)
