@@ -2909,102 +2909,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/jobs/{job}/receipts": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path: {
-                    job: string;
-                };
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ReceiptViewPage"];
-                    };
-                };
-                /** @description no */
-                422: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": Record<string, never>;
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/receipts": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: {
-                    since?: string;
-                    rule?: string;
-                    user?: string;
-                    limit?: number;
-                    cursor?: string;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ReceiptViewPage"];
-                    };
-                };
-                /** @description no */
-                422: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": Record<string, never>;
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/estimates/accuracy": {
         parameters: {
             query?: never;
@@ -4580,7 +4484,6 @@ export interface components {
             venv?: string | null;
             /** Workdir */
             workdir?: string | null;
-            preemptible?: boolean;
         };
         /** JobBatch */
         JobBatch: {
@@ -4848,7 +4751,6 @@ export interface components {
             venv?: string | null;
             /** Workdir */
             workdir?: string | null;
-            preemptible?: boolean;
         };
         /**
          * JobEdit
@@ -5190,9 +5092,6 @@ export interface components {
             venv?: string | null;
             /** Workdir */
             workdir: string | null;
-            preemptible: boolean;
-            preempted_for: string | null;
-            preemptions: number;
             estimated_start: components["schemas"]["EstimateView"] | null;
         };
         /** JupyterView */
@@ -6676,7 +6575,6 @@ export interface components {
              * @default 1
              */
             weight?: number;
-            preempts?: boolean;
         };
         /**
          * QueueEdit
@@ -6733,7 +6631,6 @@ export interface components {
              * @default 1
              */
             weight?: number;
-            preempts?: boolean;
         };
         /** QueueView */
         QueueView: {
@@ -6782,9 +6679,6 @@ export interface components {
             running: number;
             /** Weight */
             weight: number;
-            preempts: boolean;
-            borrowed_gpus: number;
-            owed_gpus: number;
         };
         /**
          * QuotaPut
@@ -7958,28 +7852,6 @@ export interface components {
             p90: string;
             made_at: string;
             basis: string;
-        };
-        ReceiptView: {
-            id: number;
-            at: string;
-            /** @enum {string} */
-            rule: "guarantee" | "reservation" | "order" | "overrun";
-            detail: string;
-            job: string;
-            job_name: string;
-            user: string;
-            attempt: number;
-            for_job: string;
-            for_job_name: string;
-            for_user: string;
-            gpus: number;
-            lost_gpu_seconds: number;
-            saved: boolean | null;
-            ended_at: string | null;
-            back_at: string | null;
-            expected_back: components["schemas"]["SpreadView"] | null;
-            /** @enum {string} */
-            role: "preempted" | "preempting";
         };
         ReceiptViewPage: {
             items: components["schemas"]["ReceiptView"][];

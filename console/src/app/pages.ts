@@ -10,6 +10,7 @@ import {
   ChartNoAxesCombined,
   CircuitBoard,
   FileText,
+  FlaskConical,
   Gauge,
   Layers,
   ListOrdered,
@@ -42,7 +43,7 @@ export interface Page {
   readonly load: () => Promise<{ default: ComponentType }>;
 }
 
-/** In this order in the navigation. Volumes and datasets go to `storage`, what-if to `insight`. */
+/** In this order in the navigation. Volumes and datasets go to `storage`. */
 export const SECTIONS: readonly Section[] = ["work", "storage", "fleet", "people", "catalog", "insight", "account"];
 
 const everyone = pageFor("everyone");
@@ -87,6 +88,8 @@ export const PAGES: readonly Page[] = [
   everyone("/presets", "presets", BadgeCheck, "catalog", () => import("@/pages/presets/PresetsPage")),
   operator("/alerts", "alerts", BellRing, "insight", () => import("@/pages/alerts/AlertsPage")),
   operator("/analysis", "analysis", ChartNoAxesCombined, "insight", () => import("@/pages/analysis/AnalysisPage")),
+  operator("/what-if", "whatIf", FlaskConical, "insight", () => import("@/pages/whatif/WhatIfPage")),
+  operator("/what-if/$simulation", "question", FlaskConical, hidden, () => import("@/pages/whatif/SimulationPage")),
   operator("/reports", "reports", FileText, "insight", () => import("@/pages/reports/ReportsPage")),
   operator("/audit", "audit", ScrollText, "insight", () => import("@/pages/audit/AuditPage")),
   everyone("/settings", "settings", Settings, "account", () => import("@/pages/settings/SettingsPage")),

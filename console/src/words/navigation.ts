@@ -9,6 +9,7 @@ export const navigation = defineWords({
   queue: ["Queue", "排队"],
   reservations: ["Reservations", "预留"],
   whatIf: ["What if", "假设分析"],
+  question: ["What if", "假设分析"],
   images: ["Images", "镜像"],
   nodes: ["Nodes", "节点"],
   node: ["Node", "节点"],

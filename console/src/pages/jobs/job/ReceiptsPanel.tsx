@@ -12,7 +12,7 @@ import { Panel } from "@/parts/Panel";
 import { useFormat } from "@/words/format";
 import { useWords } from "@/words/words";
 
-export type Receipt = Schema<"ReceiptView">;
+export type Receipt = Schema<"JobReceiptView">;
 
 export function useReceipts(job: string): readonly Receipt[] | undefined {
   return $api.useQuery("get", "/jobs/{job}/receipts", { params: { path: { job } } }).data?.items;
