@@ -138,6 +138,7 @@ GET    /nodes/{node}                 401      ok    ok    ok       401      401 
 DELETE /nodes/{node}                 401      403   403   in       401      401     403
 GET    /nodes/{node}/metrics         401      ok    ok    ok       401      401     ok
 POST   /nodes/{node}/cordon          401      403   403   ok       401      401     403
+GET    /nodes/{node}/drain-preview   401      403   403   ok       401      401     403
 POST   /nodes/{node}/drain           401      403   403   ok       401      401     403
 POST   /nodes/{node}/uncordon        401      403   403   ok       401      401     403
 GET    /overview                     401      ok    ok    ok       401      401     ok
@@ -188,6 +189,17 @@ POST   /reports                      401      403   403   in       401      401 
 GET    /reports/{id}                 401      403   403   in       401      401     403
 DELETE /reports/{id}                 401      403   403   in       401      401     403
 GET    /reports/{id}/file            401      403   403   in       401      401     403
+GET    /reservations                 401      ok    ok    ok       401      401     ok
+POST   /reservations                 401      403   403   in       401      401     403
+GET    /reservations/{name}          401      in    in    in       401      401     in
+PATCH  /reservations/{name}          401      403   403   in       401      401     403
+DELETE /reservations/{name}          401      403   403   in       401      401     403
+GET    /simulations                  401      403   403   ok       401      401     403
+POST   /simulations                  401      403   403   in       401      401     403
+GET    /simulations/{id}             401      403   403   in       401      401     403
+DELETE /simulations/{id}             401      403   403   in       401      401     403
+POST   /simulations/{id}/again       401      403   403   in       401      401     403
+POST   /simulations/{id}/cancel      401      403   403   in       401      401     403
 GET    /scores                       401      ok    ok    ok       401      401     ok
 GET    /scores/{user}                401      ok    ok    ok       401      401     ok
 GET    /search                       401      in    in    in       401      401     in

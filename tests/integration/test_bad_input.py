@@ -21,6 +21,11 @@ def job(**fields: Any) -> dict[str, Any]:
     return {**OK, **fields}
 
 
+def reservation(**fields: Any) -> dict[str, Any]:
+    window = {"since": "2099-01-01T00:00:00Z", "until": "2099-01-02T00:00:00Z"}
+    return {"name": "demo", "pool": "default", "gpus": 1, "users": ["operator"], **window, **fields}
+
+
 #: method, path, JSON body (or raw bytes), status, the field that the answer must name ("" where there is none)
 WRONG: list[tuple[str, str, Any, int, str]] = [
     # what is not a job
@@ -255,6 +260,52 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/report-schedules", {"name": "x", "channels": ["nowhere"]}, 422, "channels"),
     ("PATCH", "/report-schedules/nothing", {"hour": 1}, 404, "schedule"),
     ("DELETE", "/report-schedules/nothing", None, 404, "schedule"),
+    # what-if questions
+    ("POST", "/simulations", {}, 422, "candidate"),
+    ("POST", "/simulations", {"candidate": {"queues": {"*": {"policy": "x"}}}}, 422, "candidate.queues.*.policy"),
+    ("POST", "/simulations", {"candidate": {"queues": {"x": {"policy": "fcfs"}}}}, 422, "candidate.queues.x"),
+    ("POST", "/simulations", {"candidate": {"queues": {"*": {"blocking": "x"}}}}, 422, "candidate.queues.*.blocking"),
+    ("POST", "/simulations", {"candidate": {"queues": {"*": {"weight": 0}}}}, 422, "candidate.queues.*.weight"),
+    ("POST", "/simulations", {"candidate": {"quotas": {"nobody": 4}}}, 422, "candidate.quotas"),
+    ("POST", "/simulations", {"candidate": {"fleet": {"scale": 0}}}, 422, "candidate.fleet.scale"),
+    ("POST", "/simulations", {"candidate": {"fleet": {"scale": 0.01}}}, 422, "candidate.fleet"),
+    ("POST", "/simulations", {"candidate": {"fleet": {"remove": ["nowhere"]}}}, 422, "candidate.fleet.remove"),
+    ("POST", "/simulations", {"candidate": {"fleet": {"pools": {"nowhere": "x"}}}}, 422, "candidate.fleet.pools"),
+    (
+        "POST",
+        "/simulations",
+        {"candidate": {"fleet": {"add": [{"nodes": 100000, "gpus": 8, "model": "H100"}]}}},
+        422,
+        "candidate.fleet",
+    ),
+    ("POST", "/simulations", {"base": {"fleet": {"remove": ["x"]}}, "candidate": {}}, 422, "base.fleet.remove"),
+    ("POST", "/simulations", {"candidate": {}, "days": 0}, 422, "days"),
+    ("POST", "/simulations", {"candidate": {}, "days": 93}, 422, "days"),
+    ("POST", "/simulations", {"candidate": {}, "days": 7, "since": "2026-01-01T00:00:00Z"}, 422, "days"),
+    ("POST", "/simulations", {"candidate": {}, "since": "yesterday"}, 422, "since"),
+    ("POST", "/simulations", {"candidate": {}, "since": "2999-01-01T00:00:00Z"}, 422, "since"),
+    ("POST", "/simulations", {"candidate": {}, "until": "2999-01-01T00:00:00Z"}, 422, "until"),
+    ("POST", "/simulations", {"candidate": {}, "jobs": []}, 422, "jobs"),
+    (
+        "POST",
+        "/simulations",
+        {"candidate": {}, "jobs": [{"user": "ann", "submitted_at": 0, "run_seconds": 5, "gpus": 1.5}]},
+        422,
+        "jobs",
+    ),
+    (
+        "POST",
+        "/simulations",
+        {"candidate": {}, "jobs": [{"user": "ann", "submitted_at": 0, "run_seconds": 5, "queue": "x"}]},
+        422,
+        "jobs",
+    ),
+    ("GET", "/simulations/s-0", None, 404, "simulation"),
+    ("GET", "/simulations/..%2F..%2Fcorral.db", None, 404, ""),
+    ("GET", "/simulations?cursor=!!!", None, 422, "cursor"),
+    ("POST", "/simulations/s-999/cancel", {}, 404, "simulation"),
+    ("POST", "/simulations/s-999/again", {}, 404, "simulation"),
+    ("DELETE", "/simulations/s-999", None, 404, "simulation"),
     # lists
     ("GET", "/jobs?limit=0", None, 422, "limit"),
     ("GET", "/jobs?limit=501", None, 422, "limit"),
@@ -291,6 +342,37 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("GET", "/jobs/j-1/logs?attempt=99999999999999999999999", None, 404, "attempt"),
     ("GET", "/jobs/j-1/logs?follow=perhaps", None, 422, "follow"),
     # queues
+    # reservations
+    ("POST", "/reservations", {}, 422, "name"),
+    ("POST", "/reservations", reservation(name="a b"), 422, "name"),
+    ("POST", "/reservations", reservation(pool="atlantis"), 422, "pool"),
+    ("POST", "/reservations", reservation(gpus=None), 422, "gpus"),
+    ("POST", "/reservations", reservation(gpus=0), 422, "gpus"),
+    ("POST", "/reservations", reservation(gpus=1.5), 422, "gpus"),
+    ("POST", "/reservations", reservation(gpus=10**9), 422, "gpus"),
+    ("POST", "/reservations", reservation(gpus=5000), 409, "gpus"),
+    ("POST", "/reservations", reservation(gpu_ids=["no-such-gpu"]), 422, "gpu_ids"),
+    ("POST", "/reservations", reservation(gpu_ids="all"), 422, "gpu_ids"),
+    ("POST", "/reservations", reservation(model="Voodoo2"), 422, "model"),
+    ("POST", "/reservations", reservation(users=[]), 422, "users"),
+    ("POST", "/reservations", reservation(users=["nobody"]), 422, "users"),
+    ("POST", "/reservations", reservation(groups=["nobodies"]), 422, "groups"),
+    ("POST", "/reservations", reservation(since="18:00"), 422, "since"),
+    ("POST", "/reservations", reservation(since=1700000000), 422, "since"),
+    ("POST", "/reservations", reservation(since="2099-01-02T00:00:00"), 422, "since"),
+    ("POST", "/reservations", reservation(until="2001-01-01T00:00:00Z"), 422, "until"),
+    ("POST", "/reservations", reservation(since="2099-02-01T00:00:00Z"), 422, "until"),
+    ("POST", "/reservations", reservation(until=None, gpus=4), 409, "gpus"),
+    ("POST", "/reservations", reservation(lends="no"), 422, "lends"),
+    ("POST", "/reservations", reservation(note="x" * 5000), 422, "note"),
+    ("POST", "/reservations", reservation(for_ever=True), 422, "for_ever"),
+    ("PATCH", "/reservations/nowhere", {"gpus": 1}, 404, "reservation"),
+    ("PATCH", "/reservations/nowhere", {"gpus": "two"}, 422, "gpus"),
+    ("DELETE", "/reservations/nowhere", None, 404, "reservation"),
+    ("GET", "/reservations?since=yesterday", None, 422, "since"),
+    ("GET", "/reservations?group=vision", None, 422, "group"),
+    ("GET", "/nodes/atlantis/drain-preview", None, 404, "node"),
+    ("GET", "/nodes/atlantis/drain-preview?at=18:00", None, 422, "at"),
     ("POST", "/queues", {}, 422, "name"),
     ("POST", "/queues", {"name": "a b c d"}, 422, "name"),
     ("POST", "/queues", {"name": "default"}, 409, "name"),

@@ -1655,6 +1655,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/nodes/{node}/drain-preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Preview Drain
+         * @description What draining the node at that time would displace; nothing is changed.
+         */
+        get: operations["preview_drain"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/nodes/{node}/metrics": {
         parameters: {
             query?: never;
@@ -2295,6 +2315,55 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/reservations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Reservations
+         * @description With those that were over lately.
+         */
+        get: operations["list_reservations"];
+        put?: never;
+        /**
+         * Create Reservation
+         * @description So many GPUs, or named ones, for users and groups. Refused if they cannot be had in that window.
+         */
+        post: operations["create_reservation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reservations/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Reservation */
+        get: operations["get_reservation"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Reservation
+         * @description What runs on its GPUs goes on.
+         */
+        delete: operations["delete_reservation"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit Reservation
+         * @description GPUs that it has are kept where that is possible.
+         */
+        patch: operations["edit_reservation"];
+        trace?: never;
+    };
     "/api/v1/scores": {
         parameters: {
             query?: never;
@@ -2416,6 +2485,88 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/simulations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Simulations
+         * @description The newest first, without their results.
+         */
+        get: operations["list_simulations"];
+        put?: never;
+        /**
+         * Create Simulation
+         * @description Replay what was with something changed. It is `waiting`, then `working`, until it is `ready`.
+         */
+        post: operations["create_simulation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/simulations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Simulation */
+        get: operations["get_simulation"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Simulation
+         * @description One that is not over is cancelled.
+         */
+        delete: operations["delete_simulation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/simulations/{id}/again": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Repeat Simulation
+         * @description The same question once more, as a new one; the cluster is the one of now.
+         */
+        post: operations["repeat_simulation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/simulations/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Cancel Simulation */
+        post: operations["cancel_simulation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/stream": {
         parameters: {
             query?: never;
@@ -2428,7 +2579,8 @@ export interface paths {
          * @description Events as they happen; after a break everything that was missed, in order and once.
          *
          *     Beside the events there are notes without an id: `hello` comes first, with the server's version and start, and
-         *     `readings` whenever there is something new that was measured.
+         *     `readings` whenever there is something new that was measured. Operators also hear `simulation.progress` while a
+         *     what-if question is answered, and `shadow.differed` when the shadow policy would have decided otherwise.
          */
         get: operations["stream_events"];
         put?: never;
@@ -3502,6 +3654,13 @@ export interface components {
          * @enum {string}
          */
         Blocking: "strict" | "backfill";
+        /** CapacityView */
+        CapacityView: {
+            /** Free */
+            free: number;
+            /** Gpus */
+            gpus: number;
+        };
         /** ChangeView */
         ChangeView: {
             /** Body */
@@ -3510,6 +3669,35 @@ export interface components {
             };
             /** @description edit: PATCH the job with the body. start: POST to its /start. */
             operation: components["schemas"]["Operation"];
+        };
+        /**
+         * Changes
+         * @description What is different about the cluster; an empty body is the cluster as it is.
+         */
+        Changes: {
+            /** Any Model */
+            any_model?: boolean | null;
+            fleet?: components["schemas"]["FleetChanges"] | null;
+            limits?: components["schemas"]["LimitChanges"] | null;
+            preemption?: components["schemas"]["PreemptionChanges"] | null;
+            /** Protected Starts */
+            protected_starts?: number | null;
+            /**
+             * Queues
+             * @description By the queue's name, or `*` for every queue.
+             */
+            queues?: {
+                [key: string]: components["schemas"]["QueueChanges"];
+            } | null;
+            /**
+             * Quotas
+             * @description GPUs that a user may hold with each kind of job; -1 means: no quota.
+             */
+            quotas?: {
+                [key: string]: number;
+            } | null;
+            /** Score Memory Seconds */
+            score_memory_seconds?: number | null;
         };
         /** ChannelCreate */
         ChannelCreate: {
@@ -3666,6 +3854,18 @@ export interface components {
             nodes: number;
         };
         /**
+         * CourseView
+         * @description Means within steps of the same length; each begins at its time.
+         */
+        CourseView: {
+            /** Times */
+            times: string[];
+            /** Used Gpus */
+            used_gpus: number[];
+            /** Waiting Jobs */
+            waiting_jobs: number[];
+        };
+        /**
          * DefragmentationView
          * @description A plan to look at. Nothing carries it out by itself.
          */
@@ -3727,6 +3927,91 @@ export interface components {
             state: "waiting" | "sent" | "failed";
             /** Title */
             title: string;
+        };
+        /** DifferenceView */
+        DifferenceView: {
+            /** Base */
+            base: number | null;
+            /** Better */
+            better: boolean | null;
+            /** Candidate */
+            candidate: number | null;
+            /** Change */
+            change: number | null;
+            /** Field */
+            field: string;
+            /** Label */
+            label: string;
+            /** Percent */
+            percent: number | null;
+            /** Unit */
+            unit: string;
+        };
+        /** DisplacedJobView */
+        DisplacedJobView: {
+            /** Back At */
+            back_at: string | null;
+            /**
+             * Displaced
+             * @description Whether it is still there then.
+             * @enum {string}
+             */
+            displaced: "surely" | "likely" | "possibly" | "no";
+            /** @description By runs like it that took at least as long; null if there were none. */
+            ends_at: components["schemas"]["SpanView"] | null;
+            /**
+             * Goes To
+             * @description Nodes that have room for it; null when none is known.
+             */
+            goes_to: string[] | null;
+            /** Gpu Count */
+            gpu_count: number;
+            /**
+             * Gpus
+             * @description Its GPUs on the node.
+             */
+            gpus: string[];
+            /** Id */
+            id: string;
+            /**
+             * Limit At
+             * @description When its time limit ends it.
+             */
+            limit_at: string | null;
+            /**
+             * Lost Gpu Seconds
+             * @description Since its last checkpoint, as far as it can be told.
+             */
+            lost_gpu_seconds: number;
+            /** Name */
+            name: string;
+            /** Preemptible */
+            preemptible: boolean;
+            /** User */
+            user: string;
+        };
+        /** DrainPreviewView */
+        DrainPreviewView: {
+            /** At */
+            at: string;
+            /**
+             * Capacity After
+             * @description Of each pool with GPUs on the node, without it.
+             */
+            capacity_after: {
+                [key: string]: components["schemas"]["CapacityView"];
+            };
+            /** @description When all have ended by themselves; null when that cannot be told. */
+            empty_at: components["schemas"]["SpanView"] | null;
+            /** Jobs */
+            jobs: components["schemas"]["DisplacedJobView"][];
+            /** Node */
+            node: string;
+            /**
+             * Stranded
+             * @description Jobs that wait and could run nowhere else.
+             */
+            stranded: components["schemas"]["StrandedView"][];
         };
         /** EffectView */
         EffectView: {
@@ -3792,6 +4077,15 @@ export interface components {
             p50: string;
             /** P90 */
             p90: string;
+        };
+        /** FidelityView */
+        FidelityView: {
+            /** Jobs */
+            jobs: number;
+            real_wait_seconds: components["schemas"]["SpreadView"];
+            replayed_wait_seconds: components["schemas"]["SpreadView"];
+            /** Words */
+            words: string;
         };
         /** FileView */
         FileView: {
@@ -3905,6 +4199,22 @@ export interface components {
             name: string;
             /** Packages */
             packages: string[];
+        };
+        /** FleetChanges */
+        FleetChanges: {
+            /** Add */
+            add?: components["schemas"]["NodesAdded"][] | null;
+            /**
+             * Pools
+             * @description The pool that a node's GPUs are moved to.
+             */
+            pools?: {
+                [key: string]: string;
+            } | null;
+            /** Remove */
+            remove?: string[] | null;
+            /** Scale */
+            scale?: number | null;
         };
         /** FoundView */
         FoundView: {
@@ -4164,6 +4474,13 @@ export interface components {
             users: string[];
             /** Users Count */
             users_count: number;
+        };
+        /** HeadlineView */
+        HeadlineView: {
+            completion_mean_seconds: components["schemas"]["PairView"];
+            preemptions: components["schemas"]["PairView"];
+            utilization: components["schemas"]["PairView"];
+            wait_mean_seconds: components["schemas"]["PairView"];
         };
         /** HealthView */
         HealthView: {
@@ -5110,6 +5427,13 @@ export interface components {
             gpus: components["schemas"]["HeldView"];
             memory_bytes: components["schemas"]["HeldView"];
         };
+        /** LeftOutView */
+        LeftOutView: {
+            /** Jobs */
+            jobs: number;
+            /** Reason */
+            reason: string;
+        };
         /** LicencePut */
         LicencePut: {
             /** Token */
@@ -5129,6 +5453,15 @@ export interface components {
             /** Holder */
             holder: string | null;
             state: components["schemas"]["LicenceState"];
+        };
+        /** LimitChanges */
+        LimitChanges: {
+            /** Max Gpus Per Job */
+            max_gpus_per_job?: number | null;
+            /** Max Gpus Per User */
+            max_gpus_per_user?: number | null;
+            /** Max Total Gpus */
+            max_total_gpus?: number | null;
         };
         /**
          * LimitsView
@@ -5360,6 +5693,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** ListView[ReservationView] */
+        ListView_ReservationView_: {
+            /** Items */
+            items: components["schemas"]["ReservationView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** ListView[RuleView] */
         ListView_RuleView_: {
             /** Items */
@@ -5399,6 +5739,13 @@ export interface components {
         ListView_SilenceView_: {
             /** Items */
             items: components["schemas"]["SilenceView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[SimulationView] */
+        ListView_SimulationView_: {
+            /** Items */
+            items: components["schemas"]["SimulationView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -5623,6 +5970,24 @@ export interface components {
             state: components["schemas"]["NodeState"];
             /** @description What an operator has said: ready, cordoned or draining. */
             withheld: components["schemas"]["NodeState"];
+        };
+        /** NodesAdded */
+        NodesAdded: {
+            /**
+             * Cpus
+             * @description Left out: as many as the largest node has.
+             */
+            cpus?: number | null;
+            /** Gpus */
+            gpus: number;
+            /** Memory Bytes */
+            memory_bytes?: (number | string) | null;
+            /** Model */
+            model: string;
+            /** Nodes */
+            nodes: number;
+            /** Pool */
+            pool?: string | null;
         };
         /** OnboardCreate */
         OnboardCreate: {
@@ -5911,6 +6276,13 @@ export interface components {
             queued?: number | null;
             /** Rdma */
             rdma: boolean;
+        };
+        /** PairView */
+        PairView: {
+            /** Base */
+            base: number;
+            /** Candidate */
+            candidate: number;
         };
         /**
          * PanelKindView
@@ -6225,6 +6597,15 @@ export interface components {
              */
             samples: number;
         };
+        /** PreemptionChanges */
+        PreemptionChanges: {
+            /** Enabled */
+            enabled?: boolean | null;
+            /** Margin */
+            margin?: number | null;
+            /** Min Run Seconds */
+            min_run_seconds?: number | null;
+        };
         /**
          * PreemptionRule
          * @enum {string}
@@ -6349,6 +6730,22 @@ export interface components {
              * @description Where it runs; the attempt's own if left out.
              */
             workdir?: string | null;
+        };
+        /** ProgressView */
+        ProgressView: {
+            /** Ended Jobs */
+            ended_jobs: number;
+            /** Eta Seconds */
+            eta_seconds: number | null;
+            /** Fraction */
+            fraction: number;
+            /** Jobs */
+            jobs: number | null;
+            /**
+             * Phase
+             * @enum {string}
+             */
+            phase: "waiting" | "reading" | "base" | "candidate" | "done";
         };
         /** ProviderCreate */
         ProviderCreate: {
@@ -6515,6 +6912,30 @@ export interface components {
             login_url: string;
             /** Title */
             title: string;
+        };
+        /**
+         * QueueChanges
+         * @description What is different about a queue; what is left out stays as it is.
+         */
+        QueueChanges: {
+            /** Blocking */
+            blocking?: ("strict" | "backfill") | null;
+            /** Guaranteed Gpus */
+            guaranteed_gpus?: number | null;
+            /** Max Gpus */
+            max_gpus?: number | null;
+            /** Max Job Gpus */
+            max_job_gpus?: number | null;
+            /** Max Seconds */
+            max_seconds?: number | null;
+            /** Placement */
+            placement?: string | null;
+            /** Policy */
+            policy?: string | null;
+            /** Preempts */
+            preempts?: boolean | null;
+            /** Weight */
+            weight?: number | null;
         };
         /** QueueCreate */
         QueueCreate: {
@@ -6916,6 +7337,160 @@ export interface components {
             /** Until */
             until: string;
         };
+        /** ReservationCreate */
+        ReservationCreate: {
+            /**
+             * Gpu Ids
+             * @description Or exactly these.
+             */
+            gpu_ids?: string[] | null;
+            /**
+             * Gpus
+             * @description So many: corral chooses, whole nodes first.
+             */
+            gpus?: number | null;
+            /** Groups */
+            groups?: string[];
+            /**
+             * Lends
+             * @description Whether preemptible jobs of others may use what owners do not.
+             * @default true
+             */
+            lends?: boolean;
+            /**
+             * Model
+             * @description Of this model; left out, of the one that has most free.
+             */
+            model?: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Note
+             * @default
+             */
+            note?: string;
+            /** Pool */
+            pool: string;
+            /**
+             * Since
+             * @description Left out, or in the past: from now on.
+             */
+            since?: string | null;
+            /**
+             * Until
+             * @description Left out: it stands until it is deleted.
+             */
+            until?: string | null;
+            /** Users */
+            users?: string[];
+        };
+        /** ReservationEdit */
+        ReservationEdit: {
+            /** Gpu Ids */
+            gpu_ids?: string[] | null;
+            /** Gpus */
+            gpus?: number | null;
+            /** Groups */
+            groups?: string[] | null;
+            /** Lends */
+            lends?: boolean | null;
+            /** Model */
+            model?: string | null;
+            /** Note */
+            note?: string | null;
+            /** Since */
+            since?: string | null;
+            /**
+             * Until
+             * @description Null lets it stand until it is deleted; left out, it stays.
+             */
+            until?: string | null;
+            /** Users */
+            users?: string[] | null;
+        };
+        /** ReservationView */
+        ReservationView: {
+            /** Created At */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Gpu Count */
+            gpu_count: number;
+            /** Gpus */
+            gpus: string[];
+            /** Groups */
+            groups: string[];
+            /**
+             * In Force
+             * @description False when it is over, and for a standing one where nothing stands (dynamic).
+             */
+            in_force: boolean;
+            /** Lends */
+            lends: boolean;
+            /**
+             * Lent
+             * @description GPUs that others hold within the window now.
+             */
+            lent: number;
+            /** Model */
+            model: string;
+            /** Name */
+            name: string;
+            /**
+             * Nodes
+             * @description Its GPUs by node; those that are not there now are under ''.
+             */
+            nodes: {
+                [key: string]: string[];
+            };
+            /** Note */
+            note: string;
+            /** Pool */
+            pool: string;
+            /** Since */
+            since: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "upcoming" | "active" | "standing" | "over";
+            /**
+             * Until
+             * @description Null while it stands.
+             */
+            until: string | null;
+            /**
+             * Used By Owners
+             * @description GPUs that owners hold now.
+             */
+            used_by_owners: number;
+            /** Users */
+            users: string[];
+        };
+        /** ResultView */
+        ResultView: {
+            base: components["schemas"]["RunView"];
+            candidate: components["schemas"]["RunView"];
+            /** Carried Jobs */
+            carried_jobs: number;
+            /** Differences */
+            differences: components["schemas"]["DifferenceView"][];
+            /** Estimated Jobs */
+            estimated_jobs: number;
+            fidelity: components["schemas"]["FidelityView"] | null;
+            /** Groups */
+            groups: components["schemas"]["ShareView"][];
+            /** Jobs */
+            jobs: number;
+            /** Left Out */
+            left_out: components["schemas"]["LeftOutView"][];
+            /** Queues */
+            queues: components["schemas"]["ShareView"][];
+            /** Seconds */
+            seconds: number;
+            /** Users */
+            users: components["schemas"]["ShareView"][];
+        };
         /**
          * Role
          * @enum {string}
@@ -7101,6 +7676,45 @@ export interface components {
             /** Unit */
             unit: string;
         };
+        /** RunView */
+        RunView: {
+            /** Busy */
+            busy: number | null;
+            completion_seconds: components["schemas"]["SpreadView"];
+            course: components["schemas"]["CourseView"];
+            /** Cut Jobs */
+            cut_jobs: number;
+            /** Gpu Hours */
+            gpu_hours: number;
+            /** Gpus */
+            gpus: number;
+            /** Jain */
+            jain: number;
+            /** Jain Slowdown */
+            jain_slowdown: number;
+            /** Jobs */
+            jobs: number;
+            /** Left Out Jobs */
+            left_out_jobs: number;
+            /** Lost Gpu Hours */
+            lost_gpu_hours: number;
+            /** Makespan Seconds */
+            makespan_seconds: number;
+            /** Nodes */
+            nodes: number;
+            /** Preemptions */
+            preemptions: number;
+            /** Resizes */
+            resizes: number;
+            slowdown: components["schemas"]["SpreadView"];
+            /** Unfinished Jobs */
+            unfinished_jobs: number;
+            /** Utilization */
+            utilization: number;
+            wait_seconds: components["schemas"]["SpreadView"];
+            /** Waiting Cdf */
+            waiting_cdf: number[][];
+        };
         /** ScheduleCreate */
         ScheduleCreate: {
             /**
@@ -7276,6 +7890,36 @@ export interface components {
          * @enum {string}
          */
         Severity: "info" | "warning" | "critical";
+        /** ShareRunView */
+        ShareRunView: {
+            /** Completion Mean Seconds */
+            completion_mean_seconds: number;
+            /** Gpu Hours */
+            gpu_hours: number;
+            /** Jobs */
+            jobs: number;
+            /** Lost Gpu Hours */
+            lost_gpu_hours: number;
+            /** Preemptions */
+            preemptions: number;
+            /** Wait Mean Seconds */
+            wait_mean_seconds: number;
+            /** Wait P50 Seconds */
+            wait_p50_seconds: number;
+            /** Wait P90 Seconds */
+            wait_p90_seconds: number;
+            /** Wait P99 Seconds */
+            wait_p99_seconds: number;
+        };
+        /** ShareView */
+        ShareView: {
+            base: components["schemas"]["ShareRunView"];
+            candidate: components["schemas"]["ShareRunView"];
+            /** Jobs */
+            jobs: number;
+            /** Name */
+            name: string;
+        };
         /**
          * Sign
          * @description What speaks against a GPU.
@@ -7341,6 +7985,99 @@ export interface components {
             /** Subject */
             subject: string;
         };
+        /**
+         * SimulationCreate
+         * @description The last `days`, or what was from `since` until `until` (now when left out), or `jobs` of a trace.
+         */
+        SimulationCreate: {
+            base?: components["schemas"]["Changes"];
+            candidate: components["schemas"]["Changes"];
+            /** Days */
+            days?: number | null;
+            /** Jobs */
+            jobs?: components["schemas"]["TraceJobBody"][] | null;
+            /**
+             * Name
+             * @default
+             */
+            name?: string;
+            /** Since */
+            since?: string | null;
+            /** Until */
+            until?: string | null;
+        };
+        /**
+         * SimulationSource
+         * @enum {string}
+         */
+        SimulationSource: "history" | "trace";
+        /**
+         * SimulationState
+         * @enum {string}
+         */
+        SimulationState: "waiting" | "working" | "ready" | "failed" | "cancelled" | "interrupted";
+        /** SimulationView */
+        SimulationView: {
+            /** Base */
+            base: {
+                [key: string]: unknown;
+            };
+            /** Candidate */
+            candidate: {
+                [key: string]: unknown;
+            };
+            /** Created At */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string;
+            headline: components["schemas"]["HeadlineView"] | null;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            progress: components["schemas"]["ProgressView"];
+            /** @description Only of a single one that is ready. */
+            result: components["schemas"]["ResultView"] | null;
+            /** Since */
+            since: string;
+            source: components["schemas"]["SimulationSource"];
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["SimulationState"];
+            /** Until */
+            until: string;
+            words: components["schemas"]["WordsView"];
+        };
+        /** SpanView */
+        SpanView: {
+            /**
+             * P50
+             * @description As likely as not by then.
+             */
+            p50: string;
+            /**
+             * P90
+             * @description In nine of ten cases by then.
+             */
+            p90: string;
+        };
+        /** SpreadView */
+        SpreadView: {
+            /** Max */
+            max: number;
+            /** Mean */
+            mean: number;
+            /** P50 */
+            p50: number;
+            /** P90 */
+            p90: number;
+            /** P99 */
+            p99: number;
+        };
         /** SshKeyCreate */
         SshKeyCreate: {
             /** Name */
@@ -7389,6 +8126,17 @@ export interface components {
             ready: boolean;
             /** Sessions */
             sessions: number;
+        };
+        /** StrandedView */
+        StrandedView: {
+            /** Detail */
+            detail: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** User */
+            user: string;
         };
         /**
          * SuggestionView
@@ -7446,6 +8194,65 @@ export interface components {
             name: string;
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
+        };
+        /** TraceJobBody */
+        TraceJobBody: {
+            /**
+             * Cpus
+             * @default 0
+             */
+            cpus?: number;
+            /**
+             * Gpus
+             * @description Of every node.
+             * @default 1
+             */
+            gpus?: number;
+            /**
+             * Group
+             * @default
+             */
+            group?: string;
+            /**
+             * Memory Bytes
+             * @default 0
+             * @example 17179869184
+             * @example 16GiB
+             */
+            memory_bytes?: number | string;
+            /** Models */
+            models?: string[];
+            /**
+             * Name
+             * @default job
+             */
+            name?: string;
+            /**
+             * Nodes
+             * @default 1
+             */
+            nodes?: number;
+            /**
+             * Priority
+             * @default 5
+             */
+            priority?: number;
+            /**
+             * Queue
+             * @default default
+             */
+            queue?: string;
+            /** Run Seconds */
+            run_seconds: number;
+            /**
+             * Submitted At
+             * @description Seconds, on any clock.
+             */
+            submitted_at: number;
+            /** Time Limit Seconds */
+            time_limit_seconds?: (number | string) | null;
+            /** User */
+            user: string;
         };
         /**
          * Type
@@ -7615,6 +8422,13 @@ export interface components {
             estimate: components["schemas"]["WhyEstimateView"] | null;
             at: string | null;
             cycle: components["schemas"]["CycleView"] | null;
+        };
+        /** WordsView */
+        WordsView: {
+            /** Base */
+            base: string;
+            /** Candidate */
+            candidate: string;
         };
         /**
          * WorkbenchCreate
@@ -16021,6 +16835,76 @@ export interface operations {
             };
         };
     };
+    preview_drain: {
+        parameters: {
+            query?: {
+                /** @description When; left out, or in the past: now. */
+                at?: string | null;
+            };
+            header?: never;
+            path: {
+                node: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrainPreviewView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
     get_node_metrics: {
         parameters: {
             query?: {
@@ -19821,6 +20705,389 @@ export interface operations {
             };
         };
     };
+    list_reservations: {
+        parameters: {
+            query?: {
+                pool?: string | null;
+                /** @description Those that end later than this. */
+                since?: string | null;
+                /** @description Those that begin earlier than this. */
+                until?: string | null;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_ReservationView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    create_reservation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReservationCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReservationView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_reservation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReservationView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_reservation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    edit_reservation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReservationEdit"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReservationView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
     list_scores: {
         parameters: {
             query?: {
@@ -20248,6 +21515,438 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_simulations: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_SimulationView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    create_simulation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SimulationCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_simulation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_simulation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    repeat_simulation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    cancel_simulation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -41,6 +41,7 @@ from corral.cli import (
     quotas,
     receipts,
     reports,
+    reservations,
     search,
     shell,
     simulate,
@@ -49,6 +50,7 @@ from corral.cli import (
     tasks,
     top,
     up,
+    whatif,
     workbenches,
 )
 from corral.cli.failures import WrongUsage, problem
@@ -145,6 +147,7 @@ app.add_typer(top.app)
 app.add_typer(fleet.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
 app.add_typer(fleet.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
 app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
+app.add_typer(reservations.app, name="reservation", rich_help_panel=Section.CLUSTER)
 app.add_typer(analyse.app, name="analyse", rich_help_panel=Section.CLUSTER)
 app.add_typer(alerts.app, name="alert", rich_help_panel=Section.CLUSTER)
 app.add_typer(channels.app, name="channel", rich_help_panel=Section.CLUSTER)
@@ -152,6 +155,7 @@ app.add_typer(receipts.app)
 app.add_typer(events.app)
 app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
 app.add_typer(simulate.app)
+app.add_typer(whatif.app, name="whatif", rich_help_panel=Section.CLUSTER)
 app.add_typer(about.app)
 app.add_typer(search.app)
 app.add_typer(tasks.app)

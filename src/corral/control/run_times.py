@@ -17,10 +17,18 @@ def run_times_known(tx: Transaction) -> RunTimes:
     completed in their first attempt teach here; while a server runs, all that complete do.
     """
     run_times = RunTimes()
-    for record in tx.usage.completed(READ_RUNS):
-        if record.attempt_id.endswith(".1") and record.started_at is not None and record.ended_at is not None:
-            run_times.observe(_features(record), max(0.0, record.ended_at - record.started_at))
+    for features, seconds in runs_known(tx):
+        run_times.observe(features, seconds)
     return run_times
+
+
+def runs_known(tx: Transaction, before: float | None = None) -> list[tuple[Features, float]]:
+    """The runs that teach, the latest last; those that had ended before a time."""
+    return [
+        (_features(record), max(0.0, record.ended_at - record.started_at))
+        for record in tx.usage.completed(READ_RUNS, before)
+        if record.attempt_id.endswith(".1") and record.started_at is not None and record.ended_at is not None
+    ]
 
 
 def _features(record: UsageRecord) -> Features:

@@ -67,15 +67,24 @@ class Digest:
         return f"{self._sum:032x}"
 
 
+def plain_changes(changes: Iterable[Change]) -> list[list[Any]]:
+    return [[type(change).__name__, to_plain(change)] for change in changes]
+
+
+def changes_of_plain(plain: Iterable[Any]) -> list[Change]:
+    """Raises KeyError, TypeError or ValueError for anything that `plain_changes` did not give."""
+    return [from_plain(_KINDS[name], fields) for name, fields in plain]
+
+
 def encode_changes(changes: Iterable[Change]) -> bytes:
-    plain = [[type(change).__name__, to_plain(change)] for change in changes]
+    plain = plain_changes(changes)
     return zlib.compress(json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode(), 1)
 
 
 def decode_changes(data: bytes) -> list[Change]:
     """Raises ValueError for anything that `encode_changes` did not give."""
     with _readable():
-        return [from_plain(_KINDS[name], plain) for name, plain in json.loads(zlib.decompress(data))]
+        return changes_of_plain(json.loads(zlib.decompress(data)))
 
 
 def encode_plan(plan: Plan) -> bytes:

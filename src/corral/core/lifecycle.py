@@ -182,6 +182,8 @@ def _queued_afresh(job: Job, at: float) -> Job:
         state=JobState.QUEUED,
         queued_at=at,
         aged_from=at,
+        attained_seconds=0.0,
+        preempted_for=None,
         preemptions=0,
         retries=0,
         not_before=0.0,
@@ -205,6 +207,7 @@ def _planned(job: Job, event: Planned) -> Transition:
         allocation=event.allocation,
         allocated_at=event.at,
         started_at=None,
+        preempted_for=None,
     )
     return Transition(job=starting, instructions=(Launch(attempt_id=starting.attempt_id),))
 
@@ -338,6 +341,7 @@ def _requeued(job: Job, event: Ended, *, retries: int) -> Job:
     return replace(
         _asking_least(job),
         saved_seconds=_saved(job),
+        attained_seconds=job.attained_seconds + _ran_until(job, event.at),
         state=JobState.QUEUED,
         queued_at=event.at,
         retries=retries,
@@ -347,7 +351,6 @@ def _requeued(job: Job, event: Ended, *, retries: int) -> Job:
         allocated_at=None,
         started_at=None,
         stopping_for=None,
-        preempted_for=None,
         preemptions=job.preemptions + (job.stopping_for in REQUEUED),
         message=event.message,
     )

@@ -278,11 +278,13 @@ class Job:
     checkpointed_at: float | None = None
     #: run time of attempts before this one that is not lost: up to their last checkpoints
     saved_seconds: float = 0.0
+    #: run time of all attempts before this one since its owner started it, whether it was saved or lost
+    attained_seconds: float = 0.0
     #: as of when it was last queued; None while nothing is known of jobs like it
     predicted: Prediction | None = None
     #: whether it may be interrupted for others; one that may not never takes what others are owed
     preemptible: bool = True
-    #: while it is stopped for another job: for which
+    #: the job that it was preempted for, until it starts again: what it gave up is for that one
     preempted_for: str | None = None
     #: how often it was preempted since it was started by its owner
     preemptions: int = 0

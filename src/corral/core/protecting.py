@@ -11,6 +11,7 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from corral.core.fleet import DomainIndex, Fleet, Slot, places
 from corral.core.model import WHOLE, Allocation, Grant, Job, Request
@@ -51,18 +52,20 @@ def protect(
     started: Sequence[Return],
     others: Sequence[ProtectedStart],
     reserved: Reserved,
+    leaving: Mapping[str, Job] = MappingProxyType({}),
 ) -> ProtectedStart | None:
     """The earliest protected start of a job that does not fit now; nothing if it cannot be told where it could ever
     run.
 
     `started` are this cycle's starts, sorted; the fleet has them and the holds of other protected starts taken already.
+    `leaving` are running jobs that give way to others: they are gone after their grace.
     """
     best: ProtectedStart | None = None
     promised = _Promised(others)
     terms = reserved.terms(job, pool) if reserved.concerns(pool) and job.request.wants_gpu else None
     confined = reserved.ever(job, pool)
     for index in domains_for(snapshot.fleet, job.request, pool):
-        found = _earliest(snapshot, confined, index, now, started, promised, terms)
+        found = _earliest(snapshot, confined, index, now, started, promised, terms, leaving)
         if found is not None and (best is None or found.at < best.at):
             best = found
     return None if best is None else replace(best, job=job)
@@ -146,6 +149,7 @@ def _earliest(
     started: Sequence[Return],
     promised: _Promised,
     terms: Terms | None,
+    leaving: Mapping[str, Job],
 ) -> ProtectedStart | None:
     """Walk through the coming ends, of allocations and of windows, until enough nodes have room."""
     fleet, request = snapshot.fleet, job.request
@@ -154,7 +158,7 @@ def _earliest(
     ready = [_Outlook(slot, index, job, promised, terms) for slot in _fitting_now(fleet, index, job, among)]
     ready = [outlook for outlook in ready if outlook.fits(request, now)]
     ready_nodes = {outlook.slot.node.id for outlook in ready}
-    for end, by_protected, allocation in _coming(snapshot, index, request, started, promised, terms):
+    for end, by_protected, allocation in _coming(snapshot, index, request, now, started, promised, terms, leaving):
         if not math.isfinite(end):
             break
         at = max(end, now)
@@ -183,9 +187,11 @@ def _coming(
     snapshot: ClusterSnapshot,
     index: DomainIndex,
     request: Request,
+    now: float,
     started: Sequence[Return],
     promised: _Promised,
     terms: Terms | None,
+    leaving: Mapping[str, Job],
 ) -> Iterator[tuple[float, bool, Allocation]]:
     """All ends of allocations that can matter to the request in this domain, and of windows; soonest first."""
     model = index.domain[1]
@@ -194,9 +200,10 @@ def _coming(
 
     def running() -> Iterator[tuple[float, int, bool, Allocation]]:
         for end, serial, job_id in snapshot.releases:
-            allocation = snapshot.jobs[job_id].allocation
-            assert allocation is not None
-            yield end, serial, False, allocation
+            if job_id not in leaving:
+                allocation = snapshot.jobs[job_id].allocation
+                assert allocation is not None
+                yield end, serial, False, allocation
 
     def tagged(returns: Iterable[Return], by_protected: bool) -> Iterator[tuple[float, int, bool, Allocation]]:
         return ((end, serial, by_protected, allocation) for end, serial, allocation in returns)
@@ -211,6 +218,9 @@ def _coming(
     sources = [running(), tagged(started, False), tagged(promised.returns, True)]
     if terms is not None:
         sources.append(openings())
+    if leaving:
+        gone = [(now + one.grace_seconds, one.serial, one.allocation) for one in leaving.values() if one.allocation]
+        sources.append(tagged(sorted(gone, key=lambda item: item[:2]), False))
     merged = heapq.merge(*sources, key=lambda item: (item[0], item[1]))
     for end, _, by_protected, allocation in merged:
         if needs_host or allocation.model == model:
@@ -295,6 +305,25 @@ def _held_on(outlook: _Outlook, gpus: tuple[str, ...], request: Request, now: fl
         cpu_milli=_short(request.cpu_milli, outlook.cpu_milli, slot.free_cpu_milli),
         memory_bytes=_short(request.memory_bytes, outlook.memory_bytes, slot.free_memory_bytes),
     )
+
+
+def free_part(fleet: Fleet, allocation: Allocation) -> Allocation:
+    """What is free now of an allocation: one grant for each GPU, one for the rest of each node."""
+    grants = []
+    for grant in allocation.grants:
+        slot = fleet.slot(grant.node)
+        for gpu in grant.gpus:
+            milli = min(grant.gpu_milli, slot.free_milli[gpu])
+            if milli:
+                grants.append(Grant(node=grant.node, gpus=(gpu,), gpu_milli=milli))
+        grants.append(
+            Grant(
+                node=grant.node,
+                cpu_milli=min(grant.cpu_milli, max(0, slot.free_cpu_milli)),
+                memory_bytes=min(grant.memory_bytes, max(0, slot.free_memory_bytes)),
+            )
+        )
+    return replace(allocation, grants=tuple(grants))
 
 
 def still_held(fleet: Fleet, protected: ProtectedStart) -> ProtectedStart:

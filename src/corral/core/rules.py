@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from corral.core.guaranteeing import is_entitled, owed_to_others_milli
 from corral.core.model import WHOLE, Job, JobState
 from corral.core.quantities import format_duration
 from corral.core.resources import asked_by, gpus_text
@@ -122,6 +123,27 @@ def quota(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
     return None
 
 
+def owed(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """What others are owed could not be had back from a job that cannot be preempted: it leaves that alone."""
+    queue, asked = snapshot.queues.get(job.queue), job.request.total_gpu_milli
+    if job.preemptible or queue is None or not asked or not snapshot.guaranteeing:
+        return None
+    others = owed_to_others_milli(snapshot, queue)
+    if not others or is_entitled(snapshot, job):
+        return None
+    free = sum(index.free_gpus for index in snapshot.fleet.domains_of(queue.pool, job.request.models)) * WHOLE
+    if free - asked >= others:
+        return None
+    return Reason(
+        rule="owed",
+        detail=(
+            f"it cannot be preempted, and so leaves {gpus_text(others)} GPUs to queues that they are guaranteed to: "
+            f"asks {gpus_text(asked)}, free {gpus_text(free)}"
+        ),
+        numbers={"asked": asked / WHOLE, "free": free / WHOLE, "owed": others / WHOLE},
+    )
+
+
 #: More GPUs than any node has.
 _NO_LIMIT = 1_000_000
 
@@ -136,6 +158,7 @@ RULES: tuple[Rule, ...] = (
     total_limit,
     queue_limit,
     quota,
+    owed,
 )
 
 

@@ -1,6 +1,7 @@
 """One scheduling cycle: from a picture of the cluster and the time to a plan. Nothing else goes in, nothing is changed.
 
-The order between lines is that of how long their first job has been waiting; within a line it is the queue's policy.
+The order between lines is that of how long their first job has been waiting, after those who ask for what is
+guaranteed to their queue; within a line it is the queue's policy.
 """
 
 from __future__ import annotations
@@ -8,17 +9,19 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from corral.core.claims import SHARED, Claim, can_be_kept, claim_of
 from corral.core.fleet import Domain
-from corral.core.lines import LineCursor, LineKey
+from corral.core.guaranteeing import turn_of
+from corral.core.lines import LineCursor, LineKey, line_of
 from corral.core.model import Allocation, Blocking, Job, JobState, Queue
 from corral.core.placing import could_ever_fit
-from corral.core.plan import Plan, PlannedStart, Resize, Start
-from corral.core.protecting import ProtectedStart, Return, end_if_started, protect, still_held
+from corral.core.plan import Plan, PlannedStart, Preemption, Resize, Start
+from corral.core.preempting import Preempting, claimants
+from corral.core.protecting import ProtectedStart, Return, end_if_started, free_part, protect, still_held
 from corral.core.reservations import Reserved, find_open_place
 from corral.core.rules import all_reasons, first_reason
 from corral.core.scaling import Scalable, Scaling, Wanted, make_room, scalable_jobs
@@ -32,12 +35,15 @@ def schedule(snapshot: ClusterSnapshot, now: float) -> Plan:
     """Decide what starts now, where, and what is promised to the first job that waits in each line."""
     with snapshot.trial() as trial:
         cycle = _Cycle(snapshot, trial, now)
-        # 1. In order, until the first job of each line that finds no room. It gets a protected start.
+        # 1. What others gave up for somebody is his before anybody else's.
+        cycle.keep_promises()
+        # 2. In order, until the first job of each line that finds no room, and for which nobody has to make any. It
+        #    gets a protected start.
         blocked = cycle.start_in_order()
-        # 2. Behind it, whatever does not delay a protected start; in strict lines nothing.
+        # 3. Behind it, whatever does not delay a protected start; in strict lines nothing.
         cycle.backfill(blocked)
         plan = cycle.plan()
-        # 3. Elastic jobs: what they give back for those who wait, and what they take of the rest.
+        # 4. Elastic jobs: what they give back for those who wait, and what they take of the rest.
         return _scaled(cycle, plan, blocked) if cycle.is_scaling(plan) else plan
 
 
@@ -50,7 +56,7 @@ def _scaled(cycle: _Cycle, plan: Plan, blocked: Sequence[_Walk]) -> Plan:
         snapshot=cycle.snapshot,
         trial=cycle.trial,
         plan=plan,
-        crowded=cycle.domains_of(blocked),
+        crowded=cycle.crowded(blocked),
         reserved=cycle.reserved,
         now=cycle.now,
     )
@@ -84,44 +90,66 @@ class _Cycle:
         self._claims: list[Claim] = []
         self.reserved: Reserved = after.reserved if after else Reserved(snapshot, now)
         self._wake_at: float | None = self.reserved.next_edge
+        self._preempting: Preempting = after._preempting if after else Preempting(snapshot, now)
+        #: in a cycle that only supposes something, nobody is preempted
+        self._may_preempt = after is None and self._preempting.is_possible
+        self._preemptions: list[Preemption] = []
+        #: jobs that start as soon as others have given way, and what they will have
+        self._promised: dict[str, tuple[LineKey, ProtectedStart]] = {**after._promised} if after else {}
+        self._protected += self._promised.values()
+
+    def keep_promises(self) -> None:
+        """Jobs that others were preempted for start, or keep what is free of it until the last of them is gone."""
+        if not self.snapshot.preemption.enabled:
+            return
+        for job in claimants(self.snapshot):
+            queue = self.snapshot.queues[job.queue]
+            if job.not_before > self.now or first_reason(self.snapshot, job, self.now) is not None:
+                continue
+            if not self._start(queue, job):
+                self._promise(queue, job)
 
     def start_in_order(self) -> list[_Walk]:
-        """Start jobs in order; the lines that came to a job without room, which now has its protected."""
+        """Start jobs in order; the lines that came to a job without room, which now has its protected start."""
         walks = [self._walk(key) for key in sorted(self.snapshot.lines) if key.queue in self.snapshot.queues]
-        waiting = [(_waiting_since(head), number) for number, walk in enumerate(walks) if (head := walk.cursor.peek())]
+        waiting = [(self._turn(walk), number) for number, walk in enumerate(walks) if walk.cursor.peek()]
         heapq.heapify(waiting)
         blocked = []
         while waiting:
-            walk = walks[waiting[0][1]]
+            turn, number = waiting[0]
+            walk = walks[number]
+            if turn != (present := self._turn(walk)):
+                # What it was entitled to has gone to another line of its queue meanwhile.
+                heapq.heapreplace(waiting, (present, number))
+                continue
             job = walk.cursor.pop()
             assert job is not None
-            if not self._is_passed_over(walk, job) and not self._start(walk, job):
-                walk.cursor.skip_like(job, self._too_long_to_pass(walk))
-                if self._could_ever_fit(walk, job):
-                    self._protect(walk, job)
-                    blocked.append(walk)
-                    heapq.heappop(waiting)
-                    continue
-            head = walk.cursor.peek()
-            if head is None:
+            if not self._goes_on_behind(walk, job):
+                blocked.append(walk)
+                heapq.heappop(waiting)
+            elif walk.cursor.peek() is None:
                 heapq.heappop(waiting)
             else:
-                heapq.heapreplace(waiting, (_waiting_since(head), waiting[0][1]))
+                heapq.heapreplace(waiting, (self._turn(walk), number))
         return blocked
 
     def backfill(self, blocked: Sequence[_Walk]) -> None:
         for walk in blocked:
-            if walk.queue.blocking is not Blocking.BACKFILL or not self._has_room(walk):
+            if walk.queue.blocking is not Blocking.BACKFILL:
                 continue
-            for job in walk.cursor:
-                if not self._is_passed_over(walk, job) and not self._start(walk, job):
+            has_room = self._has_room(walk)
+            while (job := walk.cursor.peek()) is not None and (has_room or self._could_get_way(job)):
+                walk.cursor.pop()
+                if not self._is_passed_over(walk, job) and not self._start_or_get_way(walk, job):
                     # Room only shrinks within a cycle: no other job of this shape will find a place either.
                     walk.cursor.skip_like(job, self._too_long_to_pass(walk))
 
     def plan(self) -> Plan:
+        wakes = [at for at in (self._wake_at, self._preempting.wake_at) if at is not None]
         return Plan(
             at=self.now,
             starts=tuple(self._starts),
+            preemptions=tuple(self._preemptions),
             planned=tuple(
                 PlannedStart(
                     job_id=protected.job.id,
@@ -133,7 +161,7 @@ class _Cycle:
                 for line, protected in self._protected
             ),
             claims=tuple(self._claims),
-            wake_at=self._wake_at,
+            wake_at=min(wakes, default=None),
         )
 
     def is_scaling(self, plan: Plan) -> bool:
@@ -152,13 +180,14 @@ class _Cycle:
         with self._without_promises():
             return make_room(self.snapshot, able, self._if_given_back(able), self.now)
 
-    def domains_of(self, walks: Sequence[_Walk]) -> frozenset[Domain]:
-        """The pools and models that these lines wait for."""
+    def crowded(self, blocked: Sequence[_Walk]) -> frozenset[Domain]:
+        """The pools and models that somebody waits for."""
+        keys = {walk.key for walk in blocked} | {key for key, _ in self._promised.values()}
         return frozenset(
             index.domain
-            for walk in walks
-            if walk.key.model != "cpu"
-            for index in self._fleet.domains_of(walk.queue.pool, _models_of(walk.key))
+            for key in keys
+            if key.model != "cpu"
+            for index in self._fleet.domains_of(self.snapshot.queues[key.queue].pool, _models_of(key))
         )
 
     def _if_given_back(self, items: Sequence[Scalable]) -> Wanted:
@@ -169,20 +198,102 @@ class _Cycle:
             cycle.backfill(cycle.start_in_order())
             return Wanted(
                 starts=cycle._starts[len(self._starts) :],
-                promised=[(protected.job, protected.allocation) for _, protected in cycle._protected],
+                promised=[
+                    (protected.job, protected.allocation)
+                    for _, protected in cycle._protected
+                    if protected.job.id not in self._promised
+                ],
             )
 
     @contextmanager
     def _without_promises(self) -> Iterator[None]:
         """Nothing is kept for anybody: those to whom it was promised are planned anew within."""
-        for _, protected in self._protected:
+        lifted = [protected for _, protected in self._protected if protected.job.id not in self._promised]
+        for protected in lifted:
             self.trial.lift(protected.job.id)
         yield
-        for _, protected in self._protected:
+        for protected in lifted:
             self.trial.hold(protected.job.id, protected.held)
 
+    def _goes_on_behind(self, walk: _Walk, job: Job) -> bool:
+        """Start a job in order; whether the walk through its line goes on behind it."""
+        if job.id not in self._promised:
+            if self._is_passed_over(walk, job) or self._start(walk.queue, job):
+                return True
+            if not self._get_way(walk.queue, job):
+                walk.cursor.skip_like(job, self._too_long_to_pass(walk))
+                if not self._could_ever_fit(walk.queue, job):
+                    return True
+                self._protect(walk, job)
+                return False
+        # Others make room for it already. In strict lines nothing passes it all the same.
+        return walk.queue.blocking is Blocking.BACKFILL
+
+    def _start_or_get_way(self, walk: _Walk, job: Job) -> bool:
+        return self._start(walk.queue, job) or self._get_way(walk.queue, job)
+
+    def _turn(self, walk: _Walk) -> tuple[bool, float, int]:
+        head = walk.cursor.peek()
+        assert head is not None
+        return turn_of(self.snapshot, walk.queue, head, self.now)
+
+    # ---------------------------------------------------------------- making way
+
+    def _could_get_way(self, job: Job) -> bool:
+        """Whether others might be preempted for the job, or for one behind it in its line."""
+        return self._may_preempt and self._preempting.could_help(job)
+
+    def _get_way(self, queue: Queue, job: Job) -> bool:
+        """Let others make room for a job that has none: those who give way anyway, or else the cheapest victims.
+
+        Not if elastic jobs can: to shrink costs less than to be interrupted, and they do so for whoever waits.
+        """
+        if not self._may_preempt or not job.request.wants_gpu:
+            return False
+        if self._promise(queue, job):
+            return True
+        with self.trial.without(self._preempting.leaving.values()):
+            if self._would_fit_beside_elastic(queue, job):
+                return False
+            victims = self._preempting.victims(
+                self.reserved.searches(job, queue.pool, end_if_started(job, self.now))[-1]
+            )
+        if not victims or not self._promise(queue, job, *(victim.job for victim in victims)):
+            return False
+        self._preemptions += self._preempting.leave(victims, job)
+        return True
+
+    def _promise(self, queue: Queue, job: Job, *victims: Job) -> bool:
+        """Give the job what is there when all those have gone who leave; what is free of it already is kept."""
+        leaving = [*self._preempting.leaving.values(), *victims]
+        if not leaving:
+            return False
+        with self.trial.without(leaving):
+            allocation = self._find_place(queue, job)
+        if allocation is None:
+            return False
+        nodes = {grant.node for grant in allocation.grants}
+        at = self.now + max((_grace(one) for one in leaving if _is_on(one, nodes)), default=0.0)
+        held = free_part(self._fleet, allocation)
+        self.trial.promise(job, allocation, held)
+        protected = ProtectedStart(job=job, at=at, allocation=allocation, held=held)
+        self._promised[job.id] = (line_of(job), protected)
+        self._protected.append((line_of(job), protected))
+        return True
+
+    def _would_fit_beside_elastic(self, queue: Queue, job: Job) -> bool:
+        if not self.snapshot.scaling.enabled or not self.snapshot.elastic:
+            return False
+        able = [item for item in scalable_jobs(self.snapshot) if item.spare or item.coming]
+        with self.snapshot.trial() as supposed:
+            for item in able:
+                supposed.resize(item.job, item.at_its_least())
+            return bool(able) and self._find_place(queue, job) is not None
+
+    # ---------------------------------------------------------------- one job
+
     def _is_passed_over(self, walk: _Walk, job: Job) -> bool:
-        return job.id in self._starting or self._is_held_back(walk, job)
+        return job.id in self._starting or job.id in self._promised or self._is_held_back(walk, job)
 
     def _has_room(self, walk: _Walk) -> bool:
         """Whether anything at all is free or could be lent in the pool:
@@ -224,38 +335,43 @@ class _Cycle:
         if any(reason.rule not in SHARED for reason in reasons):
             return
         free = [reason for reason in reasons if not any(claim.is_for(job, reason) for claim in self._claims)]
-        if free and can_be_kept(free) and self._could_ever_fit(walk, job):
+        if free and can_be_kept(free) and self._could_ever_fit(walk.queue, job):
             starting = [self.snapshot.jobs[start.job_id] for start in self._starts]
             started = sorted(((end_if_started(one, self.now), one) for one in starting), key=lambda item: item[0])
             self._claims += [claim_of(self.snapshot, job, reason, self.now, started) for reason in free]
 
-    def _could_ever_fit(self, walk: _Walk, job: Job) -> bool:
-        return could_ever_fit(self._fleet, self.reserved.ever(job, walk.queue.pool), walk.queue.pool)
+    def _could_ever_fit(self, queue: Queue, job: Job) -> bool:
+        return could_ever_fit(self._fleet, self.reserved.ever(job, queue.pool), queue.pool)
 
-    def _find_place(self, walk: _Walk, job: Job) -> Allocation | None:
-        return find_open_place(self.reserved, self._fleet, job, walk.queue, end_if_started(job, self.now))
+    def _find_place(self, queue: Queue, job: Job) -> Allocation | None:
+        return find_open_place(self.reserved, self._fleet, job, queue, end_if_started(job, self.now))
 
-    def _start(self, walk: _Walk, job: Job) -> bool:
-        allocation = self._find_place(walk, job)
+    def _start(self, queue: Queue, job: Job) -> bool:
+        allocation = self._find_place(queue, job)
         if allocation is not None:
             self.trial.start(job, allocation)
         else:
-            allocation = self._start_before_others(walk, job)
+            allocation = self._start_before_others(queue, job)
         if allocation is None:
             return False
         self._starts.append(Start(job_id=job.id, allocation=allocation))
+        self._starting.add(job.id)
         insort(self._returns, (end_if_started(job, self.now), job.serial, allocation), key=lambda item: item[:2])
         return True
 
-    def _start_before_others(self, walk: _Walk, job: Job) -> Allocation | None:
+    def _start_before_others(self, queue: Queue, job: Job) -> Allocation | None:
         """Start the job on what is held for others, if it is gone before they need it."""
         end = end_if_started(job, self.now)
-        lifted = [n for n, (_, held) in enumerate(self._protected) if end <= held.at and end < float("inf")]
+        lifted = [
+            number
+            for number, (_, held) in enumerate(self._protected)
+            if end <= held.at and math.isfinite(end) and held.job.id not in self._promised
+        ]
         if not lifted:
             return None
         for number in lifted:
             self.trial.lift(self._protected[number][1].job.id)
-        allocation = self._find_place(walk, job)
+        allocation = self._find_place(queue, job)
         if allocation is not None:
             self.trial.start(job, allocation)
         for number in lifted:
@@ -284,6 +400,7 @@ class _Cycle:
             self.now,
             started=self._returns,
             others=[protected for _, protected in self._protected],
+            leaving=self._preempting.leaving,
             reserved=self.reserved,
         )
         if protected is not None:
@@ -295,5 +412,9 @@ def _models_of(key: LineKey) -> tuple[str, ...]:
     return () if key.model == "any" else tuple(key.model.split("|"))
 
 
-def _waiting_since(job: Job) -> tuple[float, int]:
-    return (job.created_at if job.queued_at is None else job.queued_at, job.serial)
+def _grace(job: Job) -> float:
+    return job.grace_seconds
+
+
+def _is_on(job: Job, nodes: Iterable[str]) -> bool:
+    return job.allocation is not None and any(grant.node in nodes for grant in job.allocation.grants)

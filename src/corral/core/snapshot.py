@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -87,10 +88,17 @@ class ClusterSnapshot:
         #: the least, since they give back the rest to whoever needs it
         self.held = Usage()
         self.active = Usage()
+        #: how many jobs hold GPUs of each model; of none ("") too
+        self.holders: Counter[str] = Counter()
         #: elastic jobs that hold resources
         self.elastic: set[str] = set()
-        #: jobs that are being stopped for another one, by that one
+        #: jobs that are being stopped for another one, by that one; and those that were, until they start again
         self.giving_way: dict[str, set[str]] = {}
+        self.gave_way: dict[str, set[str]] = {}
+        #: jobs that hold resources, by their queue
+        self.holding: dict[str, set[str]] = {}
+        #: queues that have GPUs guaranteed, by their pool
+        self.guaranteeing: dict[str, set[str]] = {}
         #: ends of allocations, soonest first
         self.releases: list[Release] = []
         #: grows with every applied change
@@ -157,7 +165,9 @@ class ClusterSnapshot:
                 case PutQueue(queue=queue):
                     self._put_queue(queue)
                 case DropQueue(name=name):
-                    self.queues.pop(name, None)
+                    gone = self.queues.pop(name, None)
+                    if gone is not None:
+                        _leave(self.guaranteeing, gone.pool, name)
                     self._rebuild_lines(name)
                 case PutQuota(user=user, kind=kind, quota=quota):
                     if quota == Quota():
@@ -183,6 +193,13 @@ class ClusterSnapshot:
 
     def contents(self) -> Iterator[Change]:
         """Changes that make an empty snapshot equal to this one."""
+        yield from self.settings()
+        yield from (PutNode(node=node) for node in self.nodes.values())
+        yield from (PutScore(user=user, model=model, score=score) for (user, model), score in self.scores.items())
+        yield from (PutJob(job=job) for job in self.jobs.values())
+
+    def settings(self) -> Iterator[Change]:
+        """All of it but nodes, jobs and scores: what is small, and seldom changes."""
         yield PutRules(
             limits=self.limits,
             score_time_constant=self.score_time_constant,
@@ -194,13 +211,10 @@ class ClusterSnapshot:
         )
         yield PutLastNode(id=self.last_node)
         yield from (PutMix(pool=pool, mix=mix) for pool, mix in self.mixes.items())
-        yield from (PutNode(node=node) for node in self.nodes.values())
         yield from (PutQueue(queue=queue) for queue in self.queues.values())
         yield from (PutReservation(reservation=reservation) for reservation in self.reservations.values())
         yield from (PutQuota(user=user, kind=kind, quota=quota) for (user, kind), quota in self.quotas.items())
         yield from (PutMembership(user=user, membership=member) for user, member in self.memberships.items())
-        yield from (PutScore(user=user, model=model, score=score) for (user, model), score in self.scores.items())
-        yield from (PutJob(job=job) for job in self.jobs.values())
 
     @contextmanager
     def trial(self) -> Iterator[Trial]:
@@ -222,6 +236,7 @@ class ClusterSnapshot:
         self.active.add(at_least(job))
         if job.state is JobState.QUEUED:
             self._queued_in[job.queue] = self._queued_in.get(job.queue, 0) + 1
+            _enter(self.gave_way, job.preempted_for, job.id)
             # Who waits for other jobs stands in no line: thousands of them cost a cycle nothing.
             if not job.after:
                 self._line(line_of(job)).add(job)
@@ -229,10 +244,11 @@ class ClusterSnapshot:
         if job.allocation is None:
             raise ValueError(f"job {job.id} is {job.state} without an allocation")
         self.held.add(job)
+        self.holders[job.allocation.model] += 1
         if job.elastic is not None:
             self.elastic.add(job.id)
-        if job.preempted_for is not None:
-            self.giving_way.setdefault(job.preempted_for, set()).add(job.id)
+        _enter(self.giving_way, job.preempted_for, job.id)
+        _enter(self.holding, job.queue, job.id)
         insort(self.releases, _release(job))
         if self._fleet is not None:
             self._fleet.take(job.allocation)
@@ -246,25 +262,21 @@ class ClusterSnapshot:
         if job.state is JobState.QUEUED:
             self._leave_queue(job)
             return
+        assert job.allocation is not None
         self.held.remove(job)
+        self.holders[job.allocation.model] -= 1
         self.elastic.discard(job.id)
-        if job.preempted_for is not None:
-            self._gave_way(job.preempted_for, job.id)
+        _leave(self.giving_way, job.preempted_for, job.id)
+        _leave(self.holding, job.queue, job.id)
         del self.releases[bisect_left(self.releases, _release(job))]
         if self._fleet is not None:
-            assert job.allocation is not None
             self._fleet.give_back(job.allocation)
-
-    def _gave_way(self, for_job: str, job_id: str) -> None:
-        left = self.giving_way[for_job]
-        left.discard(job_id)
-        if not left:
-            del self.giving_way[for_job]
 
     def _leave_queue(self, job: Job) -> None:
         self._queued_in[job.queue] -= 1
         if not self._queued_in[job.queue]:
             del self._queued_in[job.queue]
+        _leave(self.gave_way, job.preempted_for, job.id)
         if job.after:
             return
         key = line_of(job)
@@ -306,6 +318,10 @@ class ClusterSnapshot:
 
     def _put_queue(self, queue: Queue) -> None:
         known = self.queues.get(queue.name)
+        if known is not None:
+            _leave(self.guaranteeing, known.pool, known.name)
+        if queue.guaranteed_gpus:
+            _enter(self.guaranteeing, queue.pool, queue.name)
         self.queues[queue.name] = queue
         # Jobs may have come before their queue, and waited by age so far.
         if known is None or known.policy != queue.policy:
@@ -335,6 +351,8 @@ class Trial:
         #: a job that holds something from now on, and what it held instead before
         self._supposed: list[tuple[Job, Allocation, Job | None]] = []
         self._held: dict[str, Allocation] = {}
+        #: what a job will start on when others have given way, and the part of it that is kept
+        self._promised: dict[str, tuple[Job, Allocation, Allocation]] = {}
 
     def start(self, job: Job, allocation: Allocation) -> None:
         """Suppose that the job holds this from now on."""
@@ -359,7 +377,35 @@ class Trial:
         """Suppose no longer that anything is kept for that job."""
         self._fleet.give_back(self._held.pop(job_id))
 
+    def promise(self, job: Job, allocation: Allocation, held: Allocation) -> None:
+        """Suppose that the job starts on this as soon as others have given way: nobody else can have what is free of it
+        (`held`), and it counts as if it had it all."""
+        self._fleet.take(held)
+        self._snapshot.held.add(job)
+        self._promised[job.id] = (job, allocation, held)
+
+    @contextmanager
+    def without(self, jobs: Iterable[Job]) -> Iterator[None]:
+        """Suppose within that these are gone, and that those to whom it was promised have what they give up."""
+        gone = [job.allocation for job in jobs if job.allocation is not None]
+        for allocation in gone:
+            self._fleet.give_back(allocation)
+        for _, allocation, held in self._promised.values():
+            self._fleet.give_back(held)
+            self._fleet.take(allocation)
+        try:
+            yield
+        finally:
+            for _, allocation, held in self._promised.values():
+                self._fleet.give_back(allocation)
+                self._fleet.take(held)
+            for allocation in gone:
+                self._fleet.take(allocation)
+
     def undo(self) -> None:
+        for job, _, held in self._promised.values():
+            self._fleet.give_back(held)
+            self._snapshot.held.remove(job)
         for allocation in self._held.values():
             self._fleet.give_back(allocation)
         # The latest first: what one gave back, another may have got.
@@ -381,3 +427,17 @@ class Trial:
 
 def _release(job: Job) -> Release:
     return (job.expected_end, job.serial, job.id)
+
+
+def _enter(sets: dict[str, set[str]], key: str | None, member: str) -> None:
+    if key is not None:
+        sets.setdefault(key, set()).add(member)
+
+
+def _leave(sets: dict[str, set[str]], key: str | None, member: str) -> None:
+    members = sets.get(key) if key is not None else None
+    if members is None or key is None:
+        return
+    members.discard(member)
+    if not members:
+        del sets[key]

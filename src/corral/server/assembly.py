@@ -44,6 +44,7 @@ from corral.server.proxy import JupyterProxy
 from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
 from corral.server.settings import FIRST_USER, Settings
+from corral.server.simulating import Simulating
 from corral.server.stream import EventFeed
 from corral.server.workbenching import Workbenching
 from corral.stores import open_store
@@ -130,6 +131,14 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             cluster=settings.cluster[0].name,
         )
         _run(parts, reporting)
+        simulating = Simulating(
+            controller=controller,
+            store=store,
+            clock=clock,
+            folder=settings.home / "simulations",
+            tell=feed.tell,
+        )
+        _run(parts, simulating)
         # 4. What routes work with.
         context = ServerContext(
             settings=settings,
@@ -151,6 +160,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             sign_in=SignIn(box=box, clock=clock),
             feed=feed,
             reporting=reporting,
+            simulating=simulating,
             metrics=metrics,
             version=VERSION,
             started_at=clock.now(),

@@ -37,6 +37,7 @@ from corral.server.proxy import JupyterProxy
 from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
+from corral.server.simulating import Simulating
 from corral.server.stream import EventFeed
 from corral.server.workbenching import Workbenching
 from corral.telemetry.readings import LatestReadings
@@ -97,6 +98,8 @@ class ServerContext:
     feed: EventFeed
     #: makes reports and has their files
     reporting: Reporting
+    #: answers what-if questions
+    simulating: Simulating
     metrics: ServerMetrics
     version: str
     started_at: float

@@ -4,8 +4,9 @@ A follower is only a place in the sequence of event ids. It reads on from there,
 far enough, else out of the store; so a slow one holds nobody up, and one that comes back misses nothing. Who may see
 which event is decided in `visibility`.
 
-Besides, followers are told when there are new readings. That is no event: it is stored nowhere, only the latest counts,
-and a follower who was busy meanwhile hears of it once.
+Besides, followers are told when there are new readings, and of what goes on for a while, such as how far a simulation
+is. Those are no events: they are stored nowhere, only the latest of each counts, and a follower who was busy meanwhile
+hears of it once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,12 +30,22 @@ TICK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Note:
+    """Something that goes on, for operators."""
+
+    number: int
+    name: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class News:
     """What a follower hears at once; nothing at all is a sign of life."""
 
     events: Sequence[EventRecord] = ()
     #: when the newest readings were taken, if there are any since the last time
     readings_at: float | None = None
+    notes: Sequence[Note] = ()
 
 
 class EventFeed:
@@ -54,6 +65,9 @@ class EventFeed:
         self._next_readings_at: float | None = None
         #: when that was told last, in the loop's time
         self._ticked = float("-inf")
+        #: the latest of each kind, and how many there were
+        self._notes: dict[str, Note] = {}
+        self._noted = 0
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on `publish` wakes followers on this loop."""
@@ -69,6 +83,11 @@ class EventFeed:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._tick_soon, taken.at)
 
+    def tell(self, key: str, name: str, data: Mapping[str, Any]) -> None:
+        """Something goes on; it replaces what was told under the same key before. From any thread, never blocks."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._note, key, name, dict(data))
+
     def close(self) -> None:
         """End every follower; on the event loop."""
         self._closed = True
@@ -80,7 +99,7 @@ class EventFeed:
 
     async def follow(self, after: int, *, ping_seconds: float = PING_SECONDS) -> AsyncIterator[News]:
         """Everything after an event id, in batches, and new readings; nothing after every quiet `ping_seconds`."""
-        place, readings_at = after, self._readings_at
+        place, readings_at, noted = after, self._readings_at, self._noted
         while not self._closed:
             # Taken before reading: what is published between the reading and the waiting still wakes us.
             news = self._news
@@ -88,10 +107,13 @@ class EventFeed:
             if batch is None:
                 batch = await asyncio.to_thread(self._read_after, place, _BATCH_EVENTS)
             fresh = self._readings_at if self._readings_at != readings_at else None
-            if batch or fresh is not None:
+            notes = tuple(
+                sorted((note for note in self._notes.values() if note.number > noted), key=lambda note: note.number)
+            )
+            if batch or fresh is not None or notes:
                 place = batch[-1].id if batch else place
-                readings_at = self._readings_at
-                yield News(events=tuple(batch), readings_at=fresh)
+                readings_at, noted = self._readings_at, self._noted
+                yield News(events=tuple(batch), readings_at=fresh, notes=notes)
                 continue
             try:
                 await asyncio.wait_for(news.wait(), ping_seconds)
@@ -110,6 +132,11 @@ class EventFeed:
         assert self._loop is not None
         self._readings_at, self._next_readings_at = self._next_readings_at, None
         self._ticked = self._loop.time()
+        self._wake()
+
+    def _note(self, key: str, name: str, data: Mapping[str, Any]) -> None:
+        self._noted += 1
+        self._notes[key] = Note(number=self._noted, name=name, data=data)
         self._wake()
 
     def _take(self, events: Sequence[EventRecord]) -> None:

@@ -151,12 +151,36 @@ class SqlCycleTable:
         if base is None:
             return []
         rows = self._connection.execute(select(cycle_rows).where(cycle_rows.c.id >= base).order_by(cycle_rows.c.id))
-        return [
-            CycleRecord(
-                id=row.id, at=row.at, is_base=row.is_base, digest=row.digest, changes=row.changes, plan=row.plan
-            )
-            for row in rows
-        ]
+        return [_cycle_of(row) for row in rows]
+
+    def since(self, cycle_id: int, limit: int) -> list[CycleRecord]:
+        statement = select(cycle_rows).where(cycle_rows.c.id > cycle_id).order_by(cycle_rows.c.id).limit(limit)
+        return [_cycle_of(row) for row in self._connection.execute(statement)]
+
+    def newest_base(self) -> CycleRecord | None:
+        base = self._connection.execute(_NEWEST_BASE).scalar_one()
+        if base is None:
+            return None
+        return _cycle_of(self._connection.execute(select(cycle_rows).where(cycle_rows.c.id == base)).one())
+
+    def first_base_at(self) -> float | None:
+        table = cycle_rows.c
+        first = select(table.at).where(table.is_base).order_by(table.id).limit(1)
+        return self._connection.execute(first).scalar_one_or_none()
+
+    def run_until(self, at: float) -> list[CycleRecord]:
+        table = cycle_rows.c
+        # Along the index of times; several entries of one moment are told apart by their ids.
+        last = self._connection.execute(
+            select(table.id).where(table.at <= at).order_by(table.at.desc(), table.id.desc()).limit(1)
+        ).scalar_one_or_none()
+        if last is None:
+            return []
+        base = self._connection.execute(_NEWEST_BASE.where(table.id <= last)).scalar_one()
+        if base is None:
+            return []
+        run = select(cycle_rows).where(table.id.between(base, last)).order_by(table.id)
+        return [*map(_cycle_of, self._connection.execute(run)), *self.since(last, 1)]
 
     def prune(self, before: float) -> int:
         """The newest run has not ended, so it always stays."""
@@ -171,3 +195,7 @@ class SqlCycleTable:
             base = self._connection.execute(_NEWEST_BASE.where(cycle_rows.c.id <= still_wanted)).scalar_one()
             keep_from = still_wanted if base is None else base
         return self._connection.execute(delete(cycle_rows).where(cycle_rows.c.id < keep_from)).rowcount
+
+
+def _cycle_of(row: Any) -> CycleRecord:
+    return CycleRecord(id=row.id, at=row.at, is_base=row.is_base, digest=row.digest, changes=row.changes, plan=row.plan)

@@ -146,6 +146,15 @@ class SqlJobTable:
         numbers = [number for number in map(codec.job_number, job_ids) if number is not None]
         _DELETE.run(self._connection, [(number,) for number in numbers])
 
+    def some(self, job_ids: Sequence[str]) -> dict[str, Job]:
+        numbers = [number for number in map(codec.job_number, job_ids) if number is not None]
+        found: dict[str, Job] = {}
+        for start in range(0, len(numbers), CHUNK):
+            statement = select(*_JOB).where(job_rows.c.id.in_(numbers[start : start + CHUNK]))
+            jobs = (decode_job(row) for row in self._connection.execute(statement))
+            found.update({job.id: job for job in jobs})
+        return found
+
     def live(self) -> list[Job]:
         return [decode_job(row) for row in self._connection.execute(_LIVE)]
 
@@ -278,6 +287,8 @@ def _encode_body(job: Job) -> str:
         document["preemptions"] = job.preemptions
     if job.saved_seconds:
         document["saved_seconds"] = job.saved_seconds
+    if job.attained_seconds:
+        document["attained_seconds"] = job.attained_seconds
     if job.predicted is not None:
         document["predicted"] = to_plain(job.predicted)
     return codec.to_json(document)
@@ -330,6 +341,7 @@ def decode_job(row: Any) -> Job:
         ceiling=None if ceiling is None else Ceiling(gpus=ceiling[0], until=ceiling[1], times=ceiling[2]),
         checkpointed_at=body.get("checkpointed_at"),
         saved_seconds=body.get("saved_seconds", 0.0),
+        attained_seconds=body.get("attained_seconds", 0.0),
         predicted=None if predicted is None else from_plain(Prediction, predicted),
         aged_from=body.get("aged_from"),
         preemptible=body.get("preemptible", _KINDS[row[3]].gives_way),

@@ -23,6 +23,8 @@ from corral.control.ports import (
     ReportTable,
     ReservationTable,
     ScoreTable,
+    ShadowTable,
+    SimulationTable,
     SshKeyTable,
     UsageTable,
 )
@@ -43,6 +45,7 @@ from corral.stores.reports import SqlReportTable
 from corral.stores.reservations import SqlReservationTable
 from corral.stores.scores import SqlMetaTable, SqlScoreTable
 from corral.stores.usage import SqlUsageTable
+from corral.stores.whatif import SqlShadowTable, SqlSimulationTable
 
 
 class SqlTransaction:
@@ -66,6 +69,8 @@ class SqlTransaction:
     alerts: AlertTable
     channels: ChannelTable
     reports: ReportTable
+    simulations: SimulationTable
+    shadow: ShadowTable
     reservations: ReservationTable
     meta: MetaTable
 
@@ -88,5 +93,7 @@ class SqlTransaction:
         self.alerts = SqlAlertTable(connection)
         self.channels = SqlChannelTable(connection)
         self.reports = SqlReportTable(connection)
+        self.simulations = SqlSimulationTable(connection)
+        self.shadow = SqlShadowTable(connection)
         self.reservations = SqlReservationTable(connection)
         self.meta = SqlMetaTable(connection)

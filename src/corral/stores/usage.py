@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Update, bindparam, delete, literal_column, or_, select, update
+from sqlalchemy import Connection, Insert, Update, bindparam, delete, literal_column, or_, select, tuple_, update
 
 from corral.control.records import UsageCourse, UsageRecord
 from corral.core.measuring import Measured
@@ -40,6 +40,8 @@ _MEASURED = [
     "used_gpu_ids",
 ]
 _KEYS = ["of_job", "of_number"]
+#: Later than every time.
+_NEVER = 1e18
 _COLUMNS = [usage_rows.c[name] for name in (*_PLANNED, *_COURSE, *_MEASURED)]
 
 
@@ -76,10 +78,25 @@ _BETWEEN = (
     )
     .order_by(*_IN_ORDER)
 )
+#: Along the index of the order of planning, from one attempt to the next.
+_WANTED = (
+    select(*_COLUMNS)
+    .where(
+        tuple_(*_IN_ORDER) > tuple_(bindparam("of_time"), bindparam("of_job"), bindparam("of_number")),
+        usage_rows.c.queued_at < bindparam("until"),
+        or_(
+            usage_rows.c.ended_at.is_(None),
+            usage_rows.c.ended_at > bindparam("since"),
+            usage_rows.c.planned_at >= bindparam("since"),
+        ),
+    )
+    .order_by(*_IN_ORDER)
+    .limit(bindparam("most"))
+)
 #: Along the index of ends, from the latest on.
 _COMPLETED = (
     select(*_COLUMNS)
-    .where(usage_rows.c.outcome == JobState.COMPLETED.value)
+    .where(usage_rows.c.outcome == JobState.COMPLETED.value, usage_rows.c.ended_at < bindparam("before"))
     .order_by(usage_rows.c.ended_at.desc(), usage_rows.c.job_id.desc(), usage_rows.c.number.desc())
     .limit(bindparam("most"))
 )
@@ -114,8 +131,15 @@ class SqlUsageTable:
         rows = self._connection.execute(_BETWEEN, {"since": since, "until": until})
         return [_record_of(row) for row in rows]
 
-    def completed(self, limit: int) -> list[UsageRecord]:
-        return [_record_of(row) for row in self._connection.execute(_COMPLETED, {"most": limit})][::-1]
+    def wanted(self, since: float, until: float, *, after: UsageRecord | None, limit: int) -> list[UsageRecord]:
+        time, job, number = (-1.0, -1, -1) if after is None else (after.planned_at, *_key(after.attempt_id))
+        place = {"of_time": time, "of_job": job, "of_number": number}
+        rows = self._connection.execute(_WANTED, {"since": since, "until": until, "most": limit, **place})
+        return [_record_of(row) for row in rows]
+
+    def completed(self, limit: int, before: float | None = None) -> list[UsageRecord]:
+        place = {"most": limit, "before": _NEVER if before is None else before}
+        return [_record_of(row) for row in self._connection.execute(_COMPLETED, place)][::-1]
 
     def prune(self, before: float) -> int:
         return self._connection.execute(delete(usage_rows).where(usage_rows.c.ended_at < before)).rowcount

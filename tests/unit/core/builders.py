@@ -51,11 +51,11 @@ def running(serial: int, on: dict[str, tuple[int, ...]], user: str = "eve", mode
         memory_bytes=memory_bytes,
     )
     base = {"created_at": 0.0, "queued_at": 0.0, "allocated_at": 0.0, "started_at": 0.0, "grace_seconds": 0.0}
+    base["state"] = JobState.RUNNING
     return Job(
         id=f"j-{serial}",
         name=f"job-{serial}",
         user=user,
-        state=JobState.RUNNING,
         attempt=1,
         request=request,
         allocation=Allocation(grants=grants, model=model if has_gpus else ""),

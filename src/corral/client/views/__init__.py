@@ -63,6 +63,13 @@ from corral.client.views.receipts import (
     JobReceiptView,
     ReceiptView,
 )
+from corral.client.views.reservations import (
+    DisplacedJobView,
+    DrainPreviewView,
+    ReservationView,
+    SpanView,
+    StrandedView,
+)
 from corral.client.views.seen import (
     AnalysisView,
     AttemptUsageView,
@@ -78,6 +85,11 @@ from corral.client.views.seen import (
     ReportView,
     SeriesView,
     UsageBreakdownView,
+)
+from corral.client.views.simulations import (
+    ShadowView,
+    ShareView,
+    SimulationView,
 )
 from corral.client.views.waiting import (
     JobRefView,
@@ -103,6 +115,8 @@ __all__ = [
     "CheckpointView",
     "ClusterView",
     "DefragmentationView",
+    "DisplacedJobView",
+    "DrainPreviewView",
     "ElasticView",
     "EventView",
     "EvidenceView",
@@ -156,11 +170,17 @@ __all__ = [
     "ReceiptView",
     "ReportScheduleView",
     "ReportView",
+    "ReservationView",
     "ScorePointView",
     "ScoreView",
     "SeriesView",
+    "ShadowView",
+    "ShareView",
+    "SimulationView",
+    "SpanView",
     "SshKeyView",
     "SshView",
+    "StrandedView",
     "SuggestionView",
     "TaskView",
     "TokenView",

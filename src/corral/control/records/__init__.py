@@ -63,6 +63,13 @@ from corral.control.records.telling import (
     ReportSchedule,
     ReportState,
 )
+from corral.control.records.whatif import (
+    DifferenceRecord,
+    ShadowRecord,
+    SimulationRecord,
+    SimulationSource,
+    SimulationState,
+)
 
 __all__ = [
     "DEFAULT_GROUP",
@@ -79,6 +86,7 @@ __all__ = [
     "CycleRecord",
     "DeliveryRecord",
     "DeliveryState",
+    "DifferenceRecord",
     "EventFilter",
     "EventRecord",
     "FlavorRecord",
@@ -109,6 +117,10 @@ __all__ = [
     "Role",
     "Scope",
     "ScorePoint",
+    "ShadowRecord",
+    "SimulationRecord",
+    "SimulationSource",
+    "SimulationState",
     "SshKeyRecord",
     "UsageCourse",
     "UsageRecord",

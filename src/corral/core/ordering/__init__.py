@@ -12,7 +12,7 @@ from typing import Protocol
 
 from corral.core.model import Job
 from corral.core.ordering import fair_share, fcfs, priority, shortest, weighted
-from corral.core.ordering.cost import OrderingRules
+from corral.core.ordering.cost import OrderingRules, Rank
 
 #: Anything that sorts; keys of one policy have one shape.
 SortKey = tuple[float | int, ...]
@@ -33,6 +33,22 @@ class PlaceWords(Protocol):
         """Why a job stands where it stands, for people."""
 
 
+class RankOf(Protocol):
+    def __call__(self, job: Job, rules: OrderingRules, now: float) -> Rank:
+        """The place of a job among waiting and running ones. Of one that waits it is as strict as its own key, and does
+        not depend on the time; while a job runs it may move to the front only, unless it outlives what is supposed of
+        one that nothing is known of. So nobody who was preempted preempts back."""
+
+
+class RankWords(Protocol):
+    def __call__(self, job: Job, rules: OrderingRules, now: float) -> str:
+        """What the rank of a job comes from, for people."""
+
+
+def _no_rank(job: Job, rules: OrderingRules, now: float) -> str:
+    return "no rank"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OrderingPolicy:
     own_key: OwnKey
@@ -44,6 +60,9 @@ class OrderingPolicy:
     uses_own_order: bool
     #: what it orders by, in words for people
     words: str
+    #: None where the order says nothing about who should run at the expense of whom
+    rank: RankOf | None = None
+    rank_words: RankWords = _no_rank
 
 
 #: every policy by the name that queues and settings use
@@ -63,6 +82,8 @@ POLICIES: dict[str, OrderingPolicy] = {
         uses_score=False,
         uses_own_order=False,
         words="priority, then age",
+        rank=priority.rank,
+        rank_words=priority.rank_words,
     ),
     "fair-share": OrderingPolicy(
         own_key=fair_share.own_key,
@@ -79,6 +100,8 @@ POLICIES: dict[str, OrderingPolicy] = {
         uses_score=False,
         uses_own_order=False,
         words="least expected GPU-time first, less what its waiting makes up for",
+        rank=shortest.rank,
+        rank_words=shortest.rank_words,
     ),
     "weighted": OrderingPolicy(
         own_key=weighted.own_key,
@@ -87,5 +110,7 @@ POLICIES: dict[str, OrderingPolicy] = {
         uses_score=False,
         uses_own_order=False,
         words="weighted sum of priority, size, expected run time and age",
+        rank=weighted.rank,
+        rank_words=weighted.rank_words,
     ),
 }

@@ -1,12 +1,14 @@
-"""How long and how much: what orderings expect of a job that waits, and the numbers that an installation sets for it.
+"""How long and how much: what orderings expect of a job, and the numbers that an installation sets for it.
 
-Nothing here depends on the present time: a line is kept sorted, so that the place of a job must follow from what is
-known when it is queued. Waiting counts all the same: see `shortest` and `weighted`.
+The place of a job that waits does not depend on the present time: a line is kept sorted, so that it must follow from
+what is known when the job is queued. Waiting counts all the same: see `shortest` and `weighted`. The rank of a job that
+runs does: with every second less is left of it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from corral.core.model import WHOLE, Job
 from corral.core.quantities import format_duration
@@ -38,12 +40,50 @@ class OrderingRules:
     unknown_seconds: float = 86_400.0
 
 
-def expected_seconds(job: Job, rules: OrderingRules) -> float:
-    """How long it will run from its next start: as runs like it did, and never longer than it may."""
+class Rank(NamedTuple):
+    """Where a job stands among those that wait and those that run, in queues whose order preempts; smaller is first."""
+
+    place: float
+    #: what is left of it, in the measure of the place: a margin is a part of this
+    cost: float = 0.0
+
+
+def expected_seconds(job: Job, rules: OrderingRules, ran_seconds: float = 0.0) -> float:
+    """How long it will run from its next start, or from now on if it has run for some time already: as runs like it
+    did, and never longer than it may.
+
+    Of one that nobody knows anything about, what it has run so far says how long it takes: twice as long as was
+    supposed once it has outlived that, and so on. So it falls behind fresh ones, and each time for twice as long.
+    """
     most = job.time_left_seconds
-    if job.predicted is None:
-        return rules.unknown_seconds if most is None else most
-    return job.predicted.p50_seconds if most is None else min(most, job.predicted.p50_seconds)
+    if job.predicted is not None:
+        left = job.predicted.p50_seconds
+    elif most is not None:
+        left = most
+    else:
+        return _unknown_seconds(job, rules, ran_seconds)
+    return max(0.0, (left if most is None else min(most, left)) - ran_seconds)
+
+
+def _unknown_seconds(job: Job, rules: OrderingRules, ran_seconds: float) -> float:
+    """Attempts that were lost count: else being interrupted would make a job more urgent, and it interrupt in turn."""
+    behind = job.attained_seconds + job.ran_seconds + ran_seconds
+    step = rules.unknown_seconds
+    while 0.0 < step <= behind:
+        step *= 2
+    return max(0.0, step - behind)
+
+
+def ran_seconds(job: Job, now: float) -> float:
+    """How long the present attempt has run."""
+    return 0.0 if job.started_at is None or not job.state.holds_resources else max(0.0, now - job.started_at)
+
+
+def falls_behind_at(job: Job, rules: OrderingRules, now: float) -> float | None:
+    """When a running job outlives what is supposed of it, and more is supposed; never if something is known of it."""
+    if job.predicted is not None or job.time_left_seconds is not None or rules.unknown_seconds <= 0.0:
+        return None
+    return now + _unknown_seconds(job, rules, ran_seconds(job, now))
 
 
 def gpus_asked(job: Job) -> float:

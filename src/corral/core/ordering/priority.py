@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corral.core.model import Job
-from corral.core.ordering.cost import OrderingRules
+from corral.core.ordering.cost import OrderingRules, Rank
 
 
 def own_key(job: Job, rules: OrderingRules) -> tuple[float | int, ...]:
@@ -12,6 +12,15 @@ def own_key(job: Job, rules: OrderingRules) -> tuple[float | int, ...]:
 
 def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int, ...]:
     return own_key(job, rules)
+
+
+def rank(job: Job, rules: OrderingRules, now: float) -> Rank:
+    """Age does not interrupt anybody: within one priority nobody is far enough behind."""
+    return Rank(float(job.priority))
+
+
+def rank_words(job: Job, rules: OrderingRules, now: float) -> str:
+    return f"priority {job.priority}"
 
 
 def place_words(job: Job, score: float, rules: OrderingRules) -> str:

@@ -11,7 +11,15 @@ other, with the cost `c` of the other. What is queued later than that stands beh
 from __future__ import annotations
 
 from corral.core.model import Job
-from corral.core.ordering.cost import OrderingRules, aged_from, expected_seconds, expected_words, gpus_asked
+from corral.core.ordering.cost import (
+    OrderingRules,
+    Rank,
+    aged_from,
+    expected_seconds,
+    expected_words,
+    gpus_asked,
+    ran_seconds,
+)
 from corral.core.quantities import format_duration
 
 
@@ -26,6 +34,17 @@ def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int
 def cost(job: Job, rules: OrderingRules) -> float:
     """GPU-seconds that it is expected to take from now on."""
     return gpus_asked(job) * expected_seconds(job, rules)
+
+
+def rank(job: Job, rules: OrderingRules, now: float) -> Rank:
+    """By what is left of it: of two jobs, the one that runs only gets more urgent."""
+    left = gpus_asked(job) * expected_seconds(job, rules, ran_seconds(job, now))
+    return Rank(left + rules.ageing * aged_from(job), left)
+
+
+def rank_words(job: Job, rules: OrderingRules, now: float) -> str:
+    left, age = rank(job, rules, now).cost / 3600, max(0.0, now - aged_from(job)) / 3600
+    return f"{left:.3g} GPU-hours left, less {rules.ageing * age:.3g} for its age"
 
 
 def bound_seconds(job: Job, rules: OrderingRules) -> float:

@@ -12,7 +12,15 @@ from __future__ import annotations
 import math
 
 from corral.core.model import Job
-from corral.core.ordering.cost import OrderingRules, aged_from, expected_seconds, expected_words, gpus_asked
+from corral.core.ordering.cost import (
+    OrderingRules,
+    Rank,
+    aged_from,
+    expected_seconds,
+    expected_words,
+    gpus_asked,
+    ran_seconds,
+)
 from corral.core.quantities import format_duration
 
 
@@ -29,6 +37,17 @@ def cost(job: Job, rules: OrderingRules) -> float:
     return sum(part for _, part in _parts(job, rules))
 
 
+def rank(job: Job, rules: OrderingRules, now: float) -> Rank:
+    """As it is ordered, with what is left of its run time."""
+    left = sum(part for _, part in _parts(job, rules, ran_seconds(job, now)))
+    return Rank(left + rules.weights.age * aged_from(job) / 3600, left)
+
+
+def rank_words(job: Job, rules: OrderingRules, now: float) -> str:
+    age = max(0.0, now - aged_from(job)) / 3600
+    return f"a sum of {rank(job, rules, now).cost:.3g}, less {rules.weights.age * age:.3g} for its age"
+
+
 def bound_seconds(job: Job, rules: OrderingRules) -> float:
     """What is queued later than so long after this job never stands before it."""
     return cost(job, rules) / rules.weights.age * 3600
@@ -43,10 +62,10 @@ def place_words(job: Job, score: float, rules: OrderingRules) -> str:
     )
 
 
-def _parts(job: Job, rules: OrderingRules) -> tuple[tuple[str, float], ...]:
+def _parts(job: Job, rules: OrderingRules, ran: float = 0.0) -> tuple[tuple[str, float], ...]:
     weights = rules.weights
     return (
         ("priority", weights.priority * job.priority),
         ("size", weights.size * math.log2(1 + gpus_asked(job))),
-        ("run time", weights.runtime * math.log2(1 + expected_seconds(job, rules) / 60)),
+        ("run time", weights.runtime * math.log2(1 + expected_seconds(job, rules, ran) / 60)),
     )

@@ -37,6 +37,10 @@ from corral.control.ports.store.transaction import (
     Store,
     Transaction,
 )
+from corral.control.ports.store.whatif import (
+    ShadowTable,
+    SimulationTable,
+)
 
 __all__ = [
     "AlertTable",
@@ -58,6 +62,8 @@ __all__ = [
     "ReportTable",
     "ReservationTable",
     "ScoreTable",
+    "ShadowTable",
+    "SimulationTable",
     "SshKeyTable",
     "Store",
     "StoreConflict",

@@ -51,6 +51,9 @@ class JobTable(Protocol):
     def delete(self, job_ids: Sequence[str]) -> None:
         """With their attempts. Unknown ids are left alone."""
 
+    def some(self, job_ids: Sequence[str]) -> dict[str, Job]:
+        """Those of them that there are."""
+
     def live(self) -> list[Job]:
         """Every job that is not ended, in the order of their ids."""
 
@@ -98,8 +101,12 @@ class UsageTable(Protocol):
     def between(self, since: float, until: float) -> list[UsageRecord]:
         """Every attempt that held something within the span, or was planned in it, in the order of planning."""
 
-    def completed(self, limit: int) -> list[UsageRecord]:
-        """The attempts with which jobs completed last, the earliest end first."""
+    def wanted(self, since: float, until: float, *, after: UsageRecord | None, limit: int) -> list[UsageRecord]:
+        """Attempts of jobs that were queued before `until` and held something from `since` on, or were planned since,
+        in the order of planning; the next ones after one of them."""
+
+    def completed(self, limit: int, before: float | None = None) -> list[UsageRecord]:
+        """The attempts with which jobs completed last, or last before a time, the earliest end first."""
 
     def prune(self, before: float) -> int:
         """Drop attempts that ended earlier."""
@@ -167,6 +174,18 @@ class CycleTable(Protocol):
 
     def since_base(self) -> list[CycleRecord]:
         """The newest base and all entries after it, oldest first."""
+
+    def since(self, cycle_id: int, limit: int) -> list[CycleRecord]:
+        """The entries after that one, oldest first."""
+
+    def newest_base(self) -> CycleRecord | None: ...
+
+    def first_base_at(self) -> float | None:
+        """When the journal begins; None while it is empty."""
+
+    def run_until(self, at: float) -> list[CycleRecord]:
+        """The entries that lead to a moment: the last one at or before it, and all from its base on, oldest first;
+        then the next entry, whose changes happened in between. Empty if the journal begins later."""
 
     def prune(self, before: float) -> int:
         """Drop whole runs (a base and its entries) that ended before that time; how many entries went."""

@@ -19,6 +19,7 @@ from corral.control.ports.store.jobs import (
 from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SshKeyTable
 from corral.control.ports.store.scheduling import ReservationTable
 from corral.control.ports.store.telling import AlertTable, ChannelTable, ReportTable
+from corral.control.ports.store.whatif import ShadowTable, SimulationTable
 
 
 class MetaTable(Protocol):
@@ -50,6 +51,8 @@ class Transaction(Protocol):
     alerts: AlertTable
     channels: ChannelTable
     reports: ReportTable
+    simulations: SimulationTable
+    shadow: ShadowTable
     reservations: ReservationTable
     meta: MetaTable
 

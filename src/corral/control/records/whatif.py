@@ -1,0 +1,74 @@
+"""What is kept of what-if questions, and of the policy that runs in the shadow of the live one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class SimulationState(StrEnum):
+    WAITING = "waiting"
+    WORKING = "working"
+    READY = "ready"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    #: its process or the server died over it
+    INTERRUPTED = "interrupted"
+
+    @property
+    def is_over(self) -> bool:
+        return self not in (SimulationState.WAITING, SimulationState.WORKING)
+
+
+class SimulationSource(StrEnum):
+    HISTORY = "history"
+    #: jobs that came with the question
+    TRACE = "trace"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SimulationRecord:
+    id: str
+    name: str
+    state: SimulationState = SimulationState.WAITING
+    source: SimulationSource = SimulationSource.HISTORY
+    since: float
+    until: float
+    #: what differs from the cluster as it is, as plain data (see `corral.core.scenario`)
+    base: Mapping[str, Any] = field(default_factory=dict)
+    candidate: Mapping[str, Any] = field(default_factory=dict)
+    created_by: str
+    created_at: float
+    started_at: float | None = None
+    ended_at: float | None = None
+    error: str = ""
+    #: how many jobs it replays; None until they were read
+    jobs: int | None = None
+    #: how often it was begun: a question over which the server dies again and again is given up
+    starts: int = 0
+    #: the most important figures of the result
+    headline: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShadowRecord:
+    """A candidate that decides beside the live policy, and has no effect."""
+
+    changes: Mapping[str, Any]
+    started_by: str
+    started_at: float
+    stopped_at: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DifferenceRecord:
+    """A cycle in which the shadow would have decided otherwise."""
+
+    cycle: int
+    at: float
+    words: tuple[str, ...]
+    #: starts as plain data: job, name, user, nodes with their GPUs, number of GPUs
+    live: tuple[Mapping[str, Any], ...] = ()
+    shadow: tuple[Mapping[str, Any], ...] = ()

@@ -1,0 +1,209 @@
+"""Which of the jobs that may be preempted are: those that lose the least work, and no more of them than needed.
+
+For jobs that run on one node each the answer is exact: the cheapest set is found on every node, and the cheapest nodes
+are taken. Where gangs are among them it is a set of which nobody could be spared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from corral.core.fleet import DomainIndex, Fleet, Slot, places
+from corral.core.model import WHOLE, Grant, Job, Request
+from corral.core.placing import domains_for
+from corral.core.plan import PreemptionRule
+
+#: So many sets of jobs are looked at on one node; what was found until then is taken. No node comes near it where jobs
+#: have GPUs of their own.
+_MOST_SETS = 2_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A running job that may be preempted for the one that asks."""
+
+    job: Job
+    rule: PreemptionRule
+    #: GPU-seconds since its last checkpoint
+    lost_gpu_seconds: float
+    #: the rule with its numbers, for those who are chosen
+    words: Callable[[], str] = field(repr=False)
+
+    @property
+    def loss(self) -> Loss:
+        return Loss(self.lost_gpu_seconds, 1, -(self.job.allocated_at or 0.0))
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Loss:
+    """What a set of victims costs: work first, then how many they are, then how long they have had what they lose."""
+
+    gpu_seconds: float = 0.0
+    jobs: int = 0
+    #: the later they were allocated, the smaller
+    seniority: float = 0.0
+
+    def __add__(self, other: Loss) -> Loss:
+        return Loss(self.gpu_seconds + other.gpu_seconds, self.jobs + other.jobs, self.seniority + other.seniority)
+
+
+def choose_victims(fleet: Fleet, job: Job, pool: str, candidates: Sequence[Candidate]) -> list[Candidate] | None:
+    """The candidates whose end makes room for the job; nothing if all of them together would not.
+
+    What is free in the fleet counts as free: whoever gives way already must be out of it.
+    """
+    among = fleet.eligible(job.request.labels, job.avoid_nodes)
+    found = [
+        chosen
+        for index in domains_for(fleet, job.request, pool)
+        if (chosen := _choose_in(fleet, index, job, among & index.members, candidates)) is not None
+    ]
+    return min(found, key=_loss, default=None)
+
+
+def _choose_in(
+    fleet: Fleet, index: DomainIndex, job: Job, among: int, candidates: Sequence[Candidate]
+) -> list[Candidate] | None:
+    request = job.request
+    rooms = _rooms(fleet, index, job, among, candidates)
+    ready = _ready_now(fleet, index, job, among & ~sum(room.slot.bit for room in rooms.values()))
+    if ready >= request.nodes:
+        return []
+    cheapest: list[tuple[Loss, int, list[Candidate]]] = []
+    for place, room in rooms.items():
+        bound = cheapest[-1][0] if len(cheapest) == request.nodes - ready else None
+        if bound is not None and room.candidates[0][0].loss >= bound:
+            break  # nodes come in the order of their cheapest candidates
+        chosen = room.least(request, bound)
+        if chosen is not None:
+            cheapest = sorted([*cheapest, (_loss(chosen), place, chosen)], key=lambda item: item[:2])
+            cheapest = cheapest[: request.nodes - ready]
+    if len(cheapest) + ready < request.nodes:
+        return None
+    victims = {one.job.id: one for _, _, chosen in cheapest for one in chosen}
+    return _none_to_spare([*victims.values()], [rooms[place] for _, place, _ in cheapest], request)
+
+
+def _none_to_spare(victims: list[Candidate], rooms: Sequence[_Room], request: Request) -> list[Candidate]:
+    """A gang may have been chosen for one node, and make others unnecessary on the next."""
+    if len(rooms) == 1:
+        return victims
+    kept = sorted(victims, key=lambda one: one.loss)
+    for one in reversed([*kept]):
+        others = [other for other in kept if other is not one]
+        if all(room.fits_without(others, request) for room in rooms):
+            kept = others
+    return kept
+
+
+def _rooms(fleet: Fleet, index: DomainIndex, job: Job, among: int, candidates: Iterable[Candidate]) -> dict[int, _Room]:
+    """The nodes on which candidates run, and the candidates there, those who lose least first."""
+    rooms: dict[int, _Room] = {}
+    for candidate in sorted(candidates, key=lambda one: (one.loss, one.job.serial)):
+        assert candidate.job.allocation is not None
+        for grant in candidate.job.allocation.grants:
+            place = fleet.place_of.get(grant.node)
+            if place is None or not among >> place & 1:
+                continue
+            room = rooms.get(place)
+            if room is None:
+                room = rooms[place] = _Room(fleet.slots[place], index, job)
+            room.candidates.append((candidate, grant))
+    return rooms
+
+
+def _ready_now(fleet: Fleet, index: DomainIndex, job: Job, among: int) -> int:
+    """How many nodes without candidates have room as they are; no more of them are counted than the job asks for."""
+    request, found = job.request, 0
+    if request.nodes == 1:
+        return 0  # it would not ask
+    least = 0 if request.gpu_milli else request.gpus
+    for place in places(index.with_whole(least) & among if least else among):
+        found += _Room(fleet.slots[place], index, job).fits(request)
+        if found == request.nodes:
+            break
+    return found
+
+
+class _Room:
+    """One node: what is free on it, and who could give way."""
+
+    __slots__ = ("candidates", "cpu_milli", "free_milli", "memory_bytes", "slot")
+
+    def __init__(self, slot: Slot, index: DomainIndex, job: Job) -> None:
+        self.slot = slot
+        self.free_milli = {
+            gpu: slot.free_milli[gpu] for gpu in slot.domains.get(index.domain, ()) if gpu not in job.avoid_gpus
+        }
+        self.cpu_milli = slot.free_cpu_milli
+        self.memory_bytes = slot.free_memory_bytes
+        self.candidates: list[tuple[Candidate, Grant]] = []
+
+    def fits(self, request: Request) -> bool:
+        if request.cpu_milli > max(0, self.cpu_milli) or request.memory_bytes > max(0, self.memory_bytes):
+            return False
+        if request.gpu_milli:
+            return any(left >= request.gpu_milli for left in self.free_milli.values())
+        return sum(left >= WHOLE for left in self.free_milli.values()) >= request.gpus
+
+    def fits_without(self, gone: Iterable[Candidate], request: Request) -> bool:
+        ids = {one.job.id for one in gone}
+        grants = [grant for candidate, grant in self.candidates if candidate.job.id in ids]
+        for grant in grants:
+            self._shift(grant, 1)
+        fits = self.fits(request)
+        for grant in grants:
+            self._shift(grant, -1)
+        return fits
+
+    def least(self, request: Request, bound: Loss | None) -> list[Candidate] | None:
+        """The cheapest set of candidates without which the request fits, if it costs less than `bound`."""
+        best: list[Candidate] | None = [] if self.fits(request) else None
+        if best is not None:
+            return best
+        looked_at = 0
+
+        def search(start: int, chosen: list[Candidate], loss: Loss) -> None:
+            nonlocal best, bound, looked_at
+            for number in range(start, len(self.candidates)):
+                candidate, grant = self.candidates[number]
+                more = loss + candidate.loss
+                looked_at += 1
+                # They are sorted by what they lose: whoever comes later costs no less.
+                if (bound is not None and more >= bound) or (best is not None and looked_at > _MOST_SETS):
+                    return
+                if not self._fits_without_all_from(number, request):
+                    return
+                self._shift(grant, 1)
+                if self.fits(request):
+                    best, bound = [*chosen, candidate], more
+                else:
+                    search(number + 1, [*chosen, candidate], more)
+                self._shift(grant, -1)
+
+        search(0, [], Loss())
+        return best
+
+    def _fits_without_all_from(self, number: int, request: Request) -> bool:
+        grants = [grant for _, grant in self.candidates[number:]]
+        for grant in grants:
+            self._shift(grant, 1)
+        fits = self.fits(request)
+        for grant in grants:
+            self._shift(grant, -1)
+        return fits
+
+    def _shift(self, grant: Grant, sign: int) -> None:
+        for gpu in grant.gpus:
+            if gpu in self.free_milli:
+                self.free_milli[gpu] += sign * grant.gpu_milli
+        self.cpu_milli += sign * grant.cpu_milli
+        self.memory_bytes += sign * grant.memory_bytes
+
+
+def _loss(chosen: Iterable[Candidate]) -> Loss:
+    total = Loss()
+    for one in chosen:
+        total += one.loss
+    return total

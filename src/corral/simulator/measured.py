@@ -1,0 +1,138 @@
+"""What became of the jobs of a window: the watcher of a what-if run, with shares of groups, users and queues.
+
+Jobs that were there before the window began run along and fill the cluster, but are not measured themselves. GPU time
+counts within the window only, so that two runs of the same jobs can differ in it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from corral.core.model import WHOLE, Allocation, Job
+from corral.core.past import PastJob
+from corral.simulator.outcome import HOUR, SLOWDOWN_SECONDS, Course, Distribution, jain_index
+from corral.simulator.simulation import Arrival
+
+
+@dataclass(slots=True)
+class Share:
+    """What one of many got."""
+
+    waits: Distribution = field(default_factory=Distribution)
+    completions: Distribution = field(default_factory=Distribution)
+    slowdowns: Distribution = field(default_factory=Distribution)
+    gpu_seconds: float = 0.0
+    preemptions: int = 0
+    lost_gpu_seconds: float = 0.0
+
+    @property
+    def gpu_hours(self) -> float:
+        return self.gpu_seconds / HOUR
+
+
+class WindowOutcome:
+    """Implements `Watcher`."""
+
+    def __init__(self, jobs: Mapping[str, PastJob], since: float, until: float, *, step: float = 1.0) -> None:
+        self.since = since
+        self.until = until
+        #: when the last job ended
+        self.last_end = until
+        self.total = Share()
+        self.groups: dict[str, Share] = defaultdict(Share)
+        self.users: dict[str, Share] = defaultdict(Share)
+        self.queues: dict[str, Share] = defaultdict(Share)
+        self.ended_jobs = 0
+        self.measured_jobs = 0
+        self.cut_jobs = 0
+        self._busy_seconds = 0.0
+        self._known_seconds = 0.0
+        self._jobs = jobs
+        self._first_start: dict[str, float] = {}
+        self._used = Course(since, step)
+        self._waiting = Course(since, step)
+
+    # ---------------------------------------------------------------- while it runs
+
+    def held(self, job: Job, since: float, until: float, allocation: Allocation) -> None:
+        self._first_start.setdefault(job.id, since)
+        gpus = allocation.total_gpu_milli / WHOLE
+        self.last_end = max(self.last_end, until)
+        if gpus and until > self.since:
+            self._used.add(max(since, self.since), until, gpus)
+        seconds = gpus * max(0.0, min(until, self.until) - max(since, self.since))
+        if not seconds:
+            return
+        busy = self._jobs[job.id].busy
+        if busy is not None:
+            self._known_seconds += seconds
+            self._busy_seconds += seconds * busy
+        for share in self._shares(job):
+            share.gpu_seconds += seconds
+
+    def ended(self, job: Job, arrival: Arrival) -> None:
+        self.ended_jobs += 1
+        past = self._jobs[job.id]
+        assert job.ended_at is not None
+        started_at = self._first_start.pop(job.id, job.ended_at)
+        if not past.is_measured:
+            return
+        queued_at = arrival.job.created_at
+        completion = job.ended_at - queued_at
+        ran = max(job.ended_at - started_at, SLOWDOWN_SECONDS)
+        self.measured_jobs += 1
+        limit = job.time_limit_seconds
+        if job.elastic is None and limit is not None and limit < arrival.run_seconds:
+            self.cut_jobs += 1
+        if started_at > queued_at:
+            self._waiting.add(queued_at, started_at, 1.0)
+        for share in self._shares(job):
+            share.waits.add(max(0.0, started_at - queued_at))
+            share.completions.add(completion)
+            share.slowdowns.add(max(1.0, completion / ran))
+
+    def preempted(self, job: Job, lost_gpu_seconds: float) -> None:
+        """An attempt was stopped for another job, and so much of its work must be done again."""
+        for share in self._shares(job):
+            share.preemptions += 1
+            share.lost_gpu_seconds += lost_gpu_seconds
+
+    def _shares(self, job: Job) -> tuple[Share, ...]:
+        group = self._jobs[job.id].group
+        return (self.total, self.groups[group], self.users[job.user], self.queues[job.queue])
+
+    # ---------------------------------------------------------------- when it is over
+
+    @property
+    def makespan_seconds(self) -> float:
+        return self.last_end - self.since
+
+    def utilization(self, gpus: int) -> float:
+        """The part of the fleet's GPU time within the window that was held."""
+        offered = gpus * (self.until - self.since)
+        return self.total.gpu_seconds / offered if offered else 0.0
+
+    def busy(self, gpus: int) -> float | None:
+        """The same, of GPUs that computed: as far as it was measured how busy the jobs are, the rest like them."""
+        if not self._known_seconds:
+            return None
+        return self.utilization(gpus) * self._busy_seconds / self._known_seconds
+
+    @property
+    def jain(self) -> float:
+        """Of the users' GPU time within the window."""
+        return jain_index(share.gpu_seconds for share in self.users.values())
+
+    @property
+    def jain_slowdown(self) -> float:
+        """Of how much longer than its run time a job takes, from user to user."""
+        return jain_index(share.slowdowns.mean for share in self.users.values() if share.slowdowns.count)
+
+    def used_gpus(self) -> list[tuple[float, float]]:
+        """GPUs in use: when a step begins, and the mean within it."""
+        return self._used.means(self.last_end)
+
+    def waiting_jobs(self) -> list[tuple[float, float]]:
+        return self._waiting.means(self.last_end)
