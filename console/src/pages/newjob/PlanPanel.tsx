@@ -70,7 +70,7 @@ function useExpectation(): (plan: Schema<"PlanView">) => string[] {
     const after = start?.after ?? [];
     const preempting = start?.preempting.map((one) => one.job) ?? [];
     return [
-      ...(estimate === null
+      ...(!estimate
         ? []
         : [t("wouldEstimate", { p50: format.dayTime(estimate.p50), p90: format.dayTime(estimate.p90) })]),
       ...(after.length === 0 ? [] : [t("wouldComeAfter", { jobs: few(after) })]),

@@ -22,6 +22,7 @@ function reservation(name: string, from: number, until: number | null, gpus = 1)
     lends: true,
     note: "",
     state: "upcoming",
+    in_force: true,
     used_by_owners: 0,
     lent: 0,
     created_by: "operator",

@@ -150,6 +150,8 @@ export function WaitingCdf({ result }: { result: Result }) {
       },
       xAxis: {
         type: "log" as const,
+        // A second, a minute, an hour, two and a half days.
+        logBase: 60,
         min: LEAST_SECONDS,
         name: t("cdfAxis"),
         nameLocation: "middle" as const,

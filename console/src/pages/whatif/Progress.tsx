@@ -16,13 +16,13 @@ export function Progress({ simulation }: { simulation: Simulation }) {
           percent: format.percent(fraction),
           phase: t(`phase_${phase}`),
           ended: format.number(ended),
-          jobs: format.number(jobs),
+          jobs: jobs === null ? "–" : format.number(jobs),
         })
       : t(`phase_${phase}`);
   return (
     <div style={{ minWidth: 160 }}>
       <Bar.Root size={6} radius="xl">
-        <Bar.Section value={100 * fraction} animated aria-label={t("progress")} aria-valuetext={text} />
+        <Bar.Section value={100 * (fraction ?? 0)} animated aria-label={t("progress")} aria-valuetext={text} />
       </Bar.Root>
       <Text size="xs" c="dimmed" mt={2}>
         {text}

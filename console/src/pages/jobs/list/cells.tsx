@@ -117,7 +117,7 @@ export function ExpectedCell({ job }: { job: Job }) {
   const planned = usePlannedStart(job.id);
   const end = expectedEnd(job);
   if (job.state === "queued" && planned !== undefined) return <When word="startsAt" at={planned} />;
-  if (job.state === "queued" && job.estimated_start !== null) return <Estimated estimate={job.estimated_start} />;
+  if (job.state === "queued" && job.estimated_start) return <Estimated estimate={job.estimated_start} />;
   return end === undefined ? <>–</> : <When word="endsBy" at={end} />;
 }
 

@@ -30,7 +30,7 @@ export function WaitingPanel({ job }: { job: Job }) {
         <Stack gap="md">
           <Headline why={why} />
           {job.state === "queued" && <Figures why={why} />}
-          {why.estimate !== null && job.state === "queued" && <EstimateLine estimate={why.estimate} />}
+          {why.estimate && job.state === "queued" && <EstimateLine estimate={why.estimate} />}
           {why.reasons.length > 0 && (
             <Stack gap="sm" component="ul" p={0} m={0} aria-label={t("title")}>
               {why.reasons.map((reason, index) => (
