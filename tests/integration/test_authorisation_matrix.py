@@ -104,6 +104,7 @@ GET    /jobs/{job}                   401      ok    404   ok       401      401 
 PATCH  /jobs/{job}                   401      ok    404   ok       401      401     403
 DELETE /jobs/{job}                   401      ok    404   ok       401      401     403
 GET    /jobs/{job}/attempts          401      ok    404   ok       401      401     ok
+GET    /jobs/{job}/receipts          401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/checkpoints       401      ok    404   ok       401      401     ok
 POST   /jobs/{job}/checkpoint        401      in    404   in       401      401     403
 GET    /jobs/{job}/files             401      ok    404   ok       401      401     ok
@@ -184,6 +185,7 @@ POST   /report-schedules             401      403   403   in       401      401 
 GET    /report-schedules/{name}      401      403   403   in       401      401     403
 PATCH  /report-schedules/{name}      401      403   403   in       401      401     403
 DELETE /report-schedules/{name}      401      403   403   in       401      401     403
+GET    /receipts                     401      ok    ok    ok       401      401     ok
 GET    /reports                      401      403   403   ok       401      401     403
 POST   /reports                      401      403   403   in       401      401     403
 GET    /reports/{id}                 401      403   403   in       401      401     403

@@ -4918,7 +4918,7 @@ export interface components {
             predicted: components["schemas"]["PredictionView"] | null;
             /**
              * Preempted For
-             * @description While it ends to make room: the job that starts instead.
+             * @description The job that it makes, or made, room for, until it starts again.
              */
             preempted_for: string | null;
             /** Preemptible */
@@ -6605,7 +6605,7 @@ export interface components {
             blocking: components["schemas"]["Blocking"];
             /**
              * Borrowed Gpus
-             * @description What it holds beyond its guarantee while other queues of the pool have one: lent until they ask.
+             * @description What it holds beyond its guarantee, where queues of the pool have one: lent until they ask.
              */
             borrowed_gpus: number;
             /** Groups */
