@@ -42,10 +42,9 @@ def places(server: CorralServer) -> dict[str, str]:
         jobs, gpus = http.get("/jobs?state=running").json()["items"], http.get("/gpus").json()["items"]
         reservation = {"name": "course", "pool": gpus[0]["pool"], "gpus": 1, "users": ["zoe"], "note": "for the course"}
         http.post("/reservations", json={**reservation, "until": "2100-01-01T00:00:00Z"}).raise_for_status()
-        asked = http.post("/simulations", json={"days": 1, "candidate": {"queues": {"*": {"policy": "shortest"}}}}).json()
-        wait_until(
-            lambda: http.get(f"/simulations/{asked['id']}").json()["state"] == "ready", "it is worked out", timeout=60
-        )
+        question = {"days": 1, "candidate": {"queues": {"*": {"policy": "shortest"}}}}
+        asked = http.post("/simulations", json=question).raise_for_status().json()
+        wait_until(lambda: http.get(f"/simulations/{asked['id']}").json()["state"] == "ready", "it is worked out")
     return {"job": jobs[0]["id"], "node": gpus[0]["node"], "gpu": gpus[0]["id"], "simulation": asked["id"]}
 
 
