@@ -37,6 +37,14 @@ class SuggestionView(TypedDict):
     change: ChangeView
 
 
+class CycleView(TypedDict):
+    id: int
+    at: str
+    exact: bool
+    known_until: str
+    words: str
+
+
 class WhyView(TypedDict):
     job_id: str
     state: str
@@ -49,6 +57,8 @@ class WhyView(TypedDict):
     planned_start: str | None
     planned_nodes: list[str]
     suggestions: NotRequired[list[SuggestionView]]
+    at: NotRequired[str | None]
+    cycle: NotRequired[CycleView | None]
 
 
 class PlanView(TypedDict):
