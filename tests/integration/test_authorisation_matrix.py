@@ -104,6 +104,7 @@ GET    /jobs/{job}                   401      ok    404   ok       401      401 
 PATCH  /jobs/{job}                   401      ok    404   ok       401      401     403
 DELETE /jobs/{job}                   401      ok    404   ok       401      401     403
 GET    /jobs/{job}/attempts          401      ok    404   ok       401      401     ok
+GET    /jobs/{job}/receipts          401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/checkpoints       401      ok    404   ok       401      401     ok
 POST   /jobs/{job}/checkpoint        401      in    404   in       401      401     403
 GET    /jobs/{job}/files             401      ok    404   ok       401      401     ok
@@ -138,6 +139,7 @@ GET    /nodes/{node}                 401      ok    ok    ok       401      401 
 DELETE /nodes/{node}                 401      403   403   in       401      401     403
 GET    /nodes/{node}/metrics         401      ok    ok    ok       401      401     ok
 POST   /nodes/{node}/cordon          401      403   403   ok       401      401     403
+GET    /nodes/{node}/drain-preview   401      403   403   ok       401      401     403
 POST   /nodes/{node}/drain           401      403   403   ok       401      401     403
 POST   /nodes/{node}/uncordon        401      403   403   ok       401      401     403
 GET    /overview                     401      ok    ok    ok       401      401     ok
@@ -183,11 +185,17 @@ POST   /report-schedules             401      403   403   in       401      401 
 GET    /report-schedules/{name}      401      403   403   in       401      401     403
 PATCH  /report-schedules/{name}      401      403   403   in       401      401     403
 DELETE /report-schedules/{name}      401      403   403   in       401      401     403
+GET    /receipts                     401      ok    ok    ok       401      401     ok
 GET    /reports                      401      403   403   ok       401      401     403
 POST   /reports                      401      403   403   in       401      401     403
 GET    /reports/{id}                 401      403   403   in       401      401     403
 DELETE /reports/{id}                 401      403   403   in       401      401     403
 GET    /reports/{id}/file            401      403   403   in       401      401     403
+GET    /reservations                 401      ok    ok    ok       401      401     ok
+POST   /reservations                 401      403   403   in       401      401     403
+GET    /reservations/{name}          401      in    in    in       401      401     in
+PATCH  /reservations/{name}          401      403   403   in       401      401     403
+DELETE /reservations/{name}          401      403   403   in       401      401     403
 GET    /simulations                  401      403   403   ok       401      401     403
 POST   /simulations                  401      403   403   in       401      401     403
 GET    /simulations/{id}             401      403   403   in       401      401     403

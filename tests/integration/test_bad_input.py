@@ -21,6 +21,11 @@ def job(**fields: Any) -> dict[str, Any]:
     return {**OK, **fields}
 
 
+def reservation(**fields: Any) -> dict[str, Any]:
+    window = {"since": "2099-01-01T00:00:00Z", "until": "2099-01-02T00:00:00Z"}
+    return {"name": "demo", "pool": "default", "gpus": 1, "users": ["operator"], **window, **fields}
+
+
 #: method, path, JSON body (or raw bytes), status, the field that the answer must name ("" where there is none)
 WRONG: list[tuple[str, str, Any, int, str]] = [
     # what is not a job
@@ -341,6 +346,37 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("GET", "/jobs/j-1/logs?attempt=99999999999999999999999", None, 404, "attempt"),
     ("GET", "/jobs/j-1/logs?follow=perhaps", None, 422, "follow"),
     # queues
+    # reservations
+    ("POST", "/reservations", {}, 422, "name"),
+    ("POST", "/reservations", reservation(name="a b"), 422, "name"),
+    ("POST", "/reservations", reservation(pool="atlantis"), 422, "pool"),
+    ("POST", "/reservations", reservation(gpus=None), 422, "gpus"),
+    ("POST", "/reservations", reservation(gpus=0), 422, "gpus"),
+    ("POST", "/reservations", reservation(gpus=1.5), 422, "gpus"),
+    ("POST", "/reservations", reservation(gpus=10**9), 422, "gpus"),
+    ("POST", "/reservations", reservation(gpus=5000), 409, "gpus"),
+    ("POST", "/reservations", reservation(gpu_ids=["no-such-gpu"]), 422, "gpu_ids"),
+    ("POST", "/reservations", reservation(gpu_ids="all"), 422, "gpu_ids"),
+    ("POST", "/reservations", reservation(model="Voodoo2"), 422, "model"),
+    ("POST", "/reservations", reservation(users=[]), 422, "users"),
+    ("POST", "/reservations", reservation(users=["nobody"]), 422, "users"),
+    ("POST", "/reservations", reservation(groups=["nobodies"]), 422, "groups"),
+    ("POST", "/reservations", reservation(since="18:00"), 422, "since"),
+    ("POST", "/reservations", reservation(since=1700000000), 422, "since"),
+    ("POST", "/reservations", reservation(since="2099-01-02T00:00:00"), 422, "since"),
+    ("POST", "/reservations", reservation(until="2001-01-01T00:00:00Z"), 422, "until"),
+    ("POST", "/reservations", reservation(since="2099-02-01T00:00:00Z"), 422, "until"),
+    ("POST", "/reservations", reservation(until=None, gpus=4), 409, "gpus"),
+    ("POST", "/reservations", reservation(lends="no"), 422, "lends"),
+    ("POST", "/reservations", reservation(note="x" * 5000), 422, "note"),
+    ("POST", "/reservations", reservation(for_ever=True), 422, "for_ever"),
+    ("PATCH", "/reservations/nowhere", {"gpus": 1}, 404, "reservation"),
+    ("PATCH", "/reservations/nowhere", {"gpus": "two"}, 422, "gpus"),
+    ("DELETE", "/reservations/nowhere", None, 404, "reservation"),
+    ("GET", "/reservations?since=yesterday", None, 422, "since"),
+    ("GET", "/reservations?group=vision", None, 422, "group"),
+    ("GET", "/nodes/atlantis/drain-preview", None, 404, "node"),
+    ("GET", "/nodes/atlantis/drain-preview?at=18:00", None, 422, "at"),
     ("POST", "/queues", {}, 422, "name"),
     ("POST", "/queues", {"name": "a b c d"}, 422, "name"),
     ("POST", "/queues", {"name": "default"}, 409, "name"),
@@ -350,6 +386,18 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/queues", {"name": "queue-1", "pool": "atlantis"}, 422, "pool"),
     ("POST", "/queues", {"name": "queue-1", "weight": 0}, 422, "weight"),
     ("POST", "/queues", {"name": "queue-1", "max_gpus": 1, "guaranteed_gpus": 2}, 422, "guaranteed_gpus"),
+    ("POST", "/queues", {"name": "queue-1", "guaranteed_gpus": 999_999}, 422, "guaranteed_gpus"),
+    ("POST", "/queues", {"name": "queue-1", "guaranteed_gpus": -1}, 422, "guaranteed_gpus"),
+    ("POST", "/queues", {"name": "queue-1", "preempts": True}, 422, "preempts"),
+    ("POST", "/queues", {"name": "queue-1", "preempts": "sometimes"}, 422, "preempts"),
+    ("PATCH", "/queues/default", {"preempts": True}, 422, "preempts"),
+    # receipts
+    ("GET", "/receipts?since=yesterday-ish", None, 422, "since"),
+    ("GET", "/receipts?rule=whim", None, 422, "rule"),
+    ("GET", "/receipts?cursor=nonsense", None, 422, "cursor"),
+    ("GET", "/receipts?limit=0", None, 422, "limit"),
+    ("GET", "/jobs/j-999999/receipts", None, 404, "job"),
+    ("POST", "/jobs", {"command": ["true"], "preemptible": "perhaps"}, 422, "preemptible"),
     ("POST", "/queues", {"name": "queue-1", "kinds": ["gaming"]}, 422, "kinds[0]"),
     ("PATCH", "/queues/default", {"max_gpus": -1}, 422, "max_gpus"),
     ("PATCH", "/queues/default", {"name": "other"}, 422, "name"),

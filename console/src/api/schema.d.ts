@@ -1655,6 +1655,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/nodes/{node}/drain-preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Preview Drain
+         * @description What draining the node at that time would displace; nothing is changed.
+         */
+        get: operations["preview_drain"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/nodes/{node}/metrics": {
         parameters: {
             query?: never;
@@ -2293,6 +2313,55 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reservations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Reservations
+         * @description With those that were over lately.
+         */
+        get: operations["list_reservations"];
+        put?: never;
+        /**
+         * Create Reservation
+         * @description So many GPUs, or named ones, for users and groups. Refused if they cannot be had in that window.
+         */
+        post: operations["create_reservation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reservations/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Reservation */
+        get: operations["get_reservation"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Reservation
+         * @description What runs on its GPUs goes on.
+         */
+        delete: operations["delete_reservation"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit Reservation
+         * @description GPUs that it has are kept where that is possible.
+         */
+        patch: operations["edit_reservation"];
         trace?: never;
     };
     "/api/v1/scores": {
@@ -2984,6 +3053,13 @@ export interface components {
          * @enum {string}
          */
         Blocking: "strict" | "backfill";
+        /** CapacityView */
+        CapacityView: {
+            /** Free */
+            free: number;
+            /** Gpus */
+            gpus: number;
+        };
         /** ChangeView */
         ChangeView: {
             /** Body */
@@ -3269,6 +3345,72 @@ export interface components {
             percent: number | null;
             /** Unit */
             unit: string;
+        };
+        /** DisplacedJobView */
+        DisplacedJobView: {
+            /** Back At */
+            back_at: string | null;
+            /**
+             * Displaced
+             * @description Whether it is still there then.
+             * @enum {string}
+             */
+            displaced: "surely" | "likely" | "possibly" | "no";
+            /** @description By runs like it that took at least as long; null if there were none. */
+            ends_at: components["schemas"]["SpanView"] | null;
+            /**
+             * Goes To
+             * @description Nodes that have room for it; null when none is known.
+             */
+            goes_to: string[] | null;
+            /** Gpu Count */
+            gpu_count: number;
+            /**
+             * Gpus
+             * @description Its GPUs on the node.
+             */
+            gpus: string[];
+            /** Id */
+            id: string;
+            /**
+             * Limit At
+             * @description When its time limit ends it.
+             */
+            limit_at: string | null;
+            /**
+             * Lost Gpu Seconds
+             * @description Since its last checkpoint, as far as it can be told.
+             */
+            lost_gpu_seconds: number;
+            /** Name */
+            name: string;
+            /** Preemptible */
+            preemptible: boolean;
+            /** User */
+            user: string;
+        };
+        /** DrainPreviewView */
+        DrainPreviewView: {
+            /** At */
+            at: string;
+            /**
+             * Capacity After
+             * @description Of each pool with GPUs on the node, without it.
+             */
+            capacity_after: {
+                [key: string]: components["schemas"]["CapacityView"];
+            };
+            /** @description When all have ended by themselves; null when that cannot be told. */
+            empty_at: components["schemas"]["SpanView"] | null;
+            /** Jobs */
+            jobs: components["schemas"]["DisplacedJobView"][];
+            /** Node */
+            node: string;
+            /**
+             * Stranded
+             * @description Jobs that wait and could run nowhere else.
+             */
+            stranded: components["schemas"]["StrandedView"][];
         };
         /** EffectView */
         EffectView: {
@@ -4628,7 +4770,7 @@ export interface components {
             predicted: components["schemas"]["PredictionView"] | null;
             /**
              * Preempted For
-             * @description While it ends to make room: the job that starts instead.
+             * @description The job that it makes, or made, room for, until it starts again.
              */
             preempted_for: string | null;
             /** Preemptible */
@@ -4946,6 +5088,13 @@ export interface components {
         ListView_ReportView_: {
             /** Items */
             items: components["schemas"]["ReportView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[ReservationView] */
+        ListView_ReservationView_: {
+            /** Items */
+            items: components["schemas"]["ReservationView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -6305,7 +6454,7 @@ export interface components {
             blocking: components["schemas"]["Blocking"];
             /**
              * Borrowed Gpus
-             * @description What it holds beyond its guarantee while other queues of the pool have one: lent until they ask.
+             * @description What it holds beyond its guarantee, where queues of the pool have one: lent until they ask.
              */
             borrowed_gpus: number;
             /** Groups */
@@ -6583,6 +6732,136 @@ export interface components {
             title: string;
             /** Until */
             until: string;
+        };
+        /** ReservationCreate */
+        ReservationCreate: {
+            /**
+             * Gpu Ids
+             * @description Or exactly these.
+             */
+            gpu_ids?: string[] | null;
+            /**
+             * Gpus
+             * @description So many: corral chooses, whole nodes first.
+             */
+            gpus?: number | null;
+            /** Groups */
+            groups?: string[];
+            /**
+             * Lends
+             * @description Whether preemptible jobs of others may use what owners do not.
+             * @default true
+             */
+            lends?: boolean;
+            /**
+             * Model
+             * @description Of this model; left out, of the one that has most free.
+             */
+            model?: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Note
+             * @default
+             */
+            note?: string;
+            /** Pool */
+            pool: string;
+            /**
+             * Since
+             * @description Left out, or in the past: from now on.
+             */
+            since?: string | null;
+            /**
+             * Until
+             * @description Left out: it stands until it is deleted.
+             */
+            until?: string | null;
+            /** Users */
+            users?: string[];
+        };
+        /** ReservationEdit */
+        ReservationEdit: {
+            /** Gpu Ids */
+            gpu_ids?: string[] | null;
+            /** Gpus */
+            gpus?: number | null;
+            /** Groups */
+            groups?: string[] | null;
+            /** Lends */
+            lends?: boolean | null;
+            /** Model */
+            model?: string | null;
+            /** Note */
+            note?: string | null;
+            /** Since */
+            since?: string | null;
+            /**
+             * Until
+             * @description Null lets it stand until it is deleted; left out, it stays.
+             */
+            until?: string | null;
+            /** Users */
+            users?: string[] | null;
+        };
+        /** ReservationView */
+        ReservationView: {
+            /** Created At */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Gpu Count */
+            gpu_count: number;
+            /** Gpus */
+            gpus: string[];
+            /** Groups */
+            groups: string[];
+            /**
+             * In Force
+             * @description False when it is over, and for a standing one where nothing stands (dynamic).
+             */
+            in_force: boolean;
+            /** Lends */
+            lends: boolean;
+            /**
+             * Lent
+             * @description GPUs that others hold within the window now.
+             */
+            lent: number;
+            /** Model */
+            model: string;
+            /** Name */
+            name: string;
+            /**
+             * Nodes
+             * @description Its GPUs by node; those that are not there now are under ''.
+             */
+            nodes: {
+                [key: string]: string[];
+            };
+            /** Note */
+            note: string;
+            /** Pool */
+            pool: string;
+            /** Since */
+            since: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "upcoming" | "active" | "standing" | "over";
+            /**
+             * Until
+             * @description Null while it stands.
+             */
+            until: string | null;
+            /**
+             * Used By Owners
+             * @description GPUs that owners hold now.
+             */
+            used_by_owners: number;
+            /** Users */
+            users: string[];
         };
         /** ResultView */
         ResultView: {
@@ -7169,6 +7448,19 @@ export interface components {
             until: string;
             words: components["schemas"]["WordsView"];
         };
+        /** SpanView */
+        SpanView: {
+            /**
+             * P50
+             * @description As likely as not by then.
+             */
+            p50: string;
+            /**
+             * P90
+             * @description In nine of ten cases by then.
+             */
+            p90: string;
+        };
         /** SpreadView */
         SpreadView: {
             /** Max */
@@ -7230,6 +7522,17 @@ export interface components {
             ready: boolean;
             /** Sessions */
             sessions: number;
+        };
+        /** StrandedView */
+        StrandedView: {
+            /** Detail */
+            detail: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /** User */
+            user: string;
         };
         /**
          * SuggestionView
@@ -15549,6 +15852,76 @@ export interface operations {
             };
         };
     };
+    preview_drain: {
+        parameters: {
+            query?: {
+                /** @description When; left out, or in the past: now. */
+                at?: string | null;
+            };
+            header?: never;
+            path: {
+                node: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrainPreviewView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
     get_node_metrics: {
         parameters: {
             query?: {
@@ -19322,6 +19695,389 @@ export interface operations {
             };
             /** @description Conflict: wrong state, name taken, over a limit */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_reservations: {
+        parameters: {
+            query?: {
+                pool?: string | null;
+                /** @description Those that end later than this. */
+                since?: string | null;
+                /** @description Those that begin earlier than this. */
+                until?: string | null;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_ReservationView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    create_reservation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReservationCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReservationView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_reservation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReservationView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_reservation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    edit_reservation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReservationEdit"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReservationView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };

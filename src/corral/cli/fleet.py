@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corral.cli import words
+from corral.cli.draining import show_preview
 from corral.cli.failures import WrongUsage
 from corral.cli.terminal import Terminal, command, default_command
 from corral.client.errors import ClientError
@@ -79,9 +80,31 @@ def uncordon(terminal: Terminal, nodes: NodesArgument) -> None:
     _change(terminal, nodes, "uncordon")
 
 
-@command(nodes_app, "drain", examples=["corral nodes drain gpu-03"])
-def drain(terminal: Terminal, nodes: NodesArgument) -> None:
+@command(
+    nodes_app,
+    "drain",
+    examples=[
+        "corral nodes drain gpu-03",
+        "corral nodes drain gpu-03 --preview",
+        "corral nodes drain gpu-03 --preview --at 18:00",
+    ],
+)
+def drain(
+    terminal: Terminal,
+    nodes: NodesArgument,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Only show what it would displace; nothing changes.")
+    ] = False,
+    at: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="With --preview: at 18:00, in 2h, or an RFC 3339 time.")
+    ] = None,
+) -> None:
     """Let a node empty: nothing new starts, what runs goes on to its end (operators)."""
+    if preview:
+        show_preview(terminal, nodes, at)
+        return
+    if at is not None:
+        raise WrongUsage("--at goes with --preview", hint="A drain begins when you ask for it.")
     _change(terminal, nodes, "drain")
 
 

@@ -20,6 +20,7 @@ from corral.client.presets import Presets
 from corral.client.providers import Providers
 from corral.client.receipts import Receipts
 from corral.client.reports import Reports
+from corral.client.reservations import Reservations
 from corral.client.simulations import Shadow, Simulations
 from corral.client.transport import Transport
 from corral.client.workbenches import Workbenches
@@ -45,6 +46,7 @@ class Client:
         self.queues = Queues(transport)
         self.fleet = Fleet(transport)
         self.pools = Pools(transport)
+        self.reservations = Reservations(transport)
         self.groups = Groups(transport)
         self.catalog = Catalog(transport)
         self.images = Images(transport)

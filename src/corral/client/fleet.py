@@ -9,6 +9,7 @@ from corral.client.transport import Transport, segment
 from corral.client.views import (
     AboutView,
     ClusterView,
+    DrainPreviewView,
     FoundView,
     GpuView,
     LicenceView,
@@ -64,6 +65,10 @@ class Fleet:
     def change_node(self, node: str, action: str) -> NodeView:
         """`action` is cordon, uncordon or drain."""
         return cast(NodeView, self._transport.post(f"/nodes/{segment(node)}/{action}"))
+
+    def preview_drain(self, node: str, at: str | None = None) -> DrainPreviewView:
+        """What draining it at that time would displace; nothing is changed."""
+        return cast(DrainPreviewView, self._transport.get(f"/nodes/{segment(node)}/drain-preview", {"at": at}))
 
     def remove_node(self, node: str) -> None:
         """One that is gone for good."""

@@ -1,40 +1,13 @@
-"""What queues are guaranteed, and what they hold of it: what may be promised, and how it stands now."""
+"""What queues may be guaranteed: together never more than their pool has. What a guarantee means is in the core."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from corral.control.errors import InUse, Invalid
-from corral.core.model import WHOLE, Gpu, Queue
+from corral.core.model import Gpu, Queue
 from corral.core.snapshot import ClusterSnapshot
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Share:
-    """A queue's part of its pool at this moment, in thousandths of GPUs."""
-
-    held_milli: int = 0
-    #: beyond its guarantee, where other queues of the pool have one: it comes back to them on demand
-    borrowed_milli: int = 0
-    #: what it is guaranteed and does not hold
-    owed_milli: int = 0
-
-
-def share_of(snapshot: ClusterSnapshot, queue: Queue) -> Share:
-    held = snapshot.held.by_queue.get(queue.name, 0)
-    guaranteed = queue.guaranteed_gpus * WHOLE
-    others = any(
-        other.guaranteed_gpus > 0
-        for other in snapshot.queues.values()
-        if other.pool == queue.pool and other.name != queue.name
-    )
-    return Share(
-        held_milli=held,
-        borrowed_milli=max(0, held - guaranteed) if others else 0,
-        owed_milli=max(0, guaranteed - held),
-    )
 
 
 def check_promise(snapshot: ClusterSnapshot, queue: Queue) -> None:

@@ -93,9 +93,8 @@ def _preempt(work: Work, preemption: Preemption) -> ReceiptRecord:
 
 def _tell_beneficiary(work: Work, job: Job, receipts: Sequence[ReceiptRecord]) -> None:
     detail = {
-        "rule": receipts[0].rule,
         "jobs": [
-            {"job": item.job_id, "user": item.user, "gpus": item.gpu_milli / WHOLE, "receipt": item.id}
+            {"job": item.job_id, "user": item.user, "rule": item.rule, "gpus": item.gpu_milli / WHOLE}
             for item in receipts
         ],
         "message": receipts[0].detail,

@@ -16,7 +16,7 @@ from corral.core.ordering import POLICIES as ORDERINGS
 from corral.core.placement import POLICIES as PLACEMENTS
 
 #: orders in which one job can stand strictly before another that runs already
-RANKED = ("priority", "shortest", "weighted")
+RANKED = tuple(name for name, policy in ORDERINGS.items() if policy.rank is not None)
 #: where the store keeps the settings that the default queue has followed already
 FOLLOWED = "default-queue-settings"
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from corral.control.admission import admit, settled
 from corral.control.errors import Refusal
-from corral.control.guarantees import Share, share_of
 from corral.control.state import State
 from corral.core.accounting import score_at
 from corral.core.changes import DropJob, PutJob
 from corral.core.explain import Explanation, explain, line_order, place_words
+from corral.core.guaranteeing import Standing, standing
 from corral.core.health.model import Condition
 from corral.core.lifecycle import StartRequested, advance
 from corral.core.lines import Line, LineKey
@@ -27,7 +27,7 @@ class QueueView:
     queue: Queue
     running: int
     queued: int
-    share: Share
+    standing: Standing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,7 +124,7 @@ def queue_views(state: State) -> list[QueueView]:
             queue=queue,
             running=running[name],
             queued=queued[name],
-            share=share_of(state.snapshot, queue),
+            standing=standing(state.snapshot, queue),
         )
         for name, queue in sorted(state.snapshot.queues.items())
     ]

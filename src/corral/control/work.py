@@ -186,9 +186,12 @@ class Work:
 
     def keep_receipt(self, receipt: ReceiptRecord) -> None:
         """Save a receipt that is open and went on."""
-        if receipt == self.state.receipts.get(receipt.job_id):
+        before = self.state.receipts[receipt.job_id]
+        if receipt == before:
             return
         self.steps += 1
+        if before.saved is None and receipt.saved is not None:
+            self._tell_cost(receipt)
         self._receipts[receipt.id] = receipt
         if receipt.is_open:
             self.state.receipts[receipt.job_id] = receipt
@@ -351,6 +354,17 @@ class Work:
                     self._begin_attempt(after, at, waited_since=at)
             case _:
                 pass
+
+    def _tell_cost(self, receipt: ReceiptRecord) -> None:
+        detail = {
+            "attempt": receipt.attempt,
+            "rule": receipt.rule,
+            "receipt": receipt.id,
+            "for": receipt.for_job,
+            "saved": receipt.saved,
+            "lost_gpu_seconds": receipt.lost_gpu_seconds,
+        }
+        self.record(SYSTEM, "job.gave-way", receipt.job_id, owner=receipt.user, detail=detail)
 
     def _follow_receipt(self, before: Job, after: Job, event: Event) -> None:
         receipt = self.state.receipts.get(after.id)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from corral.core.claims import Claim
 from corral.core.lines import LineKey, line_of
@@ -32,7 +33,9 @@ class Explanation:
     reasons: tuple[Reason, ...] = ()
     #: place in its line, counted from 1
     position: int | None = None
+    #: the first of those in front of it, and how many they are
     ahead: tuple[str, ...] = ()
+    ahead_count: int = 0
     #: what its place comes from, in words
     place: str = ""
     planned: PlannedStart | None = None
@@ -59,14 +62,15 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
             reasons += _resource_reasons(snapshot, trial, plan, queue, job, now)
             reasons += _order_reasons(plan, queue, job)
     reasons += _claim_reasons(plan, job, now)
-    ahead = _ahead(snapshot, plan, job, now)
+    ahead, ahead_count = _ahead(snapshot, plan, job, now)
     planned = plan.planned_start(job.id)
     return Explanation(
         job_id=job.id,
-        summary=_summary(reasons, len(ahead)),
+        summary=_summary(reasons, ahead_count),
         reasons=tuple(reasons),
-        position=len(ahead) + 1,
-        ahead=tuple(ahead),
+        position=ahead_count + 1,
+        ahead=ahead,
+        ahead_count=ahead_count,
         place=place_words(snapshot, job, snapshot.score(job.user, line_of(job).model, now)),
         planned=planned,
     )
@@ -92,15 +96,19 @@ def place_words(snapshot: ClusterSnapshot, job: Job, score: float) -> str:
     return POLICIES[queue.policy if queue else "fcfs"].place_words(job, score, snapshot.ordering)
 
 
-def _ahead(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> list[str]:
-    starting = {start.job_id for start in plan.starts}
-    ahead: list[str] = []
-    for other in line_order(snapshot, line_of(job), now):
-        if other.id == job.id:
-            break
-        if other.id not in starting:
-            ahead.append(other.id)
-    return ahead
+def _ahead(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> tuple[tuple[str, ...], int]:
+    """The first jobs in front of it, and how many there are. Those that this plan starts are gone."""
+    line = snapshot.lines[line_of(job)]
+
+    def score_of(user: str) -> float:
+        return snapshot.score(user, line.key.model, now)
+
+    starting = {start.job_id for start in plan.starts if start.job_id in line.jobs}
+    # Some hundred comparisons instead of a walk past thousands of jobs.
+    count = line.count_before(job, score_of)
+    count -= sum(line.goes_before(line.jobs[job_id], job, score_of) for job_id in starting)
+    waiting = (other.id for other in line.cursor(score_of) if other.id not in starting)
+    return tuple(islice(waiting, min(count, NAMED))), count
 
 
 def _resource_reasons(
@@ -211,18 +219,15 @@ def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
     indexes = domains_for(fleet, request, queue.pool)
     free = sum(index.free_gpus for index in indexes)
     fullest = max((count for index in indexes for count, bits in enumerate(index.whole) if bits), default=0)
-    models = {index.domain[1] for index in indexes}
-    holders = [
-        job_id
-        for _, _, job_id in snapshot.releases
-        if (allocation := snapshot.jobs[job_id].allocation) and (allocation.model in models or not request.wants_gpu)
-    ]
+    # Work on every model, and without GPUs, can be in the way of CPUs and memory.
+    models = {index.domain[1] for index in indexes} if request.wants_gpu else {*snapshot.holders}
+    holding = (job_id for _, _, job_id in snapshot.releases if _model_of(snapshot.jobs[job_id]) in models)
     numbers: dict[str, float | int | str] = {
         "asked_nodes": request.nodes,
         "asked_gpus": _per_node(request),
         "free_gpus": free,
         "most_free_on_a_node": fullest,
-        "jobs_holding": len(holders),
+        "jobs_holding": sum(snapshot.holders[model] for model in models),
     }
     are = "GPU is" if free == 1 else "GPUs are"
     detail = f"needs {_words(request)}; {free} {are} free in pool {queue.pool}, at most {fullest} on one node"
@@ -231,7 +236,11 @@ def _no_room(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
         memory = max((slot.free_memory_bytes for slot in fleet.slots), default=0)
         numbers |= {"most_free_cpus_on_a_node": cpu, "most_free_memory_bytes_on_a_node": memory}
         detail += f", and at most {cpu:g} CPUs and {memory / 2**30:.1f} GiB of memory"
-    return Reason(rule="resources", detail=detail, numbers=numbers, jobs=tuple(holders[:NAMED]))
+    return Reason(rule="resources", detail=detail, numbers=numbers, jobs=tuple(islice(holding, NAMED)))
+
+
+def _model_of(job: Job) -> str:
+    return job.allocation.model if job.allocation is not None else ""
 
 
 def _coming_back(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> list[Reason]:

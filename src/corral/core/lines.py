@@ -15,12 +15,10 @@ from collections.abc import Callable, Hashable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
+from corral.core.kin import Entry, Kin, count_ranked_before, own_orders, take_out
 from corral.core.model import Job, JobKind, Request
 from corral.core.ordering import POLICIES, OrderingPolicy, SortKey
 from corral.core.ordering.cost import OrderingRules
-
-#: Orders a job among its user's own, and names it; then the number of its shape, and how long it holds what it gets.
-Entry = tuple[SortKey, str, int, float]
 
 
 class LineKey(NamedTuple):
@@ -36,12 +34,16 @@ class Shape(NamedTuple):
     request: Request
     #: quotas are per kind
     kind: JobKind
-    #: how long it holds what it gets, at the latest; None without a limit
+    #: how long it holds what it gets, at the latest or as predicted; None if there is no telling
     held_seconds: float | None
     avoid_nodes: tuple[str, ...]
     avoid_gpus: tuple[str, ...]
     #: one that cannot be preempted leaves alone what others are owed, and borrows nothing that is reserved
     preemptible: bool
+    #: whether that is predicted, and no limit stands behind it
+    is_likely: bool = False
+    #: where it counts who could take GPUs back from whom, and many are alike: its priority
+    priority: int = 0
 
 
 def line_of(job: Job) -> LineKey:
@@ -50,47 +52,42 @@ def line_of(job: Job) -> LineKey:
     return LineKey(job.queue, model, request.is_gang)
 
 
-def shape_of(job: Job) -> Shape:
-    held_seconds = None if job.time_limit_seconds is None else job.time_limit_seconds + job.grace_seconds
-    return Shape(job.request, job.kind, held_seconds, job.avoid_nodes, job.avoid_gpus, job.preemptible)
-
-
-class Kin:
-    """One user's jobs that differ in time alone."""
-
-    __slots__ = ("entries", "lengths")
-
-    def __init__(self) -> None:
-        #: in the user's own order
-        self.entries: list[Entry] = []
-        #: how long each would hold what it gets, shortest first
-        self.lengths: list[float] = []
-
-    def add(self, entry: Entry) -> None:
-        insort(self.entries, entry)
-        insort(self.lengths, entry[3])
-
-    def remove(self, entry: Entry) -> bool:
-        """Whether it was there."""
-        if not _take_out(self.entries, entry):
-            return False
-        del self.lengths[bisect_left(self.lengths, entry[3])]
-        return True
-
-
-def _take_out(entries: list[Entry], entry: Entry) -> bool:
-    place = bisect_left(entries, entry)
-    if place == len(entries) or entries[place] != entry:
-        return False
-    del entries[place]
-    return True
+def shape_of(job: Job, *, passes_from: float | None = None, is_ranked: bool = False) -> Shape:
+    """`passes_from` is the least time after which a job is preempted that runs longer than predicted; None if nobody
+    is, and predictions are no ground to let anybody pass. `is_ranked` says that the order preempts."""
+    held_seconds, is_likely = None, False
+    if job.time_limit_seconds is not None:
+        held_seconds = job.time_limit_seconds + job.grace_seconds
+    elif passes_from is not None and job.preemptible and job.predicted is not None:
+        held_seconds, is_likely = max(passes_from, job.predicted.p90_seconds) + job.grace_seconds, True
+    return Shape(
+        job.request,
+        job.kind,
+        held_seconds,
+        job.avoid_nodes,
+        job.avoid_gpus,
+        job.preemptible,
+        is_likely,
+        job.priority if is_ranked else 0,
+    )
 
 
 class Line:
     """One line. Jobs enter with `add` and leave with `remove`, in any order."""
 
-    def __init__(self, key: LineKey, policy_name: str, rules: OrderingRules = OrderingRules()) -> None:  # noqa: B008 - an immutable value
+    def __init__(
+        self,
+        key: LineKey,
+        policy_name: str,
+        rules: OrderingRules = OrderingRules(),  # noqa: B008 - an immutable value
+        *,
+        is_ranked: bool = False,
+        passes_from: float | None = None,
+    ) -> None:
+        """What the last two mean is said at `shape_of`."""
         self.key = key
+        self._is_ranked = is_ranked
+        self._passes_from = passes_from
         self.policy: OrderingPolicy = POLICIES[policy_name]
         self.rules = rules
         self.jobs: dict[str, Job] = {}
@@ -126,7 +123,7 @@ class Line:
         entry = self._entry(job)
         number, is_there = entry[2], False
         if job.pinned_at is not None:
-            is_there = _take_out(self._pinned, entry)
+            is_there = take_out(self._pinned, entry)
         elif (kin := self._users.get(job.user, {}).get(self._lengths[number][0])) is not None:
             is_there = kin.remove(entry)
             if not kin.entries:
@@ -138,7 +135,7 @@ class Line:
         self._population[number] -= 1
         if not self._population[number]:
             del self._population[number]
-            self._forget(shape_of(job))
+            self._forget(self._shape_of(job))
 
     def cursor(self, score_of: Callable[[str], float], kind_of: Callable[[str], Hashable] | None = None) -> LineCursor:
         """A walk through the line in the policy's order. The line must not change meanwhile.
@@ -149,38 +146,88 @@ class Line:
 
     def in_order(self, score_of: Callable[[str], float]) -> Iterator[Job]:
         """The order of a cursor for those who only look: nothing can be skipped, and so a step costs a fraction."""
-        jobs, merge_key = self.jobs, self.policy.merge_key
+        jobs = self.jobs
         yield from (jobs[entry[1]] for entry in self._pinned)
 
         def keyed(user: str) -> Iterator[tuple[tuple[SortKey, str], Job]]:
             score = score_of(user) if self.policy.uses_score else 0.0
-            for job in self.own_sequence(user):
-                yield (merge_key(job, score, self.rules), user), job
+            for entry in self._own_entries(user):
+                yield (self.merge_key(entry, score), user), jobs[entry[1]]
 
         for _, job in heapq.merge(*(keyed(user) for user in self._users), key=itemgetter(0)):
             yield job
 
     def own_sequence(self, user: str) -> list[Job]:
         """One user's jobs in the user's own order."""
-        entries = sorted(entry for kin in self._users.get(user, {}).values() for entry in kin.entries)
-        return [self.jobs[entry[1]] for entry in entries]
+        return [self.jobs[entry[1]] for entry in self._own_entries(user)]
 
-    def head_of(self, user: str) -> Job:
+    def count_before(self, job: Job, score_of: Callable[[str], float]) -> int:
+        """How many jobs of the line go before this one, without a walk."""
+        entry = self._entry(job)
+        if job.pinned_at is not None:
+            return bisect_left(self._pinned, entry)
+        score, rank = self._turn_of(job, score_of)
+        count = len(self._pinned)
+        for user, kins in self._users.items():
+            if user == job.user:
+                count += sum(bisect_left(kin.entries, entry) for kin in kins.values())
+            elif (its := score_of(user) if self.policy.uses_score else 0.0) == score:
+                count += count_ranked_before(kins, rank, by_own_order=self.policy.uses_own_order)
+            elif its < score:
+                count += sum(len(kin.entries) for kin in kins.values())
+        return count
+
+    def goes_before(self, job: Job, other: Job, score_of: Callable[[str], float]) -> bool:
+        """Whether the one goes before the other; both are in the line."""
+        if job.pinned_at is not None or other.pinned_at is not None or job.user == other.user:
+            return (job.pinned_at is None, self._entry(job)) < (other.pinned_at is None, self._entry(other))
+        return self._turn_of(job, score_of) < self._turn_of(other, score_of)
+
+    def _turn_of(self, job: Job, score_of: Callable[[str], float]) -> tuple[float, SortKey]:
+        """When a job that is not pinned has its turn, compared with those of other users: it has to wait for those
+        that its owner has put before it, wherever they rank."""
+        score = score_of(job.user) if self.policy.uses_score else 0.0
+        key = self.policy.own_key(job, self.rules)
+        if not self.policy.uses_own_order:
+            return score, key
+        first, *rank = key
+        waits_for = [
+            tuple(kin.entries[place - 1][0][1:])
+            for kin in self._users[job.user].values()
+            for order in own_orders(kin)
+            if order < first and (place := bisect_left(kin.entries, ((order + 1,),)))
+        ]
+        return score, max([tuple(rank), *waits_for])
+
+    def head_of(self, user: str) -> Entry:
         """The first of a user's jobs, pinned ones apart. The user must have one."""
         head = self._heads.get(user)
         if head is None:
             head = self._heads[user] = min(kin.entries[0] for kin in self._users[user].values())
-        return self.jobs[head[1]]
+        return head
+
+    def merge_key(self, entry: Entry, score: float) -> SortKey:
+        """The place of a user whose next job and present score these are. Where no score counts, users are merged by
+        what orders their own jobs, and that is known."""
+        if not self.policy.uses_score:
+            return entry[0]
+        return self.policy.merge_key(self.jobs[entry[1]], score, self.rules)
 
     def number_of(self, job: Job) -> int:
         """The number of the job's shape in this line."""
-        shape = shape_of(job)
+        shape = self._shape_of(job)
         number = self._numbers.get(shape)
         return self._learn(shape) if number is None else number
 
     def length_of(self, number: int) -> tuple[int, float]:
         """Of a shape: the number of those that differ from it in time alone, and how long it holds what it gets."""
         return self._lengths[number]
+
+    def _shape_of(self, job: Job) -> Shape:
+        return shape_of(job, passes_from=self._passes_from, is_ranked=self._is_ranked)
+
+    def _own_entries(self, user: str) -> list[Entry]:
+        return sorted(entry for kin in self._users.get(user, {}).values() for entry in kin.entries)
 
     def _learn(self, shape: Shape) -> int:
         number = self._numbers[shape] = self._next_number
@@ -234,8 +281,6 @@ class LineCursor:
         kind_of: Callable[[str], Hashable] | None = None,
     ) -> None:
         self._line = line
-        self._merge_key = line.policy.merge_key
-        self._rules = line.rules
         self._scores = {user: score_of(user) if line.policy.uses_score else 0.0 for user in users}
         self._pinned = pinned
         self._next_pinned = 0
@@ -249,9 +294,7 @@ class LineCursor:
         #: the same for each kind of user, where users are told apart
         self._skipped_by_kind: dict[Hashable, dict[int, float]] = {}
         self._skipped_for: set[tuple[str, int]] = set()
-        self._heap = [
-            (self._merge_key(line.head_of(user), score, line.rules), user) for user, score in self._scores.items()
-        ]
+        self._heap = [(line.merge_key(line.head_of(user), score), user) for user, score in self._scores.items()]
         heapq.heapify(self._heap)
 
     def skip_like(self, job: Job, at_least: float = math.inf) -> None:
@@ -320,8 +363,13 @@ class LineCursor:
         """The group whose next job is the user's next."""
         groups = self._groups.get(user)
         if groups is None:
-            found = (_Group(timeless, kin) for timeless, kin in self._users[user].items())
-            groups = self._groups[user] = [(group.kin.entries[0], group) for group in found]
+            skipped = self._skipped_of(user)
+            groups = self._groups[user] = [
+                (kin.entries[0], _Group(timeless, kin))
+                for timeless, kin in self._users[user].items()
+                # Most of a long walk's users have nothing left that was not skipped for others already.
+                if (since := skipped.get(timeless)) is None or kin.lengths[0] < since
+            ]
             heapq.heapify(groups)
         while groups:
             (_, _, shape, length), group = groups[0]
@@ -357,5 +405,4 @@ class LineCursor:
         return self._skipped_by_kind.setdefault(self._kind_of(user), {})
 
     def _key(self, user: str, group: _Group) -> SortKey:
-        job = self._line.jobs[group.kin.entries[group.at][1]]
-        return self._merge_key(job, self._scores[user], self._rules)
+        return self._line.merge_key(group.kin.entries[group.at], self._scores[user])

@@ -23,6 +23,15 @@ class Usage:
     def remove(self, job: Job) -> None:
         self._count(job, asked_by(job.request), -1)
 
+    def copy(self) -> Usage:
+        """The same counts, to be changed apart from these."""
+        other = Usage()
+        other.total_gpu_milli = self.total_gpu_milli
+        other.by_user.update(self.by_user)
+        other.by_queue.update(self.by_queue)
+        other.by_kind.update(self.by_kind)
+        return other
+
     def of_kind(self, user: str, kind: JobKind) -> Amount:
         return self.by_kind.get((user, kind), NOTHING)
 

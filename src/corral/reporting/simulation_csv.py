@@ -24,6 +24,8 @@ JOB_COLUMNS = (
     "completion_seconds",
     "slowdown",
     "cut",
+    "preemptions",
+    "lost_gpu_seconds",
 )
 COURSE_COLUMNS = ("begin_seconds", "gpus_used", "utilization", "jobs_waiting")
 
@@ -50,6 +52,8 @@ class JobTable:
                 repr(ran.completion_seconds),
                 repr(ran.slowdown),
                 "yes" if ran.is_cut else "no",
+                ran.preemptions,
+                repr(ran.lost_gpu_seconds),
             )
         )
 

@@ -50,11 +50,11 @@ class Counter:
         self._text = text
         self._labels = tuple(labels)
         self._lock = threading.Lock()
-        self._rows: dict[tuple[str, ...], int] = dict.fromkeys(known, 0)
+        self._rows: dict[tuple[str, ...], float] = dict.fromkeys(known, 0)
 
-    def count(self, *label_values: str) -> None:
+    def count(self, *label_values: str, by: float = 1) -> None:
         with self._lock:
-            self._rows[label_values] = self._rows.get(label_values, 0) + 1
+            self._rows[label_values] = self._rows.get(label_values, 0) + by
 
     def family(self) -> Family:
         with self._lock:

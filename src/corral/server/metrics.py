@@ -13,6 +13,7 @@ import psutil
 from corral.control.records import EventRecord
 from corral.core.lifecycle import BY_PERSONS, REQUEUED, RETRIED
 from corral.core.model import EndReason, JobState
+from corral.core.plan import PreemptionRule
 from corral.server.exposition import Counter, Family, Histogram, counter, gauge, labels
 
 SECONDS_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -48,6 +49,16 @@ class ServerMetrics:
             labels=("reason",),
             known=[(reason.value,) for reason in sorted(RETRIED | REQUEUED)],
         )
+        rules = [(rule.value,) for rule in PreemptionRule]
+        self.preemptions = Counter(
+            "corral_preemptions_total", "Jobs that gave way to another one.", labels=("rule",), known=rules
+        )
+        self.lost = Counter(
+            "corral_preemption_lost_gpu_seconds_total",
+            "Work of jobs that gave way, in GPU-seconds, that was saved nowhere.",
+            labels=("rule",),
+            known=rules,
+        )
         self._build = gauge("corral_build_info", "The version that runs.", [(labels(version=version), 1)])
         self._process = psutil.Process()
 
@@ -65,6 +76,10 @@ class ServerMetrics:
                 self.waits.observe(detail["waited_seconds"], detail["queue"])
             elif event.action == "job.requeued":
                 self.requeued.count(str(detail.get("reason", "")))
+            elif event.action == "job.preempting":
+                self.preemptions.count(str(detail["rule"]))
+            elif event.action == "job.gave-way":
+                self.lost.count(str(detail["rule"]), by=detail["lost_gpu_seconds"])
             elif event.action in _ENDED_ACTIONS:
                 self.ended.count(_ENDED_ACTIONS[event.action].value, str(detail.get("reason", "")))
 
@@ -73,6 +88,8 @@ class ServerMetrics:
             self._build,
             self.ended.family(),
             self.requeued.family(),
+            self.preemptions.family(),
+            self.lost.family(),
             self.waits.family(),
             self.cycles.family(),
             self.requests.family(),

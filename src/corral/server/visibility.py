@@ -17,7 +17,7 @@ from corral.core.explain import Explanation
 from corral.core.model import Job
 
 #: Nouns of actions that everybody may know about: without them nobody understands the queue.
-PUBLIC_NOUNS = frozenset({"node", "gpu", "queue", "cluster", "pool"})
+PUBLIC_NOUNS = frozenset({"node", "gpu", "queue", "cluster", "pool", "reservation"})
 #: Nouns of actions on jobs, for those who may see others' jobs.
 JOB_NOUNS = frozenset({"job", "task"})
 _JOB_ID = re.compile(r"\bj-\d+\b")

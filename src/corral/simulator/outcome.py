@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from corral.core.model import WHOLE, Allocation, Job
@@ -24,6 +24,8 @@ COURSE_STEPS = 1024
 #: A job that runs for less counts as running so long: the slowdown of a job of a millisecond says nothing.
 SLOWDOWN_SECONDS = 10.0
 HOUR = 3600.0
+#: Sums of times are exact to this part.
+ROUNDING = 1e-6
 
 
 class Distribution:
@@ -139,15 +141,23 @@ class Ran:
 
     job: Job
     queued_at: float
+    #: for the first time
     started_at: float
     ended_at: float
+    #: as the trace tells it
     run_seconds: float
     #: it was stopped at its time limit before it was done
     is_cut: bool
+    #: how long it held something, in all its attempts
+    held_seconds: float
+    preemptions: int = 0
+    #: what its preemptions cost
+    lost_gpu_seconds: float = 0.0
 
     @property
     def wait_seconds(self) -> float:
-        return max(0.0, self.started_at - self.queued_at)
+        """In the queue: before its first attempt, and after every preemption."""
+        return max(0.0, self.completion_seconds - self.held_seconds)
 
     @property
     def completion_seconds(self) -> float:
@@ -155,8 +165,10 @@ class Ran:
 
     @property
     def slowdown(self) -> float:
-        ran = max(self.ended_at - self.started_at, SLOWDOWN_SECONDS)
-        return max(1.0, self.completion_seconds / ran)
+        """By how much longer it took than it would have by itself, without what its preemptions cost."""
+        gpus = self.job.request.total_gpu_milli / WHOLE
+        ran = self.held_seconds - (self.lost_gpu_seconds / gpus if gpus else 0.0)
+        return max(1.0, self.completion_seconds / max(ran, SLOWDOWN_SECONDS))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,6 +186,17 @@ def _nobody(event: Ran | Held) -> None:
 
 
 @dataclass(slots=True)
+class _Life:
+    """A job that has not ended: what it has held and lost so far."""
+
+    first_held_at: float
+    held_until: float
+    held_seconds: float = 0.0
+    preemptions: int = 0
+    lost_gpu_seconds: float = 0.0
+
+
+@dataclass(slots=True)
 class Outcome:
     """The watcher of a simulation that counts. The details go to whoever wants them, and are not kept."""
 
@@ -187,15 +210,16 @@ class Outcome:
     completions: Distribution = field(default_factory=Distribution)
     slowdowns: Distribution = field(default_factory=Distribution)
     gpu_seconds_by_user: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    #: attempts that were stopped for others, and what that and time limits cost
+    preemptions_by_user: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    lost_gpu_seconds_by_user: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     ended_jobs: int = 0
     #: jobs that had not ended when the run was over
     unfinished_jobs: int = 0
     cut_jobs: int = 0
-    #: attempts that were stopped for others
-    preemptions: int = 0
-    #: GPU time that led to nothing: jobs that were cut, and what preempted attempts had not saved
-    lost_gpu_seconds: float = 0.0
     until: float = 0.0
+    #: of the jobs that have started and not ended
+    _lives: dict[str, _Life] = field(default_factory=dict)
     _used: Course = field(init=False)
     _waiting: Course = field(init=False)
 
@@ -212,35 +236,47 @@ class Outcome:
         self.gpu_seconds_by_user[job.user] += gpus * (until - since)
         if gpus:
             self._used.add(since, until, gpus)
+        life = self._lives.get(job.id)
+        if life is None:
+            life = self._lives[job.id] = _Life(first_held_at=since, held_until=job.created_at)
+        self._waiting.add(life.held_until, since, 1.0)
+        life.held_until = until
+        life.held_seconds += until - since
         self.on_detail(Held(job=job, since=since, until=until, allocation=allocation))
 
+    def preempted(self, job: Job, lost_gpu_seconds: float) -> None:
+        self._lives[job.id].preemptions += 1
+        self.preemptions_by_user[job.user] += 1
+        self.restarted(job, lost_gpu_seconds)
+
+    def restarted(self, job: Job, lost_gpu_seconds: float) -> None:
+        self._lives[job.id].lost_gpu_seconds += lost_gpu_seconds
+        self.lost_gpu_seconds_by_user[job.user] += lost_gpu_seconds
+
     def ended(self, job: Job, arrival: Arrival) -> None:
-        assert job.queued_at is not None
-        assert job.started_at is not None
         assert job.ended_at is not None
-        limit = job.time_limit_seconds
+        life = self._lives.pop(job.id)
+        gpus = job.request.total_gpu_milli / WHOLE
+        worked = life.held_seconds - (life.lost_gpu_seconds / gpus if gpus else 0.0)
         ran = Ran(
             job=job,
             queued_at=arrival.job.created_at,
-            started_at=job.started_at,
+            started_at=life.first_held_at,
             ended_at=job.ended_at,
             run_seconds=arrival.run_seconds,
-            is_cut=job.elastic is None and limit is not None and limit < arrival.run_seconds,
+            is_cut=job.elastic is None and worked < arrival.run_seconds * (1 - ROUNDING) - ROUNDING,
+            held_seconds=life.held_seconds,
+            preemptions=life.preemptions,
+            lost_gpu_seconds=life.lost_gpu_seconds,
         )
         self.ended_jobs += 1
         self.waits.add(ran.wait_seconds)
         self.completions.add(ran.completion_seconds)
         self.slowdowns.add(ran.slowdown)
-        self._waiting.add(ran.queued_at, ran.started_at, 1.0)
         if ran.is_cut:
             self.cut_jobs += 1
-            self.lost_gpu_seconds += job.request.total_gpu_milli / WHOLE * (ran.ended_at - ran.started_at)
+            self.lost_gpu_seconds_by_user[job.user] += gpus * worked
         self.on_detail(ran)
-
-    def preempted(self, lost_gpu_seconds: float) -> None:
-        """An attempt was stopped for others, and so much of its work must be done again."""
-        self.preemptions += 1
-        self.lost_gpu_seconds += lost_gpu_seconds
 
     # ---------------------------------------------------------------- when it is over
 
@@ -251,6 +287,16 @@ class Outcome:
     @property
     def gpu_seconds(self) -> float:
         return sum(self.gpu_seconds_by_user.values())
+
+    @property
+    def preemptions(self) -> int:
+        """Attempts that were stopped for others."""
+        return sum(self.preemptions_by_user.values())
+
+    @property
+    def lost_gpu_seconds(self) -> float:
+        """GPU time that led to nothing: jobs that were cut, and what preemptions cost."""
+        return sum(self.lost_gpu_seconds_by_user.values())
 
     @property
     def utilization(self) -> float:
@@ -265,11 +311,14 @@ class Outcome:
     def waiting_jobs(self) -> list[tuple[float, float]]:
         return [(at - self.since, mean) for at, mean in self._waiting.means(self.until)]
 
-    def gpu_seconds_by_group(self) -> dict[str, float]:
+    def by_group(self, by_user: Mapping[str, float]) -> dict[str, float]:
         groups: dict[str, float] = defaultdict(float)
-        for user, seconds in self.gpu_seconds_by_user.items():
-            groups[self.group_of.get(user, "")] += seconds
+        for user, amount in by_user.items():
+            groups[self.group_of.get(user, "")] += amount
         return dict(groups)
+
+    def gpu_seconds_by_group(self) -> dict[str, float]:
+        return self.by_group(self.gpu_seconds_by_user)
 
     @property
     def jain(self) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from corral.core.changes import Change, PutNode, PutQueue, PutRules
-from corral.core.model import DEFAULT_QUEUE, Blocking, Limits, Node, Queue
+from corral.core.model import DEFAULT_QUEUE, BackfillRules, Blocking, Limits, Node, PreemptionRules, Queue
 from corral.core.ordering.cost import OrderingRules
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
 from corral.simulator.outcome import Held, Outcome, Ran
@@ -17,13 +17,19 @@ from corral.simulator.workload import Workload
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
-    """What is compared: how the only queue orders, blocks and places."""
+    """What is compared: how the only queue orders, blocks, places and preempts."""
 
     policy: str = "fair-share"
     blocking: Blocking = Blocking.BACKFILL
     placement: str = "fragmentation"
     score_time_constant: float = DEFAULT_TIME_CONSTANT
     ordering: OrderingRules = field(default_factory=OrderingRules)
+    #: whether jobs at the front take the GPUs of those behind them that run already, and when
+    preempts: bool = False
+    preemption: PreemptionRules = field(default_factory=lambda: PreemptionRules(enabled=True))
+    #: seconds that each preemption adds to what its job has left to run
+    preemption_cost: float = 0.0
+    backfill: BackfillRules = field(default_factory=BackfillRules)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +64,7 @@ def replay(
         in_order=True,
         until=until,
         watcher=outcome,
+        preemption_cost=rules.preemption_cost,
     )
     for step in simulation:
         on_progress(Progress(at=step.at - since, ended_jobs=outcome.ended_jobs))
@@ -66,9 +73,21 @@ def replay(
 
 
 def _cluster(nodes: Sequence[Node], rules: Rules) -> list[Change]:
-    queue = Queue(name=DEFAULT_QUEUE, policy=rules.policy, blocking=rules.blocking, placement=rules.placement)
+    queue = Queue(
+        name=DEFAULT_QUEUE,
+        policy=rules.policy,
+        blocking=rules.blocking,
+        placement=rules.placement,
+        preempts=rules.preempts,
+    )
     return [
-        PutRules(limits=Limits(), score_time_constant=rules.score_time_constant, ordering=rules.ordering),
+        PutRules(
+            limits=Limits(),
+            score_time_constant=rules.score_time_constant,
+            ordering=rules.ordering,
+            preemption=rules.preemption,
+            backfill=rules.backfill,
+        ),
         PutQueue(queue=queue),
         *(PutNode(node=node) for node in nodes),
     ]

@@ -15,10 +15,10 @@ from typing import Protocol
 
 from corral.core.accounting import change_usage
 from corral.core.changes import Change, DropJob, PutJob, PutLastNode, PutScore
-from corral.core.lifecycle import Ended, Planned, ResizeRequested, StartRequested, Up, advance
+from corral.core.lifecycle import Ended, Planned, ResizeRequested, StartRequested, StopRequested, Up, advance
 from corral.core.mix import MixCounter
 from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
-from corral.core.plan import Plan, Resize
+from corral.core.plan import Plan, Preemption, Resize
 from corral.core.predicting import RunTimes, learn, predicted
 from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
@@ -34,7 +34,8 @@ class Arrival:
     run_seconds: float
     #: measured use of an elastic job's GPUs, by their number
     utilization: Callable[[int], float] = lambda gpus: 1.0
-    #: whether an elastic job is seen to save when it is measured
+    #: whether it saves: when it is warned, and an elastic job whenever it is measured. One that does not begins anew
+    #: after a preemption.
     saves: bool = True
 
 
@@ -54,6 +55,13 @@ class Watcher(Protocol):
     def held(self, job: Job, since: float, until: float, allocation: Allocation) -> None:
         """The job held this for that time, and holds it no longer, or something else from then on."""
 
+    def preempted(self, job: Job, lost_gpu_seconds: float) -> None:
+        """An attempt was stopped for another job. So much of the GPU time that it held led to nothing: what it had not
+        saved, the saving, and its own way back into work."""
+
+    def restarted(self, job: Job, lost_gpu_seconds: float) -> None:
+        """A job that was preempted and has ended since held its GPUs so long before its work went on."""
+
     def ended(self, job: Job, arrival: Arrival) -> None:
         """The job is over, as it was while it ran but for its end."""
 
@@ -65,9 +73,17 @@ class History:
         #: every job that has ended
         self.finished: dict[str, Job] = {}
         self.allocations: list[tuple[str, float, float, Allocation]] = []
+        #: GPU-seconds that led to nothing, of every job that was preempted
+        self.lost: dict[str, float] = {}
 
     def held(self, job: Job, since: float, until: float, allocation: Allocation) -> None:
         self.allocations.append((job.id, since, until, allocation))
+
+    def preempted(self, job: Job, lost_gpu_seconds: float) -> None:
+        self.lost[job.id] = self.lost.get(job.id, 0.0) + lost_gpu_seconds
+
+    def restarted(self, job: Job, lost_gpu_seconds: float) -> None:
+        self.lost[job.id] += lost_gpu_seconds
 
     def ended(self, job: Job, arrival: Arrival) -> None:
         self.finished[job.id] = job
@@ -77,7 +93,7 @@ class _Happening(IntEnum):
     """What time brings, in the order in which it is told at one moment."""
 
     END = 0
-    #: a job that is resized has saved and ended
+    #: an attempt that was told to end, for a resize or for another job, has saved and ended
     SAVED = 1
     #: its next attempt is up
     UP = 2
@@ -97,19 +113,25 @@ class Simulation:
     until: float = float("inf")
     #: told every change, such as a journal under test
     observer: Callable[[list[Change]], None] = lambda changes: None
-    #: how long an elastic job needs to save when it is warned, at most its grace time, and to be up again
+    #: how long a job needs to save when it is warned, at most its grace time, and an elastic one to be up again
     save_seconds: float = 10.0
     restart_seconds: float = 0.0
+    #: how long a job that was preempted holds its next GPUs before its work goes on; its time limit is not the shorter
+    preemption_cost: float = 0.0
     #: how long an attempt of an elastic job must run before its use is known
     measure_seconds: float = 60.0
     watcher: Watcher = field(default_factory=History)
     #: what is known of run times: what was learned before, and what is learned as jobs end
     run_times: RunTimes = field(default_factory=RunTimes)
-    #: every resize that was decided, and when
+    #: every resize and every preemption that was decided, and when
     resizes: list[tuple[float, Resize]] = field(default_factory=list)
+    preemptions: list[tuple[float, Preemption]] = field(default_factory=list)
     _arrivals: dict[str, Arrival] = field(default_factory=dict)
     #: what is left to do, in seconds; of elastic jobs in seconds of one GPU
     _left: dict[str, float] = field(default_factory=dict)
+    #: what the next attempt of a job that was preempted costs, and from when on the present one does its work
+    _cost: dict[str, float] = field(default_factory=dict)
+    _works_from: dict[str, float] = field(default_factory=dict)
     #: since when a job holds what it holds, and what its present attempt has been charged for
     _held_since: dict[str, float] = field(default_factory=dict)
     _charged: dict[str, Allocation] = field(default_factory=dict)
@@ -179,13 +201,15 @@ class Simulation:
             at, what, _, job_id, attempt = heapq.heappop(self._happenings)
             job = self.snapshot.jobs.get(job_id)
             if job is None or job.attempt != attempt:
-                continue  # it was resized since
+                continue  # it has another attempt since
             match what:
                 case _Happening.END if job.state is JobState.RUNNING:
                     self._end(job, at)
                     ended.append(job_id)
-                case _Happening.SAVED:
+                case _Happening.SAVED if job.is_resizing:
                     self._go_on_resized(job, at)
+                case _Happening.SAVED:
+                    self._go_back(job, at)
                 case _Happening.UP if job.state is JobState.STARTING:
                     self._run(job, at)
                 case _Happening.MEASURED if job.state is JobState.RUNNING:
@@ -198,12 +222,15 @@ class Simulation:
         over = advance(job, Ended(at=at, reason=EndReason.EXIT_CODE, exit_code=0)).job
         learn(self.run_times, job, over)
         self._note_held(job, at)
+        cost = min(self._works_from[job.id], at) - (job.started_at or at)
+        if cost > 0:
+            self.watcher.restarted(job, cost * _gpus_held(job))
         self._change([DropJob(id=job.id), *self._charge(job, None, at)])
         self._forget(replace(over, started_at=job.started_at))
 
     def _forget(self, over: Job) -> None:
         self.watcher.ended(over, self._arrivals.pop(over.id))
-        del self._left[over.id], self._held_since[over.id]
+        del self._left[over.id], self._held_since[over.id], self._works_from[over.id]
 
     def _apply(self, plan: Plan, now: float) -> None:
         for start in plan.starts:
@@ -213,6 +240,8 @@ class Simulation:
             self._run(planned, now)
         for resize in plan.resizes:
             self._resize(resize, now)
+        for preemption in plan.preemptions:
+            self._preempt(preemption, now)
         self._wake_at = plan.wake_at
         if plan.starts:
             self._change([PutLastNode(id=plan.starts[-1].allocation.grants[-1].node)])
@@ -220,10 +249,11 @@ class Simulation:
     def _run(self, job: Job, at: float) -> None:
         job = advance(job, Up(at=at)).job
         self._change([PutJob(job=job)])
-        seconds = max(0.0, self._left[job.id]) / (1 if job.elastic is None else job.request.gpus)
+        seconds = max(0.0, self._left[job.id]) / _speed(job)
         if job.time_left_seconds is not None:
             seconds = min(seconds, job.time_left_seconds)
-        self._expect(at + seconds, _Happening.END, job)
+        self._works_from[job.id] = at + self._cost.pop(job.id, 0.0)
+        self._expect(self._works_from[job.id] + seconds, _Happening.END, job)
         if job.elastic is not None:
             self._expect(at + self.measure_seconds, _Happening.MEASURED, job)
 
@@ -241,8 +271,7 @@ class Simulation:
         self._note_held(job, now)
         self._change([PutJob(job=advance(job, event).job)])
         if not job.is_resizing:
-            if job.started_at is not None:
-                self._left[job.id] -= (now - job.started_at) * job.request.gpus
+            self._left[job.id] -= self._worked(job, now) * _speed(job)
             self._expect(now + min(self.save_seconds, job.grace_seconds), _Happening.SAVED, job)
 
     def _go_on_resized(self, job: Job, at: float) -> None:
@@ -255,6 +284,42 @@ class Simulation:
             return
         self._change([PutJob(job=after), *self._charge(after, after.allocation, at)])
         self._expect(at + self.restart_seconds, _Happening.UP, after)
+
+    def _preempt(self, preemption: Preemption, now: float) -> None:
+        job = self.snapshot.jobs[preemption.job_id]
+        self.preemptions.append((now, preemption))
+        if self._arrivals[job.id].saves:
+            job = replace(job, checkpointed_at=now)
+        event = StopRequested(at=now, reason=EndReason.PREEMPTED, for_job=preemption.for_job)
+        self._change([PutJob(job=advance(job, event).job)])
+        self._expect(now + min(self.save_seconds, job.grace_seconds), _Happening.SAVED, job)
+
+    def _go_back(self, job: Job, at: float) -> None:
+        """To the queue, with what it has saved."""
+        after = advance(job, Ended(at=at, reason=EndReason.EXIT_CODE, exit_code=143)).job
+        kept = 0.0 if job.checkpointed_at is None else self._worked(job, job.checkpointed_at)
+        self._left[job.id] -= kept * _speed(job)
+        self._note_held(job, at)
+        held_seconds = at - (at if job.allocated_at is None else job.allocated_at)
+        self.watcher.preempted(job, (held_seconds - kept) * _gpus_held(job))
+        self._cost[job.id] = self.preemption_cost
+        self._change([PutJob(job=self._expected_anew(after)), *self._charge(job, None, at)])
+
+    def _expected_anew(self, job: Job) -> Job:
+        """What was told of it stands, less what it has done; else what has been learned says what is left."""
+        told = self._arrivals[job.id].job.predicted
+        if told is None or told.p50_seconds <= job.saved_seconds:
+            return predicted(self.run_times, job)
+        left = replace(
+            told,
+            p50_seconds=told.p50_seconds - job.saved_seconds,
+            p90_seconds=told.p90_seconds - job.saved_seconds,
+        )
+        return replace(job, predicted=left)
+
+    def _worked(self, job: Job, until: float) -> float:
+        """Seconds of work that the present attempt had done by then."""
+        return 0.0 if job.started_at is None else max(0.0, until - self._works_from[job.id])
 
     def _expect(self, at: float, what: _Happening, job: Job) -> None:
         heapq.heappush(self._happenings, (at, what, job.serial, job.id, job.attempt))
@@ -280,6 +345,15 @@ class Simulation:
     def _change(self, changes: list[Change]) -> None:
         self.snapshot.apply(changes)
         self.observer(changes)
+
+
+def _speed(job: Job) -> int:
+    """What it gets done in a second: an elastic job's work is counted in seconds of one GPU."""
+    return 1 if job.elastic is None else job.request.gpus
+
+
+def _gpus_held(job: Job) -> float:
+    return 0.0 if job.allocation is None else job.allocation.total_gpu_milli / WHOLE
 
 
 def _arrives_at(arrival: Arrival) -> tuple[float, int]:

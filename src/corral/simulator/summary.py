@@ -19,6 +19,9 @@ class Spread(TypedDict):
 
 class Usage(TypedDict):
     gpu_hours: dict[str, float]
+    #: those who had any
+    preemptions: dict[str, float]
+    lost_gpu_hours: dict[str, float]
     jain: float
 
 
@@ -26,6 +29,7 @@ class Summary(TypedDict):
     policy: str
     blocking: str
     placement: str
+    preempts: bool
     jobs: int
     unfinished_jobs: int
     cut_jobs: int
@@ -41,11 +45,16 @@ class Summary(TypedDict):
     groups: Usage
 
 
+#: figures of every single user or group
+_OF_EACH = ("gpu_hours", "preemptions", "lost_gpu_hours")
+
+
 def summary(rules: Rules, outcome: Outcome) -> Summary:
     return Summary(
         policy=rules.policy,
         blocking=rules.blocking.value,
         placement=rules.placement,
+        preempts=rules.preempts,
         jobs=outcome.ended_jobs,
         unfinished_jobs=outcome.unfinished_jobs,
         cut_jobs=outcome.cut_jobs,
@@ -57,8 +66,12 @@ def summary(rules: Rules, outcome: Outcome) -> Summary:
         gpu_hours=outcome.gpu_seconds / HOUR,
         lost_gpu_hours=outcome.lost_gpu_seconds / HOUR,
         preemptions=outcome.preemptions,
-        users=_usage(outcome.gpu_seconds_by_user),
-        groups=_usage(outcome.gpu_seconds_by_group()),
+        users=_usage(outcome.gpu_seconds_by_user, outcome.preemptions_by_user, outcome.lost_gpu_seconds_by_user),
+        groups=_usage(
+            outcome.gpu_seconds_by_group(),
+            outcome.by_group(outcome.preemptions_by_user),
+            outcome.by_group(outcome.lost_gpu_seconds_by_user),
+        ),
     )
 
 
@@ -66,7 +79,7 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, float | int |
     """One level of names, for a line of a table; what belongs to single users and groups is left out."""
     found: dict[str, float | int | str] = {}
     for name, value in values.items():
-        if name == "gpu_hours" and isinstance(value, Mapping):
+        if name in _OF_EACH and isinstance(value, Mapping):
             continue
         if isinstance(value, Mapping):
             found |= flat(value, f"{prefix}{name}_")
@@ -85,7 +98,14 @@ def spread(values: Distribution) -> Spread:
     )
 
 
-def _usage(gpu_seconds: Mapping[str, float]) -> Usage:
-    """The largest first."""
-    ordered = sorted(gpu_seconds.items(), key=lambda item: (-item[1], item[0]))
-    return Usage(gpu_hours={name: seconds / HOUR for name, seconds in ordered}, jain=jain_index(gpu_seconds.values()))
+def _usage(gpu_seconds: Mapping[str, float], preemptions: Mapping[str, float], lost: Mapping[str, float]) -> Usage:
+    return Usage(
+        gpu_hours={name: seconds / HOUR for name, seconds in _largest_first(gpu_seconds)},
+        preemptions={name: count for name, count in _largest_first(preemptions) if count},
+        lost_gpu_hours={name: seconds / HOUR for name, seconds in _largest_first(lost) if seconds},
+        jain=jain_index(gpu_seconds.values()),
+    )
+
+
+def _largest_first(amounts: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(amounts.items(), key=lambda item: (-item[1], item[0]))

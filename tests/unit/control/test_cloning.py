@@ -34,14 +34,18 @@ def test_everything_is_kept_but_the_name(desk: Desk) -> None:
             time_limit_seconds=60.0,
             grace_seconds=5.0,
             max_retries=1,
+            preemptible=False,
         )
     )
     record = cloned(desk, "first")
     assert record.spec == SPEC
     assert record.job.name == "first-2"
     kept = ("request", "priority", "time_limit_seconds", "grace_seconds", "max_retries", "queue", "kind", "user")
+    kept += ("preemptible",)
     assert [getattr(record.job, name) for name in kept] == [getattr(first, name) for name in kept]
     assert record.job.state is JobState.QUEUED
+    assert not first.preemptible
+    assert cloned(desk, "first", "name preemptible", name="other", preemptible=True).job.preemptible
     assert desk.actions(record.job.id) == ["job.submitted", "job.cloned"]
     assert cloned(desk, "first").job.name == "first-3"
 

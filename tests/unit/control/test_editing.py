@@ -9,9 +9,10 @@ import pytest
 from corral.control import catalog, editing, jobs
 from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, Refusal, WrongState
 from corral.control.people import create_user
+from corral.control.ports import AttemptPhase
 from corral.control.records import FlavorRecord, PackageRecord
 from corral.core.changes import PutQuota
-from corral.core.model import JobKind, Quota, Request
+from corral.core.model import EndReason, JobKind, Quota, Request
 from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, draft
 
 
@@ -103,3 +104,35 @@ def test_a_held_job_may_be_made_larger_than_its_quota_and_is_refused_when_it_sta
     full.do(editing.edit, ANN, job.id, sized("gpus", gpus=4))
     with pytest.raises((InsufficientQuota, OverLimit)):
         full.do(jobs.start, ANN, job.id)
+
+
+def test_whether_it_gives_way_can_be_said_until_it_starts_for_the_first_time(full: Desk) -> None:
+    def giving_way(preemptible: bool | None) -> editing.JobChange:
+        return editing.JobChange(given=frozenset({"preemptible"}), preemptible=preemptible)
+
+    [job] = full.submit(draft("mine", gpus=4))
+    assert job.preemptible
+    assert not full.do(editing.edit, ANN, "mine", giving_way(False)).preemptible
+    [event] = [event for event in full.events() if event.action == "job.edited"]
+    assert event.detail == {"preemptible": {"was": True, "is": False}}
+    assert full.do(editing.edit, ANN, "mine", giving_way(None)).preemptible
+    full.do(jobs.requeue, BOB, "one-node")
+    full.hear(full.job("j-1"), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
+    with pytest.raises(WrongState, match="whether it may be preempted stays"):
+        full.do(editing.edit, BOB, "one-node", giving_way(False))
+    assert full.do(editing.edit, BOB, "one-node", giving_way(True)).preemptible, "as it was"
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "gives_way"),
+    [
+        (JobKind.TRAINING, None, True),
+        (JobKind.TRAINING, False, False),
+        (JobKind.WORKBENCH, None, False),
+        (JobKind.WORKBENCH, True, True),
+    ],
+)
+def test_who_gives_way_unless_it_is_said(desk: Desk, kind: JobKind, asked: bool | None, gives_way: bool) -> None:
+    [job] = desk.submit(draft("mine", kind=kind, preemptible=asked))
+    assert job.preemptible is gives_way
+    assert desk.job(job.id).preemptible is gives_way

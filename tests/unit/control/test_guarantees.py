@@ -8,9 +8,8 @@ import pytest
 
 from corral.control import pools, queues, views
 from corral.control.errors import InUse, Invalid
-from corral.control.guarantees import Share
 from corral.control.ports import Store
-from corral.core.model import Queue
+from corral.core.model import WHOLE, Queue
 from tests.unit.control.tenants import A10S, tenants
 from tests.unit.control.world import ROOT, TWO_NODES, Desk, draft
 
@@ -18,8 +17,16 @@ VISION = Queue(name="vision", guaranteed_gpus=5)
 SPEECH = Queue(name="speech", guaranteed_gpus=3)
 
 
-def shares(desk: Desk) -> dict[str, Share]:
-    return {view.queue.name: view.share for view in views.queue_views(desk.state)}
+def standings(desk: Desk) -> dict[str, tuple[float, float, float]]:
+    """GPUs that each queue holds, has borrowed and is owed."""
+    return {
+        view.queue.name: (
+            view.standing.held_milli / WHOLE,
+            view.standing.borrowed_milli / WHOLE,
+            view.standing.owed_milli / WHOLE,
+        )
+        for view in views.queue_views(desk.state)
+    }
 
 
 def test_a_pool_promises_what_it_has_and_no_more(desk: Desk) -> None:
@@ -64,14 +71,11 @@ def test_gpus_do_not_leave_a_pool_that_has_promised_them(store: Store) -> None:
 def test_what_is_held_borrowed_and_owed(desk: Desk) -> None:
     desk.do(queues.create, ROOT, Queue(name="night"))
     desk.started(draft("first", gpus=2), draft("second", gpus=2, queue="night"))
-    assert shares(desk) == {"default": Share(held_milli=2000), "night": Share(held_milli=2000)}, "nobody is owed here"
+    assert standings(desk) == {"default": (2, 0, 0), "night": (2, 0, 0)}, "nobody is owed anything here"
     desk.do(queues.edit, ROOT, Queue(name="night", guaranteed_gpus=3))
-    assert shares(desk) == {
-        "default": Share(held_milli=2000, borrowed_milli=2000),
-        "night": Share(held_milli=2000, owed_milli=1000),
-    }
+    assert standings(desk) == {"default": (2, 2, 0), "night": (2, 0, 1)}
     desk.started(draft("more", gpus=4, queue="night"))
-    assert shares(desk)["night"] == Share(held_milli=6000), "beyond its own, where nobody else has a guarantee"
+    assert standings(desk)["night"] == (6, 3, 0)
 
 
 def test_an_order_that_preempts_needs_a_rank(desk: Desk) -> None:

@@ -132,7 +132,7 @@ def test_from_the_warning_to_the_next_attempt(desk: Desk, decisions: Decisions) 
     desk.do(checkpoints.note_saved, [Saved(job_id=victim.id, at=desk.now - 1.0)])
     desk.hear(desk.job(victim.id), ENDED, EndReason.EXIT_CODE, exit_code=0)
     back = desk.job(victim.id)
-    assert (back.state, back.preemptions, back.preempted_for, back.retries) == (JobState.QUEUED, 1, None, 0)
+    assert (back.state, back.preemptions, back.preempted_for, back.retries) == (JobState.QUEUED, 1, waiting.id, 0)
     (receipt,) = receipts(desk, victim)
     assert (receipt.at, receipt.ended_at, receipt.saved) == (warned_at, desk.now, True)
     assert receipt.lost_gpu_seconds == 4.0, "one second on four GPUs, after it had saved"

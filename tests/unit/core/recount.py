@@ -118,6 +118,7 @@ def dump_snapshot(snapshot: ClusterSnapshot) -> dict[str, Any]:
         "releases": list(snapshot.releases),
         "held": _usage(snapshot.held),
         "active": _usage(snapshot.active),
+        "holders": +snapshot.holders,
         "lines": {
             key: ([job.id for job in line.cursor(lambda user: 0.0)], line.policy)
             for key, line in snapshot.lines.items()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from corral.core.changes import Change, DropJob, PutJob, PutNode, PutQueue, PutQuota, PutRules
-from corral.core.explain import Explanation, explain, line_order
+from corral.core.explain import NAMED, Explanation, explain, line_order
 from corral.core.lifecycle import ResizeRequested, advance
 from corral.core.lines import line_of
 from corral.core.model import (
@@ -47,8 +47,8 @@ def test_every_waiting_job_has_an_answer_with_true_numbers(history: History) -> 
             assert told.reasons or told.ahead, f"{job.id} waits and nobody knows why"
             assert told.summary
             order = [other.id for other in line_order(snapshot, line_of(job), step.at) if other.id not in starting]
-            assert list(told.ahead) == order[: order.index(job.id)]
-            assert told.position == len(told.ahead) + 1
+            assert [*told.ahead] == order[: min(order.index(job.id), NAMED)]
+            assert (told.position, told.ahead_count) == (order.index(job.id) + 1, order.index(job.id))
             for reason in told.reasons:
                 _check_numbers(Recount(snapshot, step.plan), job, reason, step.plan)
 

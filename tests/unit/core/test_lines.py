@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from corral.core.lines import Line, LineKey, line_of, shape_of
 from corral.core.model import Job, JobKind, JobState, Request
+from corral.core.ordering import POLICIES as ORDERS
 from corral.core.ordering import shortest, weighted
 from corral.core.ordering.cost import OrderingRules, Weights
 from tests.unit.core.strategies import POLICIES, PREDICTIONS, USERS
@@ -58,6 +59,10 @@ def line_with(policy: str, jobs: list[Job]) -> Line:
 def order_of(line: Line, score: dict[str, float]) -> list[Job]:
     walked = list(line.cursor(score.__getitem__))
     assert list(line.in_order(score.__getitem__)) == walked, "seen as it is walked"
+    assert [line.count_before(job, score.__getitem__) for job in walked] == [*range(len(walked))], "counted as walked"
+    for place, job in enumerate(walked):
+        behind = [line.goes_before(job, other, score.__getitem__) for other in walked]
+        assert behind == [False] * (place + 1) + [True] * (len(walked) - place - 1)
     return walked
 
 
@@ -189,3 +194,13 @@ def test_removing_a_job_that_is_not_there_is_an_error() -> None:
     job = Job(id="j-1", name="name", user="ann", state=JobState.QUEUED)
     with pytest.raises(KeyError, match="j-1"):
         Line(KEY, "fcfs").remove(job)
+
+
+@given(jobs=waiting_jobs(), policy=st.sampled_from(sorted(POLICIES)))
+def test_without_scores_users_are_merged_by_what_orders_their_own_jobs(jobs: list[Job], policy: str) -> None:
+    """Lines rely on it: they keep the one key and never work out the other."""
+    rules = ORDERS[policy]
+    for job in jobs:
+        merged, own = rules.merge_key(job, 0.5, RULES), rules.own_key(job, RULES)
+        assert merged == (own if not rules.uses_score else (0.5, *own[1:]))
+        assert rules.uses_score == rules.uses_own_order

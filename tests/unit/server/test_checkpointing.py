@@ -16,7 +16,9 @@ from corral.control.controller import Controller
 from corral.control.jobs import submit
 from corral.control.policies import Policies
 from corral.control.ports import AttemptPhase, Store
+from corral.control.preempting import preempt, undecided
 from corral.core.model import EndReason, Job, JobState
+from corral.core.plan import Preemption, PreemptionRule
 from corral.server.checkpointing import CheckpointWatch
 from corral.stores.checkpoints import DirectoryCheckpoints
 from corral.stores.workspace import DirectoryWorkspace
@@ -174,3 +176,63 @@ def test_a_directory_that_cannot_be_read_harms_no_other(watched: Watched, caplog
 
 def _fail() -> int | None:
     raise OSError(116, "Stale file handle")
+
+
+def given_way(watched: Watched, job_id: str) -> tuple[bool | None, float]:
+    with watched.store.read() as tx:
+        (receipt,) = tx.receipts.of_job(job_id, 10)
+    return receipt.saved, receipt.lost_gpu_seconds
+
+
+def preempted(watched: Watched, job_id: str, other: str) -> None:
+    preemption = Preemption(
+        job_id=job_id, for_job=other, rule=PreemptionRule.ORDER, lost_gpu_seconds=100.0, detail="it is before"
+    )
+    watched.controller.execute(preempt, [preemption]).result(10)
+
+
+def over(watched: Watched, job_id: str) -> None:
+    watched.engine.report(
+        status(f"{job_id}.1", AttemptPhase.ENDED, watched.clock.time, reason=EndReason.EXIT_CODE, exit_code=0)
+    )
+    eventually(lambda: watched.job(job_id).attempt != 1 or watched.job(job_id).state is JobState.QUEUED)
+
+
+def test_whether_those_that_gave_way_have_saved_is_always_found_out(watched: Watched) -> None:
+    """Also when it had saved moments before, and the last one would not be noted for a while."""
+    now = watched.clock.time = time.time() - 60.0
+    job_id, other = watched.running("training"), watched.running("urgent")
+    watched.save(job_id, 1, now - 5.0)
+    watched.look()
+    preempted(watched, job_id, other)
+    watched.look()
+    assert given_way(watched, job_id) == (None, 100.0), "it has not ended yet"
+    watched.save(job_id, 2, now + 1.0)  # too soon after the last one to be noted as a save
+    watched.clock.time = now + 2.0
+    over(watched, job_id)
+    watched.look()
+    assert given_way(watched, job_id) == (True, 1.0)
+    assert watched.controller.inspect(undecided).result(10) == []
+
+
+def test_one_that_did_not_save_is_told_so_by_the_next_server(watched: Watched) -> None:
+    job_id, other = watched.running("training"), watched.running("urgent")
+    preempted(watched, job_id, other)
+    watched.clock.time += 3.0
+    over(watched, job_id)
+    watched.watch = watched.new_watch()  # the one before died without a look
+    watched.look()
+    assert given_way(watched, job_id) == (False, 3.0)
+
+
+def test_only_what_was_saved_before_the_end_counts(watched: Watched) -> None:
+    """With the helper's own format each checkpoint has its time: the next attempt's does not speak for this one."""
+    job_id, other = watched.running("training"), watched.running("urgent")
+    preempted(watched, job_id, other)
+    watched.clock.time -= 7200.0  # its end is long before what the keeper is about to save
+    over(watched, job_id)
+    directory = watched.workspace.checkpoint_dir(job_id)
+    Keeper(Surroundings(directory=directory)).save({"weights": 1}, step=5)
+    assert watched.checkpoints.list(job_id)
+    watched.look()
+    assert given_way(watched, job_id)[0] is False

@@ -145,6 +145,9 @@ def test_waits_and_ends_are_counted_from_what_was_committed() -> None:
         ("job.planned", {"attempt": 2, "queue": "night", "waited_seconds": 0.0}),
         ("job.completed", {"reason": "exit_code", "state": "completed"}),
         ("job.stopped", {"reason": "stopped_by_user"}),
+        ("job.preempting", {"rule": "guarantee", "lost_gpu_seconds": 90.0}),
+        ("job.gave-way", {"rule": "guarantee", "saved": True, "lost_gpu_seconds": 2.5}),
+        ("job.gave-way", {"rule": "guarantee", "saved": True, "lost_gpu_seconds": 1.0}),
         ("node.down", {}),
     ]
     metrics.observe_events(
@@ -160,6 +163,9 @@ def test_waits_and_ends_are_counted_from_what_was_committed() -> None:
     assert 'corral_jobs_ended_total{state="completed",reason="exit_code"} 1' in text
     assert 'corral_jobs_ended_total{state="stopped",reason="stopped_by_user"} 1' in text
     assert 'corral_jobs_requeued_total{reason="gpu_failed"} 1' in text
+    assert 'corral_preemptions_total{rule="guarantee"} 1' in text
+    assert 'corral_preemption_lost_gpu_seconds_total{rule="guarantee"} 3.5' in text
+    assert 'corral_preemptions_total{rule="overrun"} 0' in text
     # Known from the start, or the first failure of a kind would be no increase.
     assert 'corral_jobs_ended_total{state="failed",reason="oom_killed"} 0' in text
     assert 'corral_jobs_requeued_total{reason="node_lost"} 0' in text

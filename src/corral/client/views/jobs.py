@@ -107,7 +107,7 @@ class JobView(TypedDict):
     not_before: str | None
     stopping_for: str | None
     preemptible: bool
-    #: while it ends to make room for that one
+    #: whom it makes room for, or made, until it starts again itself
     preempted_for: str | None
     preemptions: int
     #: jobs that must complete before it may start

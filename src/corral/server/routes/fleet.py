@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
 
-from fastapi import Response
+from fastapi import Query, Response
 
 from corral.control import fleet as fleet_use_cases
 from corral.control import health, views
+from corral.control.draining import drain_preview
 from corral.control.errors import NotFound, WrongState
 from corral.control.work import Caller
 from corral.core.model import GpuHealth
@@ -17,6 +19,7 @@ from corral.server.gpumap import fleet_now, map_of
 from corral.server.paging import Cursor, Limit, page_of
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView
+from corral.server.schemas.draining import DrainPreviewView, drain_preview_view
 from corral.server.schemas.fleet import (
     ClusterView,
     GpuMark,
@@ -29,6 +32,7 @@ from corral.server.schemas.fleet import (
 )
 from corral.server.schemas.gpumap import GpuMapView
 from corral.server.summary import Sight, counted, overview_of
+from corral.server.times import time_of
 
 router = resource_router("", "fleet")
 #: Tried after all others: the id of a GPU may have slashes, so this route takes every path below /gpus.
@@ -91,6 +95,18 @@ async def drain_node(node: str, caller: Operator, context: Context) -> NodeView:
     """Take nothing new and empty."""
     await context.execute(fleet_use_cases.drain, caller, node)
     return await _node(context, node, caller)
+
+
+@router.get("/nodes/{node}/drain-preview", operation_id="preview_drain", responses=problems(403, 404))
+async def preview_drain(
+    node: str,
+    caller: Operator,
+    context: Context,
+    at: Annotated[str | None, Query(max_length=100, description="When; left out, or in the past: now.")] = None,
+) -> DrainPreviewView:
+    """What draining the node at that time would displace; nothing is changed."""
+    found = await context.inspect(drain_preview, node, time_of("at", at), context.clock.now())
+    return drain_preview_view(found)
 
 
 @router.delete("/nodes/{node}", status_code=204, operation_id="remove_node", responses=problems(403, 404, 409))

@@ -98,7 +98,7 @@ def why_view(job: Job, explanation: Explanation, veil: Veil, advice: Iterable[Su
         position=explanation.position,
         place=explanation.place,
         ahead=[_reference(other, veil) for other in ahead],
-        ahead_count=len(explanation.ahead),
+        ahead_count=explanation.ahead_count,
         planned_start=_start(explanation.planned),
         planned_nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
         suggestions=[_suggestion(item) for item in advice],
@@ -126,7 +126,7 @@ def plan_view(trial: TrialRun, now: float) -> PlanView:
         start_at=_start(explanation.planned),
         nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
         reasons=[_reason(reason) for reason in explanation.reasons],
-        ahead_count=len(explanation.ahead),
+        ahead_count=explanation.ahead_count,
     )
 
 

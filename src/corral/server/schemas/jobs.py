@@ -314,7 +314,7 @@ class JobView(View):
     not_before: str | None
     stopping_for: str | None
     preemptible: bool
-    preempted_for: str | None = Field(description="While it ends to make room: the job that starts instead.")
+    preempted_for: str | None = Field(description="The job that it makes, or made, room for, until it starts again.")
     preemptions: int = Field(description="How often it was preempted since its owner started it.")
     after: list[str] = Field(description="Jobs that must complete before it may start.")
     array: ArrayView | None = None

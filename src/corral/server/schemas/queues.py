@@ -71,7 +71,7 @@ class QueueView(View):
     queued: int
     held_gpus: Number
     borrowed_gpus: Number = Field(
-        description="What it holds beyond its guarantee while other queues of the pool have one: lent until they ask."
+        description="What it holds beyond its guarantee, where queues of the pool have one: lent until they ask."
     )
     owed_gpus: Number = Field(description="What it is guaranteed and does not hold.")
 
@@ -121,7 +121,8 @@ def changes_of(body: QueueEdit) -> dict[str, Any]:
 
 
 def queue_of(body: QueueCreate) -> Queue:
-    return Queue(**changes_of(body))
+    # In the model, placement has another default: that of journals from before it could be chosen.
+    return Queue(**{"placement": body.placement, **changes_of(body)})
 
 
 def queue_view(view: views.QueueView) -> QueueView:
@@ -144,9 +145,9 @@ def queue_view(view: views.QueueView) -> QueueView:
         max_job_gpus=queue.max_job_gpus,
         running=view.running,
         queued=view.queued,
-        held_gpus=number(view.share.held_milli / WHOLE),
-        borrowed_gpus=number(view.share.borrowed_milli / WHOLE),
-        owed_gpus=number(view.share.owed_milli / WHOLE),
+        held_gpus=number(view.standing.held_milli / WHOLE),
+        borrowed_gpus=number(view.standing.borrowed_milli / WHOLE),
+        owed_gpus=number(view.standing.owed_milli / WHOLE),
     )
 
 

@@ -23,14 +23,16 @@ export function SizeStep() {
       )}
       <SegmentedControl
         aria-label={t("sizeQuestion")}
-        value={draft.sizing === "package" ? "package" : "custom"}
+        // Until it is known whether there are packages nothing is chosen: what is chosen already cannot be clicked.
+        value={draft.sizing === "unset" ? "" : draft.sizing}
         onChange={(sizing) => set({ sizing: sizing === "package" ? "package" : "custom" })}
         data={[
           { value: "package", label: t("packages") },
           { value: "custom", label: t("customSize") },
         ]}
       />
-      {draft.sizing === "package" ? <Packages /> : <CustomSize />}
+      {draft.sizing === "package" && <Packages />}
+      {draft.sizing === "custom" && <CustomSize />}
     </Stack>
   );
 }

@@ -1,0 +1,207 @@
+"""When will it start? How good estimated starts are, and what they cost.
+
+Accuracy: workloads are replayed through the scheduler that runs live; run times are predicted from what has completed
+so far, and time limits are longer than needed, as people ask for. Now and then, when jobs arrive, their starts are
+estimated, from nothing but what is known at that moment, the outcomes of earlier estimates included. Jobs that start at
+once are left out: about them nothing needs to be estimated.
+
+    CORRAL_TRACES=DIR python -m benchmarks.estimates [--jobs N] [--samples N] [--speed | --accuracy]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks import fairness
+from benchmarks.scheduling import NOW, fleet_and_jobs, started
+from benchmarks.tables import Row, median, print_table, spread
+from corral.core.accuracy import Told, accuracy_of, by_horizon, calibrate
+from corral.core.changes import PutNode, PutQueue, PutRules
+from corral.core.forecasting import Forecaster
+from corral.core.mirroring import Mirror, picture_of
+from corral.core.model import Job, Limits, Queue
+from corral.core.quantities import format_duration
+from corral.core.scheduler import schedule
+from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
+from corral.simulator.simulation import Simulation
+from corral.simulator.traces import philly
+from corral.simulator.workload import TimeLimits, Workload, in_order
+
+POLICIES = ("fcfs", "fair-share", "shortest")
+LEAST_BEFORE_P90 = 0.8
+MOST_SECONDS = 2.0
+SEED = 42
+
+
+def philly_workload(path: Path, most: int) -> Workload:
+    """The trace tells no limits: everybody asks for one and a half times to four times what is needed."""
+    draw = random.Random(SEED)
+    left_out: Counter[str] = Counter()
+    jobs = [
+        replace(job, time_limit_seconds=job.run_seconds * draw.uniform(1.5, 4.0))
+        for job in in_order(philly.read(path, left_out), most)
+    ]
+    return Workload(philly.fleet(path), jobs, left_out, time_limits=TimeLimits.GIVEN)
+
+
+def users_workload(most: int) -> Workload:
+    """Ten users with habits of their own and more work than there is room for, who submit one job after the other."""
+    whole = fairness.workload(fairness.HABITS, SEED, days=7.0)
+    jobs = [job for job, _ in whole.jobs][:most]
+    return Workload(whole.nodes, jobs, Counter())
+
+
+class Estimating:
+    """A replay during which starts are estimated."""
+
+    def __init__(self, work: Workload, policy: str, samples: int) -> None:
+        rules = PutRules(limits=Limits(), score_time_constant=DEFAULT_TIME_CONSTANT)
+        queue = PutQueue(queue=Queue(name="default", policy=policy, placement="fragmentation"))
+        nodes = [PutNode(node=node) for node in work.nodes]
+        self._simulation = Simulation(
+            snapshot=ClusterSnapshot([rules, queue, *nodes]), arrivals=work.arrivals(), in_order=True
+        )
+        self._every = max(1, len(work.jobs) // samples)
+        self._forecaster = Forecaster()
+        #: by job
+        self.told: dict[str, Told] = {}
+        self.seconds: list[float] = []
+        self.ends_at = 0.0
+
+    def run(self) -> None:
+        arrived = 0
+        for step in self._simulation:
+            self.ends_at = step.at
+            arrived += len(step.arrived)
+            starting = {start.job_id for start in step.plan.starts}
+            for job_id in starting & self.told.keys():
+                if self.told[job_id].started_at is None:
+                    self.told[job_id] = replace(self.told[job_id], started_at=step.at)
+            fresh = [job_id for job_id in step.arrived if job_id not in starting]
+            if fresh and arrived >= self._every:
+                arrived = 0
+                self._estimate(step.at, [self._simulation.snapshot.jobs[job_id] for job_id in fresh])
+
+    def _estimate(self, now: float, jobs: Sequence[Job]) -> None:
+        begun = time.process_time()
+        calibration = calibrate(self.told.values(), now)
+        found = self._forecaster.forecast(picture_of(self._simulation.snapshot), now, calibration=calibration)
+        self.seconds.append(time.process_time() - begun)
+        for job in jobs:
+            estimate = found.estimates.get(job.id)
+            if estimate is not None:
+                self.told[job.id] = Told(
+                    job_id=job.id,
+                    attempt=1,
+                    queue=job.queue,
+                    made_at=now,
+                    p50=estimate.p50,
+                    p90=estimate.p90,
+                    raw_p50=estimate.raw_p50,
+                    raw_p90=estimate.raw_p90,
+                )
+
+
+def accuracy_rows(name: str, policy: str, ran: Estimating) -> Iterator[Row]:
+    told = [one for one in ran.told.values() if one.started_at is not None]
+    for horizon, found in [("all", accuracy_of(told, ran.ends_at)), *by_horizon(told, ran.ends_at)]:
+        if found.before_p90 is None or found.before_p50 is None:
+            continue
+        raw = sum(one.started_at is not None and one.started_at <= one.raw_p90 + 1 for one in told) / len(told)
+        yield Row(
+            what=f"{name}, {policy}, {horizon}: starts before p90",
+            value=f"{found.before_p90:.0%} of {found.started}",
+            spread=f"before p50 {found.before_p50:.0%}, median error {_duration(found.median_error_seconds or 0.0)}",
+            target=f"≥ {LEAST_BEFORE_P90:.0%}" if horizon == "all" else "",
+            ratio=(
+                f"{raw:.0%} before what the courses alone said; {median(ran.seconds) * 1000:.0f} ms an estimate of all"
+                if horizon == "all"
+                else ""
+            ),
+        )
+
+
+def accuracy(most: int, samples: int, policies: Sequence[str] = POLICIES) -> None:
+    works = {"ten users": users_workload(most)}
+    folder = os.environ.get("CORRAL_TRACES")
+    if folder:
+        for trace in ("trace1", "trace3"):
+            works[f"philly {trace}"] = philly_workload(Path(folder) / "philly-64" / f"{trace}.csv", most)
+    else:
+        print(
+            "estimates: set CORRAL_TRACES to the directory that has the traces in philly-64/; only users are replayed"
+        )
+    rows = []
+    for name, work in works.items():
+        for policy in policies:
+            ran = Estimating(work, policy, samples)
+            ran.run()
+            rows += accuracy_rows(name, policy, ran)
+    print_table(f"Estimated starts, 64 GPUs, up to {most:,} jobs, predictions learned on the way", rows)
+
+
+def speed(nodes: int = 5000, jobs: int = 50_000) -> None:
+    rows = []
+    for policy in ("fair-share", "shortest"):
+        snapshot = ClusterSnapshot(fleet_and_jobs(nodes, jobs, 0, policy=policy))
+        begun = time.process_time()
+        plan = schedule(snapshot, NOW)
+        placing = (time.process_time() - begun) / len(plan.starts)
+        snapshot.apply(started(snapshot, plan))
+        begun = time.process_time()
+        picture = picture_of(snapshot)
+        copying = time.process_time() - begun
+        begun = time.process_time()
+        mirror = Mirror()
+        mirror.follow(picture)
+        mirroring = time.process_time() - begun
+        forecaster, taken, found = Forecaster(), [], 0
+        for number in range(4):
+            begun = time.process_time()
+            found = len(forecaster.forecast(picture, NOW + 1 + number).estimates)
+            taken.append(time.process_time() - begun)
+        # The first one builds a picture of its own, as a server does when it starts.
+        rows.append(
+            Row(
+                what=f"estimates of all {found:,} queued jobs, {nodes:,} nodes × 8 GPUs, {policy}",
+                value=f"{median(taken[1:]):.2f} s",
+                spread=f"{spread(taken[1:], 's', 2)}; the first {taken[0]:.2f} s, {mirroring:.2f} s of it a picture",
+                target=f"< {MOST_SECONDS:g} s",
+                ratio=(
+                    f"{median(taken[1:]) / found / placing:.2f} × placing as many; the controller is held up for "
+                    f"{copying * 1000:.1f} ms"
+                ),
+            )
+        )
+    print_table("Estimating starts in process", rows)
+
+
+def _duration(seconds: float) -> str:
+    return format_duration(max(1.0, round(seconds)))
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.estimates", description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2000, help="of each workload (2000)")
+    parser.add_argument("--samples", type=int, default=250, help="moments at which starts are estimated (250)")
+    parser.add_argument("--policy", action="append", choices=POLICIES, help="only this ordering")
+    parser.add_argument("--speed", action="store_true", help="only what it costs")
+    parser.add_argument("--accuracy", action="store_true", help="only how good they are")
+    options = parser.parse_args(arguments)
+    if not options.speed:
+        accuracy(options.jobs, options.samples, options.policy or POLICIES)
+    if not options.accuracy:
+        speed()
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])

@@ -1,0 +1,257 @@
+"""When will it start? Every waiting job's start, estimated by running the same scheduler forward.
+
+Some courses are supposed, from one in which everything ends early to one in which everything ends late. In each the
+scheduler decides as it would; when it has started enough, the rest of the course is counted (`counting`). The middle of
+a job's starts is its p50, the latest its p90. Then both are stretched by what became of earlier estimates
+(`accuracy`). The same picture always gives the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import NamedTuple
+
+from corral.core.accuracy import NOTHING_KNOWN, Calibration, stretched
+from corral.core.coming import Course
+from corral.core.counting import Counted, Order
+from corral.core.lasting import Length, Mood, length_of
+from corral.core.mirroring import Mirror, Picture, picture_of
+from corral.core.model import DEFAULT_POOL, Job, JobState
+from corral.core.ordering.cost import OrderingRules
+from corral.core.plan import Plan
+from corral.core.scheduler import schedule
+from corral.core.snapshot import ClusterSnapshot
+
+#: The earliest and the latest course; those between stand at equal distances.
+_EARLY, _LATE = 0.1, 0.9
+#: What two courses are compared by.
+_LAST_STARTS = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effort:
+    """How closely is looked. All is worked out anew every few seconds: more than this is not worth it."""
+
+    #: for up to so many waiting jobs: how many courses (odd, so that there is one in the middle), and how many starts
+    #: and cycles of each the scheduler itself decides
+    sizes: tuple[tuple[float, int, int], ...] = ((200, 9, 1000), (2000, 5, 400), (math.inf, 3, 60))
+    #: starts of all but the middle course that are counted; the rest is as much earlier or later as the last of these
+    counted: int = 8000
+
+    def exact(self, waiting: int) -> int:
+        return next(exact for most, _, exact in self.sizes if waiting <= most)
+
+    def moods(self, waiting: int) -> list[Mood]:
+        count = next(count for most, count, _ in self.sizes if waiting <= most)
+        return [
+            Mood(number=number, late=NormalDist().inv_cdf(_EARLY + (_LATE - _EARLY) * number / (count - 1)))
+            for number in range(count)
+        ]
+
+
+class Estimate(NamedTuple):
+    """When a waiting job is expected to start."""
+
+    p50: float
+    p90: float
+    #: before earlier outcomes were looked at
+    raw_p50: float
+    raw_p90: float
+    #: how many courses it comes from, and in how many of them GPUs were only counted
+    courses: int = 1
+    counted: int = 0
+    #: jobs in front of it of which nothing is known
+    unknown: int = 0
+    #: earlier estimates that corrected it
+    outcomes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forecast:
+    at: float
+    #: of every waiting job whose start can be told
+    estimates: Mapping[str, Estimate] = field(default_factory=dict)
+
+
+def forecast(
+    snapshot: ClusterSnapshot,
+    now: float,
+    *,
+    effort: Effort = Effort(),  # noqa: B008 - an immutable value
+    calibration: Calibration = NOTHING_KNOWN,
+) -> Forecast:
+    """When each waiting job starts. Nothing is changed."""
+    return Forecaster().forecast(picture_of(snapshot), now, effort=effort, calibration=calibration)
+
+
+class Forecaster:
+    """Keeps a picture of its own between two forecasts, so that the next one costs what has changed."""
+
+    def __init__(self) -> None:
+        self._mirror = Mirror()
+        #: what was known of run times at the last forecast, of which jobs, under which rules
+        self._known: dict[str, Length] = {}
+        self._before: Mapping[str, Job] = {}
+        self._rules = OrderingRules()
+
+    def forecast(
+        self,
+        picture: Picture,
+        now: float,
+        *,
+        effort: Effort = Effort(),  # noqa: B008 - an immutable value
+        calibration: Calibration = NOTHING_KNOWN,
+        pause: Callable[[], None] = lambda: None,
+    ) -> Forecast:
+        """`pause` is called often; what it raises ends the forecast, and the next one is right all the same."""
+        # 1. What starts now starts in every course.
+        lengths = self._lengths(picture)
+        base, plan = self._begin(picture, now, lengths)
+        snapshot = self._mirror.snapshot
+        starting = {start.job_id for start in plan.starts}
+        waiting = [job for job in base.jobs.values() if job.state is JobState.QUEUED]
+        # 2. The courses. Where everything is known, there is only one.
+        is_guessed = any(length.sigma for length in lengths.values())
+        moods = effort.moods(len(waiting)) if is_guessed else [Mood()]
+        exact = effort.exact(len(waiting))
+        order = Order(snapshot, lengths) if len(waiting) >= exact else None
+        middle, *others = moods[len(moods) // 2 :] + moods[: len(moods) // 2]
+        courses = [_run(snapshot, now, middle, lengths, exact, order, math.inf, pause)] if waiting else []
+        for mood in others if waiting else ():
+            self._mirror.follow(base)
+            ran = _run(snapshot, now, mood, lengths, exact, order, effort.counted, pause)
+            courses.append(_extended(ran, courses[0], now))
+        # 3. What they have in common, corrected by experience.
+        unknown = _unknown_before(base, snapshot, lengths, courses[0].starts if courses else {})
+        told = {job_id: _now(now) for job_id in starting}
+        for job in waiting:
+            found = _estimate(job, courses, now, unknown.get(job.id, 0), calibration)
+            if found is not None:
+                told[job.id] = found
+        return Forecast(at=now, estimates=told)
+
+    def _lengths(self, picture: Picture) -> dict[str, Length]:
+        """Of jobs that have not changed since the last forecast they are still known."""
+        self._mirror.follow(picture)
+        rules, known, before = self._mirror.snapshot.ordering, self._known, self._before
+        if rules != self._rules:
+            known = {}
+        self._known = {
+            job_id: known[job_id] if job_id in known and before[job_id] is job else length_of(job, rules)
+            for job_id, job in picture.jobs.items()
+        }
+        self._before, self._rules = picture.jobs, rules
+        return self._known
+
+    def _begin(self, picture: Picture, now: float, lengths: Mapping[str, Length]) -> tuple[Picture, Plan]:
+        snapshot = self._mirror.snapshot
+        plan = schedule(snapshot, now)
+        if not (plan.starts or plan.resizes or plan.preemptions):
+            return picture, plan
+        Course(snapshot, now, Mood(), lengths).apply(plan)
+        return picture_of(snapshot), plan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ran:
+    starts: dict[str, float]
+    #: from when on GPUs were only counted
+    counted_from: float
+
+
+def _run(
+    snapshot: ClusterSnapshot,
+    now: float,
+    mood: Mood,
+    lengths: Mapping[str, Length],
+    exact: float,
+    order: Order | None,
+    counted: float,
+    pause: Callable[[], None],
+) -> _Ran:
+    course = Course(snapshot, now, mood, lengths, pause=pause)
+    if course.run(exact):
+        return _Ran(starts=course.starts, counted_from=math.inf)
+    counted_from = course.now
+    Counted(course, order or Order(snapshot, lengths), most_starts=counted, pause=pause).run()
+    return _Ran(starts=course.starts, counted_from=counted_from)
+
+
+def _extended(ran: _Ran, middle: _Ran, now: float) -> _Ran:
+    """Beyond what was counted, everything is as much earlier or later than in the middle course as at the end of it."""
+    missing = middle.starts.keys() - ran.starts.keys()
+    common = sorted((at, job_id) for job_id, at in ran.starts.items() if job_id in middle.starts)[-_LAST_STARTS:]
+    if not missing or not common:
+        return ran
+    waits = math.fsum(at - now for at, _ in common)
+    ratio = waits / max(1.0, math.fsum(middle.starts[job_id] - now for _, job_id in common))
+    # Nobody who was not counted starts before those who were.
+    last = common[-1][0]
+    rest = {job_id: max(last, now + (middle.starts[job_id] - now) * ratio) for job_id in sorted(missing)}
+    return _Ran(starts={**ran.starts, **rest}, counted_from=ran.counted_from)
+
+
+def _estimate(job: Job, courses: Sequence[_Ran], now: float, unknown: int, calibration: Calibration) -> Estimate | None:
+    """None if it does not start in every course: then nobody can tell when it will."""
+    job_id = job.id
+    starts = [course.starts.get(job_id, math.inf) for course in courses]
+    starts.sort()
+    if not starts or math.isinf(starts[-1]):
+        return None
+    half, most = starts[len(starts) // 2] - now, starts[-1] - now
+    stretch = calibration.stretch(job.queue, half)
+    p50 = stretched(half, stretch.p50)
+    return Estimate(
+        p50=now + p50,
+        p90=now + max(p50, stretched(most, stretch.p90)),
+        raw_p50=now + half,
+        raw_p90=now + most,
+        courses=len(courses),
+        counted=sum([course.starts[job_id] > course.counted_from for course in courses]),
+        unknown=unknown,
+        outcomes=stretch.outcomes,
+    )
+
+
+def _now(now: float) -> Estimate:
+    return Estimate(p50=now, p90=now, raw_p50=now, raw_p90=now)
+
+
+def _unknown_before(
+    picture: Picture, snapshot: ClusterSnapshot, lengths: Mapping[str, Length], starts: Mapping[str, float]
+) -> dict[str, int]:
+    """Of each waiting job: how many run or start before it in its pool of which nothing is known."""
+    pools = {queue.name: queue.pool for queue in snapshot.queues.values()}
+    counts: dict[str, int] = defaultdict(int)
+    for job in picture.jobs.values():
+        if job.state is not JobState.QUEUED and not lengths[job.id].is_known:
+            counts[pools.get(job.queue, DEFAULT_POOL)] += 1
+    found: dict[str, int] = {}
+    for job_id in sorted(starts, key=lambda one: starts[one]):
+        waiting = picture.jobs.get(job_id)
+        if waiting is None:
+            continue
+        pool = pools.get(waiting.queue, DEFAULT_POOL)
+        found[job_id] = counts[pool]
+        counts[pool] += not lengths[job_id].is_known
+    return found
+
+
+def basis_words(estimate: Estimate) -> str:
+    """Where an estimate comes from, for people."""
+    if estimate.courses == 1:
+        parts = ["the scheduler run forward, with run times that are known"]
+    else:
+        parts = [f"the scheduler run forward {estimate.courses} times, with run times from early to late"]
+    if estimate.unknown:
+        jobs = "1 job" if estimate.unknown == 1 else f"{estimate.unknown} jobs"
+        parts.append(f"nothing is known of the run time of {jobs} in front of it")
+    if estimate.counted:
+        parts.append("it is so far back that GPUs were only counted, not looked at one by one")
+    if estimate.outcomes:
+        parts.append(f"corrected by what became of {estimate.outcomes} earlier estimates")
+    return "; ".join(parts)
