@@ -3265,6 +3265,25 @@ export interface components {
             waiting_jobs: number[];
         };
         /**
+         * CycleView
+         * @description Where in the journal an answer of the past comes from.
+         */
+        CycleView: {
+            /** At */
+            at: string;
+            /**
+             * Exact
+             * @description Everything that had happened is in the answer, and nothing else.
+             */
+            exact: boolean;
+            /** Id */
+            id: number;
+            /** Known Until */
+            known_until: string;
+            /** Words */
+            words: string;
+        };
+        /**
          * DefragmentationView
          * @description A plan to look at. Nothing carries it out by itself.
          */
@@ -7792,6 +7811,12 @@ export interface components {
             ahead: components["schemas"]["JobRefView"][];
             /** Ahead Count */
             ahead_count: number;
+            /**
+             * At
+             * @description The moment that was asked about; null for now.
+             */
+            at?: string | null;
+            cycle?: components["schemas"]["CycleView"] | null;
             /** Job Id */
             job_id: string;
             /**
@@ -14267,7 +14292,10 @@ export interface operations {
     };
     why_job: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description A moment of the past: why it waited then. */
+                at?: string | null;
+            };
             header?: never;
             path: {
                 job: string;
