@@ -54,7 +54,7 @@ def claim_of(
     queue = _queue_of(job, reason)
     missing = round((float(reason.numbers["held"]) + float(reason.numbers["asked"])) * WHOLE)
     missing -= round(float(reason.numbers["limit"]) * WHOLE)
-    running = ((end, snapshot.jobs[job_id]) for end, _, job_id in snapshot.releases)
+    running = ((end, snapshot.jobs[job_id]) for end, _, job_id in snapshot.ends(now))
     for end, other in heapq.merge(running, started, key=lambda item: item[0]):
         if not queue or other.queue == queue:
             missing -= other.request.total_gpu_milli

@@ -99,6 +99,7 @@ def encode_plan(plan: Plan) -> bytes:
                 "at": planned.at if planned.is_known else None,
                 "nodes": list(planned.nodes),
                 "held": to_plain(planned.held),
+                "is_firm": planned.is_firm,
             }
             for planned in plan.planned
         ],
@@ -133,6 +134,7 @@ def _plan_of(plain: dict[str, Any]) -> Plan:
                 at=float("inf") if item["at"] is None else item["at"],
                 nodes=tuple(item["nodes"]),
                 held=from_plain(Allocation, item["held"]),
+                is_firm=item.get("is_firm", True),
             )
             for item in plain["planned"]
         ),

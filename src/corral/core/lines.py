@@ -34,12 +34,16 @@ class Shape(NamedTuple):
     request: Request
     #: quotas are per kind
     kind: JobKind
-    #: how long it holds what it gets, at the latest; None without a limit
+    #: how long it holds what it gets, at the latest or as predicted; None if there is no telling
     held_seconds: float | None
     avoid_nodes: tuple[str, ...]
     avoid_gpus: tuple[str, ...]
     #: one that cannot be preempted leaves alone what others are owed, and borrows nothing that is reserved
     preemptible: bool
+    #: whether that is predicted, and no limit stands behind it
+    is_likely: bool = False
+    #: where it counts who could take GPUs back from whom, and many are alike: its priority
+    priority: int = 0
 
 
 def line_of(job: Job) -> LineKey:
@@ -48,16 +52,42 @@ def line_of(job: Job) -> LineKey:
     return LineKey(job.queue, model, request.is_gang)
 
 
-def shape_of(job: Job) -> Shape:
-    held_seconds = None if job.time_limit_seconds is None else job.time_limit_seconds + job.grace_seconds
-    return Shape(job.request, job.kind, held_seconds, job.avoid_nodes, job.avoid_gpus, job.preemptible)
+def shape_of(job: Job, *, passes_from: float | None = None, is_ranked: bool = False) -> Shape:
+    """`passes_from` is the least time after which a job is preempted that runs longer than predicted; None if nobody
+    is, and predictions are no ground to let anybody pass. `is_ranked` says that the order preempts."""
+    held_seconds, is_likely = None, False
+    if job.time_limit_seconds is not None:
+        held_seconds = job.time_limit_seconds + job.grace_seconds
+    elif passes_from is not None and job.preemptible and job.predicted is not None:
+        held_seconds, is_likely = max(passes_from, job.predicted.p90_seconds) + job.grace_seconds, True
+    return Shape(
+        job.request,
+        job.kind,
+        held_seconds,
+        job.avoid_nodes,
+        job.avoid_gpus,
+        job.preemptible,
+        is_likely,
+        job.priority if is_ranked else 0,
+    )
 
 
 class Line:
     """One line. Jobs enter with `add` and leave with `remove`, in any order."""
 
-    def __init__(self, key: LineKey, policy_name: str, rules: OrderingRules = OrderingRules()) -> None:  # noqa: B008 - an immutable value
+    def __init__(
+        self,
+        key: LineKey,
+        policy_name: str,
+        rules: OrderingRules = OrderingRules(),  # noqa: B008 - an immutable value
+        *,
+        is_ranked: bool = False,
+        passes_from: float | None = None,
+    ) -> None:
+        """What the last two mean is said at `shape_of`."""
         self.key = key
+        self._is_ranked = is_ranked
+        self._passes_from = passes_from
         self.policy: OrderingPolicy = POLICIES[policy_name]
         self.rules = rules
         self.jobs: dict[str, Job] = {}
@@ -105,7 +135,7 @@ class Line:
         self._population[number] -= 1
         if not self._population[number]:
             del self._population[number]
-            self._forget(shape_of(job))
+            self._forget(self._shape_of(job))
 
     def cursor(self, score_of: Callable[[str], float], kind_of: Callable[[str], Hashable] | None = None) -> LineCursor:
         """A walk through the line in the policy's order. The line must not change meanwhile.
@@ -185,13 +215,16 @@ class Line:
 
     def number_of(self, job: Job) -> int:
         """The number of the job's shape in this line."""
-        shape = shape_of(job)
+        shape = self._shape_of(job)
         number = self._numbers.get(shape)
         return self._learn(shape) if number is None else number
 
     def length_of(self, number: int) -> tuple[int, float]:
         """Of a shape: the number of those that differ from it in time alone, and how long it holds what it gets."""
         return self._lengths[number]
+
+    def _shape_of(self, job: Job) -> Shape:
+        return shape_of(job, passes_from=self._passes_from, is_ranked=self._is_ranked)
 
     def _own_entries(self, user: str) -> list[Entry]:
         return sorted(entry for kin in self._users.get(user, {}).values() for entry in kin.entries)

@@ -313,6 +313,25 @@ class Job:
         return (self.started_at or self.allocated_at) + self.time_left_seconds + self.grace_seconds
 
     @property
+    def likely_end(self) -> float:
+        """When its GPUs are free again: at the latest, or without a time limit as with nine tenths of the jobs like it;
+        infinite while nothing is known."""
+        if self.time_limit_seconds is not None or self.predicted is None or self.allocated_at is None:
+            return self.expected_end
+        return (self.started_at or self.allocated_at) + self.predicted.p90_seconds + self.grace_seconds
+
+    def likely_end_after(self, now: float) -> float:
+        """The likely end of a job that runs still: one that has outlived it may take twice as long, and so on."""
+        end = self.likely_end
+        if end > now or self.time_limit_seconds is not None or self.predicted is None or self.allocated_at is None:
+            return end
+        since = self.started_at or self.allocated_at
+        seconds = max(1.0, self.predicted.p90_seconds)
+        while since + seconds + self.grace_seconds <= now:
+            seconds *= 2
+        return since + seconds + self.grace_seconds
+
+    @property
     def is_resizing(self) -> bool:
         return self.state is JobState.STOPPING and self.stopping_for is EndReason.RESIZED
 

@@ -31,6 +31,8 @@ class PlannedStart:
     nodes: tuple[str, ...]
     #: free resources that are kept for it until then
     held: Allocation
+    #: whether it rests on time limits alone; else on predictions too, or on jobs that will have to give way
+    is_firm: bool = True
 
     @property
     def is_known(self) -> bool:

@@ -1,26 +1,52 @@
 """Preemption: for whom running jobs are interrupted, which of them may be, and by which rule.
 
-Each rule names candidates for a job without room; those of them who lose the least work are chosen (`victims`). A
-candidate is preemptible, has run for its least time, does not leave already, and stands strictly after the job that
-asks: by an order that the two can never turn round, so that nobody who was preempted preempts back.
+Each rule names those who stand strictly after a job without room: by an order that two jobs can never turn round, so
+that nobody who was preempted preempts back. Of them those may be preempted who are preemptible, have run for their
+least time and do not leave already, and those are who lose the least work (`victims`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
 
 from corral.core import guaranteeing
-from corral.core.model import WHOLE, Job, JobState, Queue
+from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
 from corral.core.ordering import POLICIES
-from corral.core.ordering.cost import Rank, falls_behind_at
+from corral.core.ordering.cost import Rank, aged_from, falls_behind_at
 from corral.core.plan import Preemption, PreemptionRule
+from corral.core.protecting import ProtectedStart, is_limited, likely_end_if_started
+from corral.core.quantities import format_duration
+from corral.core.reclaiming import ByReservation, own_part
+from corral.core.reservations import Reserved
 from corral.core.resources import gpus_text
 from corral.core.snapshot import ClusterSnapshot
 from corral.core.victims import Candidate, choose_victims
 
 #: Before everybody who is not pinned.
 _PINNED = Rank(-math.inf)
+
+#: A job, and the rule with its numbers in words.
+After = tuple[Job, Callable[[], str]]
+
+
+class Source(Protocol):
+    """A rule by which jobs are preempted."""
+
+    rule: PreemptionRule
+
+    def counts(self, snapshot: ClusterSnapshot) -> bool:
+        """Whether it can decide anything in this installation; if not, it must cost nothing."""
+
+    def could_help(self, view: Preempting, job: Job) -> bool:
+        """Whether it might name anybody for the job, or for one behind it in its line. Must be quick."""
+
+    def after(self, view: Preempting, job: Job) -> Iterator[After]:
+        """Jobs that hold resources and stand strictly after the job, whether they may be preempted yet or not."""
+
+    def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
+        """Whether a job that would start now on what is held for a protected start could be preempted for it then."""
 
 
 class Preempting:
@@ -35,31 +61,36 @@ class Preempting:
         }
         #: when somebody who is spared now may be preempted
         self.wake_at: float | None = None
+        self.reserved = Reserved(snapshot, now)
+        #: to an installation without such rules they cost nothing
+        self._sources = [one for one in SOURCES if one.counts(snapshot)] if snapshot.preemption.enabled else []
         self._behind: dict[str, list[tuple[float, Job]]] = {}
 
     @property
     def is_possible(self) -> bool:
-        """Whether anybody could be preempted for anybody: to an installation without such rules they cost nothing."""
-        snapshot = self.snapshot
-        return snapshot.preemption.enabled and any(rule.counts(snapshot) for rule in SOURCES)
+        """Whether anybody could be preempted for anybody."""
+        return bool(self._sources)
 
-    def candidates(self, job: Job) -> list[Candidate]:
-        """Who may be preempted for a job, each by the first rule that names it."""
-        if not job.request.wants_gpu or job.queue not in self.snapshot.queues:
-            return []
-        found: dict[str, Candidate] = {}
-        for source in SOURCES:
-            if source.counts(self.snapshot):
-                for candidate in source.candidates(self, job):
-                    found.setdefault(candidate.job.id, candidate)
-        return list(found.values())
+    def could_help(self, job: Job) -> bool:
+        """Whether others might be preempted for the job, or for one behind it in its line."""
+        return any(source.could_help(self, job) for source in self._sources)
 
     def victims(self, job: Job) -> list[Candidate] | None:
         """Whose end makes room for the job, if it is anybody's. Those who give way already must be out of the fleet."""
-        candidates = self.candidates(job)
-        if not candidates:
+        found = [
+            Candidate(
+                job=one,
+                rule=rule,
+                lost_gpu_seconds=lost_gpu_seconds(one, self.now),
+                frees=self._frees(job, one, rule),
+                words=words,
+            )
+            for one, rule, words in self._after(job)
+            if self._is_ripe(one)
+        ]
+        if not found:
             return None
-        return choose_victims(self.snapshot.fleet, job, self.snapshot.queues[job.queue].pool, candidates)
+        return choose_victims(self.snapshot.fleet, job, self.snapshot.queues[job.queue].pool, found)
 
     def leave(self, victims: Iterable[Candidate], for_job: Job) -> list[Preemption]:
         """From now on in this cycle these give way."""
@@ -76,58 +107,80 @@ class Preempting:
             for victim in victims
         ]
 
-    def could_help(self, job: Job) -> bool:
-        """Whether others might be preempted for the job, or for one behind it in its line: one look at each rule."""
-        return any(source.counts(self.snapshot) and source.could_help(self, job) for source in SOURCES)
+    def sooner(self, job: Job) -> dict[str, float]:
+        """When running jobs are gone at the latest that leave, or could be made to for this job."""
+        found = {one.id: self.now + one.grace_seconds for one in self.leaving.values()}
+        for one, rule, _ in self._after(job):
+            if self._frees(job, one, rule) is not None:
+                continue
+            end = max(self.now, self._ripe_at(one)) + one.grace_seconds
+            if end < one.likely_end_after(self.now):
+                found[one.id] = end
+        return found
 
-    def may_be_preempted(self, victim: Job, for_job: Job) -> bool:
-        """Whether it may be interrupted at all, for a job that could use what it holds; if time alone will tell, that
-        is noted."""
-        if not victim.preemptible or victim.id in self.leaving or victim.allocation is None:
+    def gives_back(self, job: Job, protected: ProtectedStart) -> bool:
+        """Whether a job that would start now on what is held for a protected start could be made to go in time."""
+        if not job.preemptible or not job.request.wants_gpu:
             return False
-        if not victim.allocation.model or not _fits_model(for_job, victim):
+        if math.isfinite(protected.at) and self.now + self.snapshot.preemption.min_run_seconds > protected.at:
             return False
-        if victim.state not in (JobState.STARTING, JobState.RUNNING):
-            return False
-        since = victim.allocated_at or 0.0
-        ripe_at = since + self.snapshot.preemption.min_run_seconds
-        if ripe_at > self.now:
-            self._wake(ripe_at)
-            return False
-        return victim.state is JobState.RUNNING
-
-    def candidate(self, victim: Job, rule: PreemptionRule, words: Callable[[], str]) -> Candidate:
-        return Candidate(job=victim, rule=rule, lost_gpu_seconds=lost_gpu_seconds(victim, self.now), words=words)
+        return any(source.gives_back(self, job, protected) for source in self._sources)
 
     def behind(self, queue: Queue) -> list[tuple[float, Job]]:
-        """Running jobs of a queue whose order preempts: who stands before this point may preempt them. The last comes
-        first, so that one look tells whether there is anybody."""
+        """Preemptible jobs that a queue whose order preempts has running: who stands before this point may preempt
+        them. The last comes first, so that one look tells whether there is anybody."""
         found = self._behind.get(queue.name)
         if found is None:
             found = self._behind[queue.name] = sorted(self._ranked(queue), key=lambda item: (-item[0], item[1].serial))
         return found
 
-    def _ranked(self, queue: Queue) -> Iterator[tuple[float, Job]]:
-        snapshot = self.snapshot
-        for job_id in snapshot.holding.get(queue.name, ()):
-            job = snapshot.jobs[job_id]
-            if not job.preemptible or job.state not in (JobState.STARTING, JobState.RUNNING):
-                continue
-            rank = rank_of(snapshot, queue, job, self.now)
-            assert rank is not None
-            yield rank.place - (snapshot.preemption.margin * rank.cost if rank.cost else 0.0), job
-            falls_at = falls_behind_at(job, snapshot.ordering, self.now)
-            if falls_at is not None and queue.policy != "priority":
-                self._wake(falls_at)
-
-    def _wake(self, at: float) -> None:
+    def wake(self, at: float) -> None:
+        """Time alone will change the answer then."""
         if at > self.now:
             self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
+
+    def _after(self, job: Job) -> Iterator[tuple[Job, PreemptionRule, Callable[[], str]]]:
+        """Who stands after a job and holds what it could use, each by the first rule that says so."""
+        if not job.request.wants_gpu or job.queue not in self.snapshot.queues:
+            return
+        models, seen = job.request.models, {*self.leaving}
+        for source in self._sources:
+            for one, words in source.after(self, job):
+                if one.id in seen or not one.preemptible or one.allocation is None or not one.allocation.model:
+                    continue
+                if one.state not in (JobState.STARTING, JobState.RUNNING) or self.reserved.shields(one, job):
+                    continue
+                if not models or one.allocation.model in models:
+                    seen.add(one.id)
+                    yield one, source.rule, words
+
+    def _frees(self, job: Job, victim: Job, rule: PreemptionRule) -> Allocation | None:
+        """What of a victim's end counts for the job, if not all of it does."""
+        return own_part(self, job, victim) if rule is PreemptionRule.RESERVATION else None
+
+    def _ripe_at(self, job: Job) -> float:
+        return (job.allocated_at or 0.0) + self.snapshot.preemption.min_run_seconds
+
+    def _is_ripe(self, job: Job) -> bool:
+        self.wake(self._ripe_at(job))
+        return job.state is JobState.RUNNING and self._ripe_at(job) <= self.now
+
+    def _ranked(self, queue: Queue) -> Iterator[tuple[float, Job]]:
+        snapshot, policy = self.snapshot, POLICIES[queue.policy]
+        for job_id in snapshot.holding.get(queue.name, ()):
+            job = snapshot.jobs[job_id]
+            rank = rank_of(snapshot, queue, job, self.now)
+            if rank is None or not job.preemptible or job.state not in (JobState.STARTING, JobState.RUNNING):
+                continue
+            yield rank.place - (snapshot.preemption.margin * rank.cost if rank.cost else 0.0), job
+            falls_at = falls_behind_at(job, snapshot.ordering, self.now) if policy.looks_at_run_times else None
+            if falls_at is not None:
+                self.wake(falls_at)
 
 
 def claimants(snapshot: ClusterSnapshot) -> list[Job]:
     """Waiting jobs that others give way to or have given way to since they wait, in the order of their waiting."""
-    found = []
+    found: list[Job] = []
     for job_id in {*snapshot.giving_way, *snapshot.gave_way}:
         job = snapshot.jobs.get(job_id)
         if job is None or job.state is not JobState.QUEUED or job.after or job.queue not in snapshot.queues:
@@ -137,7 +190,19 @@ def claimants(snapshot: ClusterSnapshot) -> list[Job]:
         gone = (snapshot.jobs[other].queued_at or 0.0 for other in snapshot.gave_way.get(job_id, ()))
         if job_id in snapshot.giving_way or any(at >= since for at in gone):
             found.append(job)
-    return sorted(found, key=lambda job: (job.queued_at or 0.0, job.serial))
+    waiting = {job.id: job for job in found}
+    return sorted(found, key=lambda job: (_steps_behind(job, waiting), job.queued_at or 0.0, job.serial))
+
+
+def _steps_behind(job: Job, claimants: dict[str, Job]) -> int:
+    """Whoever gave way to another that waits still comes behind it, although others gave way to it before: else at one
+    moment the two would take turns for ever."""
+    before = list[str]()
+    for_job = job.preempted_for
+    while for_job in claimants and for_job not in before:
+        before.append(for_job)
+        for_job = claimants[for_job].preempted_for
+    return len(before)
 
 
 def lost_gpu_seconds(job: Job, now: float) -> float:
@@ -162,40 +227,54 @@ def rank_of(snapshot: ClusterSnapshot, queue: Queue, job: Job, now: float) -> Ra
 class ByGuarantee:
     """What was borrowed comes back to the queue that it is guaranteed to."""
 
-    @staticmethod
-    def counts(snapshot: ClusterSnapshot) -> bool:
+    rule = PreemptionRule.GUARANTEE
+
+    def counts(self, snapshot: ClusterSnapshot) -> bool:
         return guaranteeing.counts(snapshot)
 
-    @staticmethod
-    def could_help(view: Preempting, job: Job) -> bool:
-        queue = view.snapshot.queues[job.queue]
-        return guaranteeing.standing(view.snapshot, queue).owed_milli > 0
+    def could_help(self, view: Preempting, job: Job) -> bool:
+        return guaranteeing.standing(view.snapshot, view.snapshot.queues[job.queue]).owed_milli > 0
 
-    @staticmethod
-    def candidates(view: Preempting, job: Job) -> Iterator[Candidate]:
+    def after(self, view: Preempting, job: Job) -> Iterator[After]:
         snapshot = view.snapshot
         if not guaranteeing.is_entitled(snapshot, job):
             return
         own = snapshot.queues[job.queue]
         for name in sorted(snapshot.holding):
             other = snapshot.queues.get(name)
-            if other is None or name == own.name or other.pool != own.pool:
-                continue
-            for victim in guaranteeing.borrowers(snapshot, other, view.leaving):
-                if view.may_be_preempted(victim, job):
-                    words = _words_of_guarantee(snapshot, own, other, job)
-                    yield view.candidate(victim, PreemptionRule.GUARANTEE, words)
+            if other is not None and name != own.name and other.pool == own.pool:
+                words = self._words(snapshot, own, other, job)
+                yield from ((one, words) for one in guaranteeing.borrowers(snapshot, other, view.leaving))
+
+    def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
+        queues = view.snapshot.queues
+        own, other = queues[job.queue], queues[protected.job.queue]
+        if (
+            own.name == other.name
+            or own.pool != other.pool
+            or not guaranteeing.is_entitled(view.snapshot, protected.job)
+        ):
+            return False
+        return not guaranteeing.is_entitled(view.snapshot, job)
+
+    def _words(self, snapshot: ClusterSnapshot, own: Queue, other: Queue, job: Job) -> Callable[[], str]:
+        held, borrows = (gpus_text(snapshot.held.by_queue.get(name, 0)) for name in (own.name, other.name))
+        return lambda: (
+            f"queue {own.name} has {own.guaranteed_gpus} GPUs guaranteed and holds {held}; {job.id} asks for "
+            f"{gpus_text(job.request.total_gpu_milli)} of them, and queue {other.name}, which has "
+            f"{other.guaranteed_gpus} guaranteed, holds {borrows}"
+        )
 
 
 class ByOrder:
-    """In a queue whose order preempts, whoever stands before takes from whoever runs far behind."""
+    """In a queue whose order preempts, whoever stands before takes from whoever runs and stands after."""
 
-    @staticmethod
-    def counts(snapshot: ClusterSnapshot) -> bool:
+    rule = PreemptionRule.ORDER
+
+    def counts(self, snapshot: ClusterSnapshot) -> bool:
         return any(queue.preempts for queue in snapshot.queues.values())
 
-    @staticmethod
-    def could_help(view: Preempting, job: Job) -> bool:
+    def could_help(self, view: Preempting, job: Job) -> bool:
         queue = view.snapshot.queues[job.queue]
         rank = rank_of(view.snapshot, queue, job, view.now)
         if rank is None:
@@ -203,47 +282,79 @@ class ByOrder:
         behind = view.behind(queue)
         return bool(behind) and behind[0][0] > rank.place
 
-    @staticmethod
-    def candidates(view: Preempting, job: Job) -> Iterator[Candidate]:
+    def after(self, view: Preempting, job: Job) -> Iterator[After]:
         queue = view.snapshot.queues[job.queue]
         rank = rank_of(view.snapshot, queue, job, view.now)
-        if rank is None:
-            return
-        for point, victim in view.behind(queue):
-            if point <= rank.place:
+        for point, one in view.behind(queue) if rank is not None else ():
+            if rank is None or point <= rank.place:
                 break
-            if view.may_be_preempted(victim, job):
-                yield view.candidate(victim, PreemptionRule.ORDER, _words_of_order(view, queue, job, victim))
+            yield one, self._words(view, queue, job, one)
+
+    def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
+        """As they stand now: a job that gets more urgent while it runs keeps what it has."""
+        if job.queue != protected.job.queue:
+            return False
+        queue = view.snapshot.queues[job.queue]
+        own, others = (rank_of(view.snapshot, queue, one, view.now) for one in (job, protected.job))
+        return own is not None and others is not None and others.place < own.place
+
+    def _words(self, view: Preempting, queue: Queue, job: Job, victim: Job) -> Callable[[], str]:
+        def words() -> str:
+            if job.pinned_at is not None:
+                return f"{job.id} is pinned by an operator, and the order of queue {queue.name} preempts"
+            told, rules = POLICIES[queue.policy].rank_words, view.snapshot.ordering
+            return (
+                f"in queue {queue.name}, whose order preempts, {job.id} ({told(job, rules, view.now)}) goes before "
+                f"{victim.id} ({told(victim, rules, view.now)})"
+            )
+
+        return words
 
 
-#: In the order in which they are asked. Further rules are added here.
-SOURCES = (ByGuarantee, ByOrder)
+class ByOverrun:
+    """Whoever passed a waiting job on the strength of a prediction, and runs longer, makes room for it.
 
+    Only the younger of two jobs passes so, and it is never the other way round.
+    """
 
-def _words_of_guarantee(snapshot: ClusterSnapshot, own: Queue, other: Queue, job: Job) -> Callable[[], str]:
-    held = gpus_text(snapshot.held.by_queue.get(own.name, 0))
-    borrows = gpus_text(snapshot.held.by_queue.get(other.name, 0))
-    return lambda: (
-        f"queue {own.name} has {own.guaranteed_gpus} GPUs guaranteed and holds {held}; {job.id} asks for "
-        f"{gpus_text(job.request.total_gpu_milli)} of them, and queue {other.name}, which has {other.guaranteed_gpus} "
-        f"guaranteed, holds {borrows}"
-    )
+    rule = PreemptionRule.OVERRUN
 
+    def counts(self, snapshot: ClusterSnapshot) -> bool:
+        return True
 
-def _words_of_order(view: Preempting, queue: Queue, job: Job, victim: Job) -> Callable[[], str]:
-    def words() -> str:
-        if job.pinned_at is not None:
-            return f"{job.id} is pinned by an operator, and the order of queue {queue.name} preempts"
-        told = POLICIES[queue.policy].rank_words
-        rules, now = view.snapshot.ordering, view.now
-        return (
-            f"in queue {queue.name}, whose order preempts, {job.id} ({told(job, rules, now)}) goes before "
-            f"{victim.id} ({told(victim, rules, now)})"
+    def could_help(self, view: Preempting, job: Job) -> bool:
+        return False  # it is for those whose protected start has come, and they are looked at anyway
+
+    def after(self, view: Preempting, job: Job) -> Iterator[After]:
+        snapshot, since = view.snapshot, job.queued_at or 0.0
+        pool = snapshot.queues[job.queue].pool
+        next_end = snapshot.next_likely_end(view.now)
+        if next_end is not None:
+            view.wake(next_end)
+        for one in snapshot.overrunning(view.now):
+            queue = snapshot.queues.get(one.queue)
+            passed = (one.allocated_at or 0.0) > since and _is_older(job, one)
+            if passed and queue is not None and queue.pool == pool:
+                yield one, self._words(view, job, one)
+
+    def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
+        if is_limited(job) or not math.isfinite(protected.at) or not _is_older(protected.job, job):
+            return False
+        return likely_end_if_started(job, view.now) <= protected.at
+
+    def _words(self, view: Preempting, job: Job, victim: Job) -> Callable[[], str]:
+        assert victim.predicted is not None
+        ran = format_duration(max(1.0, view.now - (victim.started_at or view.now)))
+        expected = format_duration(max(1.0, victim.predicted.p90_seconds))
+        return lambda: (
+            f"{victim.id} passed {job.id}, which waited for longer, because runs like it take {expected}; "
+            f"it has run for {ran}"
         )
 
-    return words
+
+#: In the order in which they are asked. A further rule is one more of these.
+SOURCES: tuple[Source, ...] = (ByGuarantee(), ByReservation(), ByOrder(), ByOverrun())
 
 
-def _fits_model(job: Job, victim: Job) -> bool:
-    assert victim.allocation is not None
-    return not job.request.models or victim.allocation.model in job.request.models
+def _is_older(one: Job, other: Job) -> bool:
+    return (aged_from(one), one.serial) < (aged_from(other), other.serial)

@@ -1,8 +1,8 @@
 """The protected start: when and where the first job that waits will run, and what is kept for it until then.
 
-The answer follows from when the present allocations end at the latest. What the job will need and what is free
-already is held; the rest comes back in time. A later job may pass on everything else, or on the held part if it is
-gone before the planned start.
+The answer follows from when the present allocations end: at the latest, or without a time limit as predicted, and then
+it is not firm. What the job will need and what is free already is held; the rest comes back in time. A later job may
+pass on everything else, or on the held part if it is gone before the planned start.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from corral.core.fleet import DomainIndex, Fleet, Slot, places
 from corral.core.model import WHOLE, Allocation, Grant, Job, Request
@@ -20,8 +21,17 @@ from corral.core.reservations import Reserved, Terms
 from corral.core.resources import grant_on
 from corral.core.snapshot import ClusterSnapshot
 
-#: An end of an allocation: when, a tie-break, and what comes back.
-Return = tuple[float, int, Allocation]
+
+class Return(NamedTuple):
+    """An end of an allocation."""
+
+    at: float
+    #: a tie-break
+    serial: int
+    #: what comes back
+    allocation: Allocation
+    #: whether it is at the latest then
+    is_firm: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,15 +42,28 @@ class ProtectedStart:
     allocation: Allocation
     #: the part of it that is free now and is kept
     held: Allocation
+    #: whether it rests on time limits alone, and on no prediction
+    is_firm: bool = True
 
     @property
     def ends_at(self) -> float:
-        return end_if_started(self.job, self.at)
+        return likely_end_if_started(self.job, self.at)
 
 
 def end_if_started(job: Job, at: float) -> float:
     """When the job's resources are free again at the latest, if it starts at that time."""
     return math.inf if job.time_limit_seconds is None else at + job.time_limit_seconds + job.grace_seconds
+
+
+def is_limited(job: Job) -> bool:
+    return job.time_limit_seconds is not None
+
+
+def likely_end_if_started(job: Job, at: float) -> float:
+    """The same, and without a time limit as it is predicted."""
+    if job.time_limit_seconds is not None or job.predicted is None:
+        return end_if_started(job, at)
+    return at + job.predicted.p90_seconds + job.grace_seconds
 
 
 def protect(
@@ -52,20 +75,20 @@ def protect(
     started: Sequence[Return],
     others: Sequence[ProtectedStart],
     reserved: Reserved,
-    leaving: Mapping[str, Job] = MappingProxyType({}),
+    sooner: Mapping[str, float] = MappingProxyType({}),
 ) -> ProtectedStart | None:
     """The earliest protected start of a job that does not fit now; nothing if it cannot be told where it could ever
     run.
 
     `started` are this cycle's starts, sorted; the fleet has them and the holds of other protected starts taken already.
-    `leaving` are running jobs that give way to others: they are gone after their grace.
+    `sooner` says when running jobs are gone that give way, or could be made to: sooner than they would end.
     """
     best: ProtectedStart | None = None
     promised = _Promised(others)
     terms = reserved.terms(job, pool) if reserved.concerns(pool) and job.request.wants_gpu else None
     confined = reserved.ever(job, pool)
     for index in domains_for(snapshot.fleet, job.request, pool):
-        found = _earliest(snapshot, confined, index, now, started, promised, terms, leaving)
+        found = _earliest(snapshot, confined, index, now, started, promised, terms, sooner)
         if found is not None and (best is None or found.at < best.at):
             best = found
     return None if best is None else replace(best, job=job)
@@ -83,22 +106,24 @@ class _Promised:
                 for grant in part.grants:
                     _add(self.cpu_milli, grant.node, sign * grant.cpu_milli)
                     _add(self.memory_bytes, grant.node, sign * grant.memory_bytes)
-        self.returns: list[Return] = sorted(
-            ((r.ends_at, r.job.serial, r.allocation) for r in others), key=lambda item: item[:2]
+        self.returns = sorted(
+            (Return(r.ends_at, r.job.serial, r.allocation, r.is_firm and is_limited(r.job)) for r in others),
+            key=lambda item: item[:2],
         )
         # A GPU that is promised to one after the other is free again when the last of them is done.
-        last = {gpu: serial for _, serial, allocation in self.returns for gpu in allocation.gpus}
-        self.returns = [(end, serial, _less(allocation, serial, last)) for end, serial, allocation in self.returns]
+        last = {gpu: one.serial for one in self.returns for gpu in one.allocation.gpus}
+        self.returns = [one._replace(allocation=_less(one.allocation, one.serial, last)) for one in self.returns]
 
 
 class _Outlook:
     """One node as it will be when some allocations have ended."""
 
-    __slots__ = ("cpu_milli", "free_milli", "job", "memory_bytes", "slot", "terms", "usable")
+    __slots__ = ("cpu_milli", "free_milli", "is_firm", "job", "memory_bytes", "slot", "terms", "usable")
 
     def __init__(self, slot: Slot, index: DomainIndex, job: Job, promised: _Promised, terms: Terms | None) -> None:
         self.slot = slot
         self.job = job
+        self.is_firm = True
         self.terms = terms
         self.usable = [gpu for gpu in slot.domains.get(index.domain, ()) if gpu not in job.avoid_gpus]
         self.free_milli = {gpu: slot.free_milli[gpu] for gpu in self.usable if gpu not in promised.gpus}
@@ -149,7 +174,7 @@ def _earliest(
     started: Sequence[Return],
     promised: _Promised,
     terms: Terms | None,
-    leaving: Mapping[str, Job],
+    sooner: Mapping[str, float],
 ) -> ProtectedStart | None:
     """Walk through the coming ends, of allocations and of windows, until enough nodes have room."""
     fleet, request = snapshot.fleet, job.request
@@ -158,7 +183,9 @@ def _earliest(
     ready = [_Outlook(slot, index, job, promised, terms) for slot in _fitting_now(fleet, index, job, among)]
     ready = [outlook for outlook in ready if outlook.fits(request, now)]
     ready_nodes = {outlook.slot.node.id for outlook in ready}
-    for end, by_protected, allocation in _coming(snapshot, index, request, now, started, promised, terms, leaving):
+    for (end, _, allocation, is_firm), by_protected in _coming(
+        snapshot, index, request, now, started, promised, terms, sooner
+    ):
         if not math.isfinite(end):
             break
         at = max(end, now)
@@ -174,6 +201,7 @@ def _earliest(
             if outlook is None:
                 outlook = outlooks[grant.node] = _Outlook(fleet.slots[place], index, job, promised, terms)
             outlook.give_back(grant, promised, by_protected=by_protected)
+            outlook.is_firm &= is_firm
             if grant.node not in ready_nodes and outlook.fits(request, at):
                 ready.append(outlook)
                 ready_nodes.add(grant.node)
@@ -191,40 +219,41 @@ def _coming(
     started: Sequence[Return],
     promised: _Promised,
     terms: Terms | None,
-    leaving: Mapping[str, Job],
-) -> Iterator[tuple[float, bool, Allocation]]:
-    """All ends of allocations that can matter to the request in this domain, and of windows; soonest first."""
+    sooner: Mapping[str, float],
+) -> Iterator[tuple[Return, bool]]:
+    """All ends of allocations that can matter to the request in this domain, and of windows; soonest first. With each,
+    whether it is the end of one that is yet to start."""
     model = index.domain[1]
     # CPUs and memory come back from work on any model, and from work without GPUs.
     needs_host = request.cpu_milli > 0 or request.memory_bytes > 0
 
-    def running() -> Iterator[tuple[float, int, bool, Allocation]]:
-        for end, serial, job_id in snapshot.releases:
-            if job_id not in leaving:
-                allocation = snapshot.jobs[job_id].allocation
-                assert allocation is not None
-                yield end, serial, False, allocation
+    def running() -> Iterator[Return]:
+        for end, serial, job_id in snapshot.ends(now):
+            if job_id not in sooner:
+                job = snapshot.jobs[job_id]
+                assert job.allocation is not None
+                yield Return(end, serial, job.allocation, is_limited(job))
 
-    def tagged(returns: Iterable[Return], by_protected: bool) -> Iterator[tuple[float, int, bool, Allocation]]:
-        return ((end, serial, by_protected, allocation) for end, serial, allocation in returns)
-
-    def openings() -> Iterator[tuple[float, int, bool, Allocation]]:
+    def openings() -> Iterator[Return]:
         """Nothing comes back, but what is free on these nodes may now be had."""
         home = snapshot.fleet.gpu_home
         for at, gpus in terms.openings if terms is not None else ():
             nodes = dict.fromkeys(home[gpu] for gpu in gpus if gpu in home)
-            yield at, -1, False, Allocation(grants=tuple(Grant(node=node) for node in nodes), model=model)
+            yield Return(at, -1, Allocation(grants=tuple(Grant(node=node) for node in nodes), model=model))
 
-    sources = [running(), tagged(started, False), tagged(promised.returns, True)]
+    def tagged(returns: Iterable[Return], by_protected: bool) -> Iterator[tuple[Return, bool]]:
+        return ((one, by_protected) for one in returns)
+
+    sources = [tagged(running(), False), tagged(started, False), tagged(promised.returns, True)]
     if terms is not None:
-        sources.append(openings())
-    if leaving:
-        gone = [(now + one.grace_seconds, one.serial, one.allocation) for one in leaving.values() if one.allocation]
+        sources.append(tagged(openings(), False))
+    if sooner:
+        jobs = ((at, snapshot.jobs[job_id]) for job_id, at in sooner.items())
+        gone = [Return(at, one.serial, one.allocation, False) for at, one in jobs if one.allocation]
         sources.append(tagged(sorted(gone, key=lambda item: item[:2]), False))
-    merged = heapq.merge(*sources, key=lambda item: (item[0], item[1]))
-    for end, _, by_protected, allocation in merged:
-        if needs_host or allocation.model == model:
-            yield end, by_protected, allocation
+    for item in heapq.merge(*sources, key=lambda item: item[0][:2]):
+        if needs_host or item[0].allocation.model == model:
+            yield item
 
 
 def _fitting_now(fleet: Fleet, index: DomainIndex, job: Job, among: int) -> Iterator[Slot]:
@@ -283,6 +312,7 @@ def _protected(
         at=at,
         allocation=Allocation(grants=full, model=model),
         held=Allocation(grants=tuple(held), model=model),
+        is_firm=all(outlook.is_firm for outlook in chosen),
     )
 
 

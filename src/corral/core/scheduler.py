@@ -18,10 +18,20 @@ from corral.core.fleet import Domain
 from corral.core.guaranteeing import turn_of
 from corral.core.lines import LineCursor, LineKey, line_of
 from corral.core.model import Allocation, Blocking, Job, JobState, Queue
+from corral.core.ordering import POLICIES
 from corral.core.placing import could_ever_fit
 from corral.core.plan import Plan, PlannedStart, Preemption, Resize, Start
-from corral.core.preempting import Preempting, claimants
-from corral.core.protecting import ProtectedStart, Return, end_if_started, free_part, protect, still_held
+from corral.core.preempting import Preempting, claimants, rank_of
+from corral.core.protecting import (
+    ProtectedStart,
+    Return,
+    end_if_started,
+    free_part,
+    is_limited,
+    likely_end_if_started,
+    protect,
+    still_held,
+)
 from corral.core.reservations import Reserved, find_open_place
 from corral.core.rules import all_reasons, first_reason
 from corral.core.scaling import Scalable, Scaling, Wanted, make_room, scalable_jobs
@@ -40,7 +50,9 @@ def schedule(snapshot: ClusterSnapshot, now: float) -> Plan:
         # 2. In order, until the first job of each line that finds no room, and for which nobody has to make any. It
         #    gets a protected start.
         blocked = cycle.start_in_order()
-        # 3. Behind it, whatever does not delay a protected start; in strict lines nothing.
+        # 3. Behind it, whatever does not delay a protected start; in strict lines nothing. The next few of each line
+        #    may get one, too.
+        cycle.protect_more(blocked)
         cycle.backfill(blocked)
         plan = cycle.plan()
         # 4. Elastic jobs: what they give back for those who wait, and what they take of the rest.
@@ -73,6 +85,8 @@ class _Walk:
     key: LineKey
     queue: Queue
     cursor: LineCursor
+    #: jobs that have a protected start, if it could be told where they could ever run
+    protected: int = 0
 
 
 class _Cycle:
@@ -97,6 +111,8 @@ class _Cycle:
         #: jobs that start as soon as others have given way, and what they will have
         self._promised: dict[str, tuple[LineKey, ProtectedStart]] = {**after._promised} if after else {}
         self._protected += self._promised.values()
+        #: when the first line of a queue whose order preempts had its turn
+        self._turns: dict[str, float] = {}
 
     def keep_promises(self) -> None:
         """Jobs that others were preempted for start, or keep what is free of it until the last of them is gone."""
@@ -133,12 +149,29 @@ class _Cycle:
                 heapq.heapreplace(waiting, (self._turn(walk), number))
         return blocked
 
-    def backfill(self, blocked: Sequence[_Walk]) -> None:
-        for walk in blocked:
-            if walk.queue.blocking is not Blocking.BACKFILL:
+    def protect_more(self, blocked: Sequence[_Walk]) -> None:
+        """Protect the next jobs of each line, as many as are to be, or start them. Where nothing is free nobody passes,
+        and nobody needs it."""
+        most = self.snapshot.backfill.protected
+        for walk in blocked if most > 1 else ():
+            if walk.queue.blocking is not Blocking.BACKFILL or not self._has_room(walk):
                 continue
-            has_room = self._has_room(walk)
-            while (job := walk.cursor.peek()) is not None and (has_room or self._could_get_way(job)):
+            while walk.protected < most and (job := walk.cursor.pop()) is not None:
+                if not self._is_passed_over(walk, job) and not self._start_or_get_way(walk, job):
+                    if self._could_ever_fit(walk.queue, job):
+                        self._protect(walk, job)
+                    else:
+                        walk.cursor.skip_like(job)
+
+    def backfill(self, blocked: Sequence[_Walk]) -> None:
+        for walks in self._ordered_together(blocked):
+            left = [(walk, self._has_room(walk)) for walk in walks if walk.queue.blocking is Blocking.BACKFILL]
+            while left:
+                walk, has_room = left[0] if len(left) == 1 else min(left, key=lambda item: self._place(item[0]))
+                job = walk.cursor.peek()
+                if job is None or not (has_room or self._could_get_way(job)):
+                    left.remove((walk, has_room))
+                    continue
                 walk.cursor.pop()
                 if not self._is_passed_over(walk, job) and not self._start_or_get_way(walk, job):
                     # Room only shrinks within a cycle: no other job of this shape will find a place either.
@@ -157,6 +190,7 @@ class _Cycle:
                     at=protected.at,
                     nodes=tuple(grant.node for grant in protected.allocation.grants),
                     held=protected.held,
+                    is_firm=protected.is_firm,
                 )
                 for line, protected in self._protected
             ),
@@ -195,7 +229,9 @@ class _Cycle:
             for item in items:
                 supposed.resize(item.job, item.at_its_least())
             cycle = _Cycle(self.snapshot, supposed, self.now, after=self)
-            cycle.backfill(cycle.start_in_order())
+            blocked = cycle.start_in_order()
+            cycle.protect_more(blocked)
+            cycle.backfill(blocked)
             return Wanted(
                 starts=cycle._starts[len(self._starts) :],
                 promised=[
@@ -221,7 +257,9 @@ class _Cycle:
             if self._is_passed_over(walk, job) or self._start(walk.queue, job):
                 return True
             if not self._get_way(walk.queue, job):
-                walk.cursor.skip_like(job, self._too_long_to_pass(walk))
+                if self.snapshot.backfill.protected <= 1:
+                    # Those like it find no room either. Else the next of them may be protected, too.
+                    walk.cursor.skip_like(job, self._too_long_to_pass(walk))
                 if not self._could_ever_fit(walk.queue, job):
                     return True
                 self._protect(walk, job)
@@ -232,10 +270,28 @@ class _Cycle:
     def _start_or_get_way(self, walk: _Walk, job: Job) -> bool:
         return self._start(walk.queue, job) or self._get_way(walk.queue, job)
 
-    def _turn(self, walk: _Walk) -> tuple[bool, float, int]:
+    def _turn(self, walk: _Walk) -> tuple[bool, float, float, int]:
         head = walk.cursor.peek()
         assert head is not None
-        return turn_of(self.snapshot, walk.queue, head, self.now)
+        is_not_entitled, since, serial = turn_of(self.snapshot, walk.queue, head, self.now)
+        if not _is_ranked(walk.queue):
+            return (is_not_entitled, since, 0.0, serial)
+        # Its lines have one turn, and one order: else a gang would take what a single job takes back at once.
+        since = self._turns.setdefault(walk.queue.name, since)
+        return (is_not_entitled, since, self._place(walk), serial)
+
+    def _place(self, walk: _Walk) -> float:
+        """Of the next job of a line in the order of its queue, where that preempts; the last when there is none."""
+        head = walk.cursor.peek()
+        rank = None if head is None else rank_of(self.snapshot, walk.queue, head, self.now)
+        return math.inf if rank is None else rank.place
+
+    def _ordered_together(self, walks: Sequence[_Walk]) -> list[list[_Walk]]:
+        """Lines of one queue whose order preempts are gone through as one, all others one after the other."""
+        groups: dict[str | LineKey, list[_Walk]] = {}
+        for walk in walks:
+            groups.setdefault(walk.key.queue if _is_ranked(walk.queue) else walk.key, []).append(walk)
+        return list(groups.values())
 
     # ---------------------------------------------------------------- making way
 
@@ -276,7 +332,7 @@ class _Cycle:
         at = self.now + max((_grace(one) for one in leaving if _is_on(one, nodes)), default=0.0)
         held = free_part(self._fleet, allocation)
         self.trial.promise(job, allocation, held)
-        protected = ProtectedStart(job=job, at=at, allocation=allocation, held=held)
+        protected = ProtectedStart(job=job, at=at, allocation=allocation, held=held, is_firm=False)
         self._promised[job.id] = (line_of(job), protected)
         self._protected.append((line_of(job), protected))
         return True
@@ -356,16 +412,18 @@ class _Cycle:
             return False
         self._starts.append(Start(job_id=job.id, allocation=allocation))
         self._starting.add(job.id)
-        insort(self._returns, (end_if_started(job, self.now), job.serial, allocation), key=lambda item: item[:2])
+        end = Return(likely_end_if_started(job, self.now), job.serial, allocation, is_limited(job))
+        insort(self._returns, end, key=lambda item: item[:2])
         return True
 
     def _start_before_others(self, queue: Queue, job: Job) -> Allocation | None:
-        """Start the job on what is held for others, if it is gone before they need it."""
+        """Start the job on what is held for others, if it is gone before they need it, or can be made to go."""
         end = end_if_started(job, self.now)
         lifted = [
             number
             for number, (_, held) in enumerate(self._protected)
-            if end <= held.at and math.isfinite(end) and held.job.id not in self._promised
+            if held.job.id not in self._promised
+            and ((end <= held.at and math.isfinite(end)) or self._preempting.gives_back(job, held))
         ]
         if not lifted:
             return None
@@ -400,12 +458,17 @@ class _Cycle:
             self.now,
             started=self._returns,
             others=[protected for _, protected in self._protected],
-            leaving=self._preempting.leaving,
+            sooner=self._preempting.sooner(job) if self._preempting.is_possible else {},
             reserved=self.reserved,
         )
+        walk.protected += 1
         if protected is not None:
             self.trial.hold(job.id, protected.held)
             self._protected.append((walk.key, protected))
+
+
+def _is_ranked(queue: Queue) -> bool:
+    return queue.preempts and POLICIES[queue.policy].rank is not None
 
 
 def _models_of(key: LineKey) -> tuple[str, ...]:

@@ -7,11 +7,13 @@ changed, not the size of the cluster. Two snapshots with the same content decide
 
 from __future__ import annotations
 
+import heapq
 import math
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 from corral.core.accounting import score_at
 from corral.core.changes import (
@@ -56,9 +58,11 @@ from corral.core.ordering.cost import OrderingRules
 from corral.core.resources import at_least
 from corral.core.usage import Usage
 
+_NEXT_FEW = 100
 DEFAULT_TIME_CONSTANT = 6 * 3600.0
 
-#: When an allocation ends at the latest, the serial number of its job (oldest first among equals), and the job.
+#: When an allocation ends, the serial number of its job (oldest first among equals), and the job. With a time limit
+#: that is at the latest, without one as predicted.
 Release = tuple[float, int, str]
 
 
@@ -99,7 +103,7 @@ class ClusterSnapshot:
         self.holding: dict[str, set[str]] = {}
         #: queues that have GPUs guaranteed, by their pool
         self.guaranteeing: dict[str, set[str]] = {}
-        #: ends of allocations, soonest first
+        #: ends of allocations, soonest first; see `ends`
         self.releases: list[Release] = []
         #: grows with every applied change
         self.revision = 0
@@ -107,6 +111,8 @@ class ClusterSnapshot:
         self._scored_models: dict[str, set[str]] = {}
         self._by_state: dict[JobState, int] = dict.fromkeys(JobState, 0)
         self._queued_in: dict[str, int] = {}
+        #: jobs that have outlived their predictions, as of a revision and a time
+        self._overdue: tuple[int, float, list[Release], int] = (-1, 0.0, [], 0)
         self.apply(changes)
 
     # ---------------------------------------------------------------- reading
@@ -143,6 +149,38 @@ class ClusterSnapshot:
     def queued_in(self, queue: str) -> int:
         """Jobs that wait in a queue: those in its lines, and those that come after others."""
         return self._queued_in.get(queue, 0)
+
+    def ends(self, now: float) -> Iterator[Release]:
+        """When allocations end from now on, soonest first. Who has outlived a prediction is expected anew; whoever has
+        outlived a time limit is about to end."""
+        overdue, since = self._find_overdue(now)
+        if not overdue:
+            return iter(self.releases)
+        return heapq.merge(overdue, islice(self.releases, since, None))
+
+    def overrunning(self, now: float) -> list[Job]:
+        """Running jobs that have outlived their predictions and have no time limit."""
+        overdue, _ = self._find_overdue(now)
+        return [job for _, _, job_id in overdue if (job := self.jobs[job_id]).time_limit_seconds is None]
+
+    def next_likely_end(self, now: float) -> float | None:
+        """The next end that is predicted and not firm, if it is among the next few."""
+        _, since = self._find_overdue(now)
+        for end, _, job_id in islice(self.releases, since, since + _NEXT_FEW):
+            if math.isfinite(end) and self.jobs[job_id].time_limit_seconds is None:
+                return end
+        return None
+
+    def _find_overdue(self, now: float) -> tuple[list[Release], int]:
+        revision, at, overdue, since = self._overdue
+        if (revision, at) != (self.revision, now):
+            since = bisect_right(self.releases, now, key=lambda release: release[0])
+            late = (
+                (self.jobs[job_id].likely_end_after(now), serial, job_id) for _, serial, job_id in self.releases[:since]
+            )
+            overdue = sorted(late)
+            self._overdue = (self.revision, now, overdue, since)
+        return overdue, since
 
     # ---------------------------------------------------------------- changing
 
@@ -298,13 +336,12 @@ class ClusterSnapshot:
         self.limits = rules.limits
         self.score_time_constant = rules.score_time_constant
         self.scaling = rules.scaling
-        self.preemption = rules.preemption
         self.allocation = rules.allocation
         if self._fleet is not None:
             self._fleet.rack_label = rules.allocation.rack_label
         self.backfill = rules.backfill
-        if self.ordering != rules.ordering:
-            self.ordering = rules.ordering
+        if (self.ordering, self.preemption) != (rules.ordering, rules.preemption):
+            self.ordering, self.preemption = rules.ordering, rules.preemption
             for name in {key.queue for key in self.lines}:
                 self._rebuild_lines(name)
 
@@ -324,7 +361,7 @@ class ClusterSnapshot:
             _enter(self.guaranteeing, queue.pool, queue.name)
         self.queues[queue.name] = queue
         # Jobs may have come before their queue, and waited by age so far.
-        if known is None or known.policy != queue.policy:
+        if known is None or (known.policy, known.preempts) != (queue.policy, queue.preempts):
             self._rebuild_lines(queue.name)
 
     def _rebuild_lines(self, queue_name: str) -> None:
@@ -337,7 +374,13 @@ class ClusterSnapshot:
         if line is None:
             queue = self.queues.get(key.queue)
             # A line of a queue that is gone keeps its jobs in order of age until they are moved.
-            line = self.lines[key] = Line(key, queue.policy if queue else "fcfs", self.ordering)
+            line = self.lines[key] = Line(
+                key,
+                queue.policy if queue else "fcfs",
+                self.ordering,
+                is_ranked=queue is not None and queue.preempts,
+                passes_from=self.preemption.min_run_seconds if self.preemption.enabled else None,
+            )
         return line
 
 
@@ -426,7 +469,7 @@ class Trial:
 
 
 def _release(job: Job) -> Release:
-    return (job.expected_end, job.serial, job.id)
+    return (job.likely_end, job.serial, job.id)
 
 
 def _enter(sets: dict[str, set[str]], key: str | None, member: str) -> None:

@@ -81,7 +81,8 @@ def check_promises(history: History, *, first_only: bool) -> None:
                 assert planned is not None, f"{job_id} has lost its promise"
                 assert planned.job_id == job_id
                 assert planned.at <= at, f"{job_id} was promised {at}, at {step.at} it is {planned.at}"
-        promised = {line: (planned.job_id, planned.at) for line, planned in present.items() if planned.is_known}
+        # What rests on predictions moves as they turn out wrong.
+        promised = {line: (one.job_id, one.at) for line, one in present.items() if one.is_known and one.is_firm}
 
 
 def _passed_by_arrivals(snapshot: ClusterSnapshot, line: LineKey, job_id: str, step: Step) -> bool:

@@ -63,6 +63,8 @@ class OrderingPolicy:
     #: None where the order says nothing about who should run at the expense of whom
     rank: RankOf | None = None
     rank_words: RankWords = _no_rank
+    #: whether the rank changes as a job runs
+    looks_at_run_times: bool = False
 
 
 #: every policy by the name that queues and settings use
@@ -102,6 +104,7 @@ POLICIES: dict[str, OrderingPolicy] = {
         words="least expected GPU-time first, less what its waiting makes up for",
         rank=shortest.rank,
         rank_words=shortest.rank_words,
+        looks_at_run_times=True,
     ),
     "weighted": OrderingPolicy(
         own_key=weighted.own_key,
@@ -112,5 +115,6 @@ POLICIES: dict[str, OrderingPolicy] = {
         words="weighted sum of priority, size, expected run time and age",
         rank=weighted.rank,
         rank_words=weighted.rank_words,
+        looks_at_run_times=True,
     ),
 }
