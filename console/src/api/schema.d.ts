@@ -3286,6 +3286,25 @@ export interface components {
             waiting_jobs: number[];
         };
         /**
+         * CycleView
+         * @description Where in the journal an answer of the past comes from.
+         */
+        CycleView: {
+            /** At */
+            at: string;
+            /**
+             * Exact
+             * @description Everything that had happened is in the answer, and nothing else.
+             */
+            exact: boolean;
+            /** Id */
+            id: number;
+            /** Known Until */
+            known_until: string;
+            /** Words */
+            words: string;
+        };
+        /**
          * DefragmentationView
          * @description A plan to look at. Nothing carries it out by itself.
          */
@@ -7932,6 +7951,12 @@ export interface components {
             ahead: components["schemas"]["JobRefView"][];
             /** Ahead Count */
             ahead_count: number;
+            /**
+             * At
+             * @description The moment that was asked about; null for now.
+             */
+            at?: string | null;
+            cycle?: components["schemas"]["CycleView"] | null;
             /** @description When it is expected to start; null: it does not wait, or nobody can tell. */
             estimate?: components["schemas"]["ExplainedEstimateView"] | null;
             /** Job Id */
@@ -14488,7 +14513,10 @@ export interface operations {
     };
     why_job: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description A moment of the past: why it waited then. */
+                at?: string | null;
+            };
             header?: never;
             path: {
                 job: string;

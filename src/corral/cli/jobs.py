@@ -320,19 +320,35 @@ def _attempt_row(attempt: AttemptView, now: float) -> Sequence[str]:
     )
 
 
-@command(app, "why", section=Section.DAILY, examples=["corral why j-12", "corral why resnet -o json"])
-def why(terminal: Terminal, job: JobArgument) -> None:
+@command(
+    app,
+    "why",
+    section=Section.DAILY,
+    examples=["corral why j-12", "corral why resnet -o json", "corral why j-12 --at '2026-01-03 10:00'"],
+)
+def why(
+    terminal: Terminal,
+    job: JobArgument,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Why it waited then: a time on this machine's clock, or 2h for 2 hours ago."),
+    ] = None,
+) -> None:
     """Say why a job waits: every rule that holds it, who is ahead, when it is planned to start, and what would help."""
     with terminal.client() as client:
-        view = client.jobs.why(job)
+        view = client.jobs.why(job, at=moment_option("--at", at, terminal.now()))
     if terminal.as_json:
         terminal.json(view)
         return
+    cycle = view.get("cycle")
+    is_now = "is" if cycle is None else "was"
+    if cycle is not None:
+        terminal.say(f"{words.local_time(view.get('at'))}, {cycle['words']}:")
     if view["reasons"]:
         # the summary is the first reason in other words
-        terminal.say(f"{view['job_id']} is {view['state']}. What holds it:")
+        terminal.say(f"{view['job_id']} {is_now} {view['state']}. What {'holds' if cycle is None else 'held'} it:")
     else:
-        terminal.say(f"{view['job_id']} is {view['state']}: {view['summary']}")
+        terminal.say(f"{view['job_id']} {is_now} {view['state']}: {view['summary']}")
     for reason in view["reasons"]:
         terminal.say(f"  - {reason_line(reason)}")
     for line in [*_place_lines(view, terminal.now()), *_advice_lines(view, terminal.now())]:

@@ -48,6 +48,7 @@ from corral.server.secrets import SecretBox
 from corral.server.settings import FIRST_USER, Settings
 from corral.server.simulating import Simulating
 from corral.server.stream import EventFeed
+from corral.server.timetravel import TimeTravel
 from corral.server.workbenching import Workbenching
 from corral.stores import open_store
 from corral.stores.checkpoints import DirectoryCheckpoints
@@ -171,6 +172,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             estimating=estimating,
             reporting=reporting,
             simulating=simulating,
+            time_travel=TimeTravel(store, controller),
             metrics=metrics,
             version=VERSION,
             started_at=clock.now(),

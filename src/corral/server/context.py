@@ -40,6 +40,7 @@ from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.simulating import Simulating
 from corral.server.stream import EventFeed
+from corral.server.timetravel import TimeTravel
 from corral.server.workbenching import Workbenching
 from corral.telemetry.readings import LatestReadings
 
@@ -101,6 +102,8 @@ class ServerContext:
     estimating: Estimating
     #: makes reports and has their files
     reporting: Reporting
+    #: answers of the past
+    time_travel: TimeTravel
     #: answers what-if questions
     simulating: Simulating
     metrics: ServerMetrics

@@ -39,6 +39,14 @@ class SuggestionView(TypedDict):
     change: ChangeView
 
 
+class CycleView(TypedDict):
+    id: int
+    at: str
+    exact: bool
+    known_until: str
+    words: str
+
+
 class WhyView(TypedDict):
     job_id: str
     state: str
@@ -52,6 +60,8 @@ class WhyView(TypedDict):
     planned_nodes: list[str]
     estimate: NotRequired[ExplainedEstimateView | None]
     suggestions: NotRequired[list[SuggestionView]]
+    at: NotRequired[str | None]
+    cycle: NotRequired[CycleView | None]
 
 
 class PreemptingView(TypedDict):

@@ -228,8 +228,18 @@ async def resize_job(job: str, body: JobResize, caller: AnyCaller, context: Cont
 
 
 @router.get("/jobs/{job}/why", operation_id="why_job", responses=problems(404))
-async def why_job(job: str, caller: AnyCaller, context: Context) -> WhyView:
+async def why_job(
+    job: str,
+    caller: AnyCaller,
+    context: Context,
+    at: Annotated[str | None, Query(max_length=253, description="A moment of the past: why it waited then.")] = None,
+) -> WhyView:
     """Why it waits: every rule that holds it, with its numbers; and what its owner could change about it."""
+    moment = time_of("at", at)
+    if moment is not None:
+        return await context.time_travel.why(
+            caller, moment, context.clock.now(), lambda tables: find_job(tables, caller, job)
+        )
     asked = await context.read(_asked, caller, job)
     expected = context.estimating.of(asked.record.job)
     return await context.inspect(_why, context.clock.now(), asked, caller, expected)

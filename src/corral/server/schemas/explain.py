@@ -60,6 +60,16 @@ class SuggestionView(View):
     change: ChangeView
 
 
+class CycleView(View):
+    """Where in the journal an answer of the past comes from."""
+
+    id: int
+    at: str
+    exact: bool = Field(description="Everything that had happened is in the answer, and nothing else.")
+    known_until: str
+    words: str
+
+
 class WhyView(View):
     job_id: str
     state: JobState
@@ -75,6 +85,8 @@ class WhyView(View):
         default=None, description="When it is expected to start; null: it does not wait, or nobody can tell."
     )
     suggestions: list[SuggestionView] = Field(description="For its owner and operators, the best first.")
+    at: str | None = Field(default=None, description="The moment that was asked about; null for now.")
+    cycle: CycleView | None = None
 
 
 class PreemptingView(View):
