@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from corral.core import guaranteeing
-from corral.core.model import WHOLE, Job, JobState, Queue
+from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
 from corral.core.ordering import POLICIES
 from corral.core.ordering.cost import Rank, aged_from, falls_behind_at
 from corral.core.plan import Preemption, PreemptionRule
 from corral.core.protecting import ProtectedStart, is_limited, likely_end_if_started
 from corral.core.quantities import format_duration
+from corral.core.reclaiming import ByReservation, own_part
+from corral.core.reservations import Reserved
 from corral.core.resources import gpus_text
 from corral.core.snapshot import ClusterSnapshot
 from corral.core.victims import Candidate, choose_victims
@@ -62,6 +64,7 @@ class Preempting:
         }
         #: when somebody who is spared now may be preempted
         self.wake_at: float | None = None
+        self.reserved = Reserved(snapshot, now)
         #: to an installation without such rules they cost nothing
         self._sources = [one for one in SOURCES if one.counts(snapshot)] if snapshot.preemption.enabled else []
         self._behind: dict[str, list[tuple[float, Job]]] = {}
@@ -82,8 +85,8 @@ class Preempting:
         enough = _FIRST_LOOK
         for one, rule, words in self._after(job):
             if self._is_ripe(one):
-                lost = lost_gpu_seconds(one, self.now)
-                found.append(Candidate(job=one, rule=rule, lost_gpu_seconds=lost, words=words))
+                lost, frees = lost_gpu_seconds(one, self.now), self._frees(job, one, rule)
+                found.append(Candidate(job=one, rule=rule, lost_gpu_seconds=lost, frees=frees, words=words))
             if len(found) == enough:
                 victims = choose_victims(fleet, job, pool, found)
                 if victims is not None:
@@ -109,7 +112,9 @@ class Preempting:
     def sooner(self, job: Job) -> dict[str, float]:
         """When running jobs are gone at the latest that leave, or could be made to for this job."""
         found = {one.id: self.now + one.grace_seconds for one in self.leaving.values()}
-        for one, _, _ in self._after(job):
+        for one, rule, _ in self._after(job):
+            if self._frees(job, one, rule) is not None:
+                continue
             end = max(self.now, self._ripe_at(one)) + one.grace_seconds
             if end < one.likely_end_after(self.now):
                 found[one.id] = end
@@ -145,11 +150,15 @@ class Preempting:
             for one, words in source.after(self, job):
                 if one.id in seen or not one.preemptible or one.allocation is None or not one.allocation.model:
                     continue
-                if one.state not in (JobState.STARTING, JobState.RUNNING):
+                if one.state not in (JobState.STARTING, JobState.RUNNING) or self.reserved.shields(one, job):
                     continue
                 if not models or one.allocation.model in models:
                     seen.add(one.id)
                     yield one, source.rule, words
+
+    def _frees(self, job: Job, victim: Job, rule: PreemptionRule) -> Allocation | None:
+        """What of a victim's end counts for the job, if not all of it does."""
+        return own_part(self, job, victim) if rule is PreemptionRule.RESERVATION else None
 
     def _ripe_at(self, job: Job) -> float:
         return (job.allocated_at or 0.0) + self.snapshot.preemption.min_run_seconds
@@ -173,7 +182,7 @@ class Preempting:
 
 def claimants(snapshot: ClusterSnapshot) -> list[Job]:
     """Waiting jobs that others give way to or have given way to since they wait, in the order of their waiting."""
-    found = []
+    found: list[Job] = []
     for job_id in {*snapshot.giving_way, *snapshot.gave_way}:
         job = snapshot.jobs.get(job_id)
         if job is None or job.state is not JobState.QUEUED or job.after or job.queue not in snapshot.queues:
@@ -183,7 +192,19 @@ def claimants(snapshot: ClusterSnapshot) -> list[Job]:
         gone = (snapshot.jobs[other].queued_at or 0.0 for other in snapshot.gave_way.get(job_id, ()))
         if job_id in snapshot.giving_way or any(at >= since for at in gone):
             found.append(job)
-    return sorted(found, key=lambda job: (job.queued_at or 0.0, job.serial))
+    waiting = {job.id: job for job in found}
+    return sorted(found, key=lambda job: (_steps_behind(job, waiting), job.queued_at or 0.0, job.serial))
+
+
+def _steps_behind(job: Job, claimants: dict[str, Job]) -> int:
+    """Whoever gave way to another that waits still comes behind it, although others gave way to it before: else at one
+    moment the two would take turns for ever."""
+    before = list[str]()
+    for_job = job.preempted_for
+    while for_job in claimants and for_job not in before:
+        before.append(for_job)
+        for_job = claimants[for_job].preempted_for
+    return len(before)
 
 
 def lost_gpu_seconds(job: Job, now: float) -> float:
@@ -334,7 +355,7 @@ class ByOverrun:
 
 
 #: In the order in which they are asked. A further rule is one more of these.
-SOURCES: tuple[Source, ...] = (ByGuarantee(), ByOrder(), ByOverrun())
+SOURCES: tuple[Source, ...] = (ByGuarantee(), ByReservation(), ByOrder(), ByOverrun())
 
 
 def _is_older(one: Job, other: Job) -> bool:

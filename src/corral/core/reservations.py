@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from corral.core.fleet import Fleet
@@ -112,6 +112,7 @@ class Reserved:
         self._sinces = {pool: sorted({one.since for one in found}) for pool, found in self._pools.items()}
         self._owned: dict[tuple[str, str], Owned] = {}
         self._terms: dict[tuple[str, Owned, bool], Terms] = {}
+        self._lent: dict[str, dict[str, tuple[Reservation, dict[str, list[str]]]]] = {}
         #: nodes and GPUs that are shut to a kind of search
         self._shut: dict[tuple[object, ...], tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
@@ -141,28 +142,29 @@ class Reserved:
         return self._sinces[pool][-1] if pool in self._sinces else -math.inf
 
     def searches(self, job: Job, pool: str, ends_at: float) -> tuple[Job, ...]:
-        """The job as it is to be searched for now: one search, or a better one and then a worse.
+        """The job as it is to be searched for now: one search, or better ones and then worse.
 
-        Owners use their own GPUs before those that all share; others use first what nobody will ask back.
+        Owners use their own GPUs first, then those that all share; what somebody might ask back comes last.
         """
         if not self.concerns(pool) or not job.request.wants_gpu:
             return (job,)
         now, terms, owned = self._now, self.terms(job, pool), self.owned_by(job.user, pool)
         kind = (pool, owned, self._may_borrow(job), bisect_left(self._sinces.get(pool, ()), ends_at))
         anywhere = self._avoiding(job, pool, (*kind, "any"), lambda gpu: terms.allows(gpu, now, ends_at))
+        searches = [anywhere]
+        if terms.others != terms.closed:
+            safe = self._avoiding(
+                job,
+                pool,
+                (*kind, "safe"),
+                lambda gpu: not terms.is_anothers(gpu, now, ends_at) and terms.allows(gpu, now, ends_at),
+            )
+            searches.insert(0, safe)
         own = self.own_now(job.user, pool)
         if own and not self._is_static:
             mine = self._avoiding(job, pool, (*kind, "own"), lambda gpu: gpu in own and terms.allows(gpu, now, ends_at))
-            return mine, anywhere
-        if terms.others != terms.closed:
-            unreserved = self._avoiding(
-                job,
-                pool,
-                (*kind, "unreserved"),
-                lambda gpu: not terms.is_anothers(gpu, now, ends_at) and terms.allows(gpu, now, ends_at),
-            )
-            return unreserved, anywhere
-        return (anywhere,)
+            searches.insert(0, mine)
+        return tuple(searches)
 
     def ever(self, job: Job, pool: str) -> Job:
         """The job, avoiding what will never be open to it."""
@@ -187,6 +189,31 @@ class Reserved:
         mine = (one for one in self._pools[pool] if one.name in owned and is_active(one, self._now))
         return frozenset(gpu for one in mine for gpu in one.gpus)
 
+    def lent(self, pool: str) -> dict[str, tuple[Reservation, dict[str, list[str]]]]:
+        """Reservations whose windows are open, and which of their GPUs jobs of others hold, by job."""
+        known = self._lent.get(pool)
+        if known is None:
+            active = [one for one in self._pools.get(pool, ()) if is_active(one, self._now)]
+            holders = self._holders({gpu for one in active for gpu in one.gpus})
+            known = self._lent[pool] = {}
+            for one in active:
+                borrowed: dict[str, list[str]] = {}
+                for gpu in one.gpus:
+                    for job in holders.get(gpu, ()):
+                        if one.name not in self.owned_by(job.user, pool):
+                            borrowed.setdefault(job.id, []).append(gpu)
+                known[one.name] = (one, borrowed)
+        return known
+
+    def shields(self, victim: Job, for_job: Job) -> bool:
+        """Whether it runs on GPUs that are reserved for it and not for the other: those it would only get back."""
+        queue = self._snapshot.queues.get(victim.queue)
+        if queue is None or queue.pool not in self._pools or victim.allocation is None:
+            return False
+        own = self.own_now(victim.user, queue.pool)
+        theirs = self.own_now(for_job.user, queue.pool) if own else own
+        return any(gpu in own and gpu not in theirs for gpu in victim.allocation.gpus)
+
     def closed_to(self, job: Job, pool: str, ends_at: float) -> list[tuple[Reservation, tuple[str, ...]]]:
         """Reservations of others that keep the job from GPUs now, and from which; soonest first."""
         terms, owned = self.terms(job, pool), self.owned_by(job.user, pool)
@@ -196,6 +223,16 @@ class Reserved:
                 gpus = tuple(gpu for gpu in one.gpus if window_of(one) in terms.closed.get(gpu, ()))
                 if gpus:
                     found.append((one, gpus))
+        return found
+
+    def _holders(self, gpus: Collection[str]) -> dict[str, list[Job]]:
+        found: dict[str, list[Job]] = {}
+        if gpus:
+            for _, _, job_id in self._snapshot.releases:
+                job = self._snapshot.jobs[job_id]
+                for gpu in job.allocation.gpus if job.allocation is not None else ():
+                    if gpu in gpus:
+                        found.setdefault(gpu, []).append(job)
         return found
 
     def _may_borrow(self, job: Job) -> bool:

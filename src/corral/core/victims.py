@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from corral.core.fleet import DomainIndex, Fleet, Slot, places
-from corral.core.model import WHOLE, Grant, Job, Request
+from corral.core.model import WHOLE, Allocation, Grant, Job, Request
 from corral.core.placing import domains_for
 from corral.core.plan import PreemptionRule
 
@@ -28,6 +28,8 @@ class Candidate:
     rule: PreemptionRule
     #: GPU-seconds since its last checkpoint
     lost_gpu_seconds: float
+    #: what counts as coming back, if the one that asks has no right to all of it
+    frees: Allocation | None = None
     #: the rule with its numbers, for those who are chosen
     words: Callable[[], str] = field(repr=False)
 
@@ -101,8 +103,9 @@ def _rooms(fleet: Fleet, index: DomainIndex, job: Job, among: int, candidates: I
     """The nodes on which candidates run, and the candidates there, those who lose least first."""
     rooms: dict[int, _Room] = {}
     for candidate in sorted(candidates, key=lambda one: (one.loss, one.job.serial)):
-        assert candidate.job.allocation is not None
-        for grant in candidate.job.allocation.grants:
+        back = candidate.frees or candidate.job.allocation
+        assert back is not None
+        for grant in back.grants:
             place = fleet.place_of.get(grant.node)
             if place is None or not among >> place & 1:
                 continue
