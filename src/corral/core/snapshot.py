@@ -11,7 +11,7 @@ import heapq
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
@@ -406,8 +406,8 @@ class Trial:
         #: a job that holds something from now on, and what it held instead before
         self._supposed: list[tuple[Job, Allocation, Job | None]] = []
         self._held: dict[str, Allocation] = {}
-        #: what a job will start on when others have given way, and the part of it that is kept
-        self._promised: dict[str, tuple[Job, Allocation, Allocation]] = {}
+        #: what is kept of what a job will start on when others have given way
+        self._promised: list[tuple[Job, Allocation]] = []
 
     def start(self, job: Job, allocation: Allocation) -> None:
         """Suppose that the job holds this from now on."""
@@ -432,33 +432,26 @@ class Trial:
         """Suppose no longer that anything is kept for that job."""
         self._fleet.give_back(self._held.pop(job_id))
 
-    def promise(self, job: Job, allocation: Allocation, held: Allocation) -> None:
-        """Suppose that the job starts on this as soon as others have given way: nobody else can have what is free of it
-        (`held`), and it counts as if it had it all."""
+    def promise(self, job: Job, held: Allocation) -> None:
+        """Suppose that the job starts as soon as others have given way: nobody else can have what is free already of
+        what it gets, and it counts as if it had it all."""
         self._fleet.take(held)
         self._snapshot.held.add(job)
-        self._promised[job.id] = (job, allocation, held)
+        self._promised.append((job, held))
 
     @contextmanager
-    def without(self, jobs: Iterable[Job]) -> Iterator[None]:
-        """Suppose within that these are gone, and that those to whom it was promised have what they give up."""
-        gone = [job.allocation for job in jobs if job.allocation is not None]
-        for allocation in gone:
+    def without(self, allocations: Sequence[Allocation]) -> Iterator[None]:
+        """Suppose within that these have ended."""
+        for allocation in allocations:
             self._fleet.give_back(allocation)
-        for _, allocation, held in self._promised.values():
-            self._fleet.give_back(held)
-            self._fleet.take(allocation)
         try:
             yield
         finally:
-            for _, allocation, held in self._promised.values():
-                self._fleet.give_back(allocation)
-                self._fleet.take(held)
-            for allocation in gone:
+            for allocation in allocations:
                 self._fleet.take(allocation)
 
     def undo(self) -> None:
-        for job, _, held in self._promised.values():
+        for job, held in self._promised:
             self._fleet.give_back(held)
             self._snapshot.held.remove(job)
         for allocation in self._held.values():
