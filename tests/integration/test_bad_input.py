@@ -398,6 +398,9 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/queues", {"name": "queue-1", "preempts": True}, 422, "preempts"),
     ("POST", "/queues", {"name": "queue-1", "preempts": "sometimes"}, 422, "preempts"),
     ("PATCH", "/queues/default", {"preempts": True}, 422, "preempts"),
+    # estimates
+    ("GET", "/estimates/accuracy?since=soon", None, 422, "since"),
+    ("GET", "/estimates/accuracy?until=now", None, 422, "until"),
     # receipts
     ("GET", "/receipts?since=yesterday-ish", None, 422, "since"),
     ("GET", "/receipts?rule=whim", None, 422, "rule"),

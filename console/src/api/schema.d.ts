@@ -527,6 +527,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/estimates/accuracy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Estimate Accuracy
+         * @description What became of estimated starts: how many jobs started by the p50 and by the p90 that they were told.
+         */
+        get: operations["estimate_accuracy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/events": {
         parameters: {
             query?: never;
@@ -2578,9 +2598,10 @@ export interface paths {
          * Stream Events
          * @description Events as they happen; after a break everything that was missed, in order and once.
          *
-         *     Beside the events there are notes without an id: `hello` comes first, with the server's version and start, and
-         *     `readings` whenever there is something new that was measured. Operators also hear `simulation.progress` while a
-         *     what-if question is answered, and `shadow.differed` when the shadow policy would have decided otherwise.
+         *     Beside the events there are notes without an id: `hello` comes first, with the server's version and start,
+         *     `readings` whenever there is something new that was measured, and `estimates` when starts were estimated anew.
+         *     Operators also hear `simulation.progress` while a what-if question is answered, and `shadow.differed` when the
+         *     shadow policy would have decided otherwise.
          */
         get: operations["stream_events"];
         put?: never;
@@ -2848,154 +2869,6 @@ export interface paths {
          */
         post: operations["stop_workbench"];
         delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/estimates/accuracy": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: {
-                    since?: string;
-                };
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["AccuracyView"];
-                    };
-                };
-                /** @description no */
-                422: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": Record<string, never>;
-                    };
-                };
-            };
-        };
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/shadow": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ShadowView"];
-                    };
-                };
-                /** @description no */
-                422: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": Record<string, never>;
-                    };
-                };
-            };
-        };
-        put: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["Changes"];
-                };
-            };
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ShadowView"];
-                    };
-                };
-                /** @description no */
-                422: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": Record<string, never>;
-                    };
-                };
-            };
-        };
-        post?: never;
-        delete: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-                /** @description no */
-                422: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": Record<string, never>;
-                    };
-                };
-            };
-        };
         options?: never;
         head?: never;
         patch?: never;
@@ -3605,6 +3478,56 @@ export interface components {
              */
             utilization: number | null;
         };
+        /** EstimateAccuracyView */
+        EstimateAccuracyView: {
+            /**
+             * Before P50
+             * @description Which part of them started by then; null: none can be judged yet.
+             */
+            before_p50: number | null;
+            /** Before P90 */
+            before_p90: number | null;
+            /** By Horizon */
+            by_horizon: components["schemas"]["HorizonAccuracyView"][];
+            /**
+             * Estimates
+             * @description Made since then; of those that still wait only the late ones are judged.
+             */
+            estimates: number;
+            /**
+             * Median Error Seconds
+             * @description Between p50 and the start, whichever was first.
+             */
+            median_error_seconds: number | null;
+            /**
+             * Recent
+             * @description The latest first; of jobs that the caller may see.
+             */
+            recent: components["schemas"]["ToldView"][];
+            /** Since */
+            since: string | null;
+            /** Started */
+            started: number;
+        };
+        /**
+         * EstimateView
+         * @description When it is expected to start: half of such jobs do by p50, nine tenths by p90.
+         */
+        EstimateView: {
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+        };
+        /** EstimatedStartView */
+        EstimatedStartView: {
+            /** Made At */
+            made_at: string;
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+        };
         /** EventView */
         EventView: {
             /** Action */
@@ -3639,6 +3562,20 @@ export interface components {
          * @description When the job is expected to run again: half of the time not later, and nine times out of ten.
          */
         ExpectedBackView: {
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+        };
+        /** ExplainedEstimateView */
+        ExplainedEstimateView: {
+            /**
+             * Basis
+             * @description What the estimate comes from, in words.
+             */
+            basis: string;
+            /** Made At */
+            made_at: string;
             /** P50 */
             p50: string;
             /** P90 */
@@ -4080,6 +4017,28 @@ export interface components {
             state: components["schemas"]["JobState"];
             /** User */
             user: string;
+        };
+        /** HorizonAccuracyView */
+        HorizonAccuracyView: {
+            /**
+             * Before P50
+             * @description Which part of them started by then; null: none can be judged yet.
+             */
+            before_p50: number | null;
+            /** Before P90 */
+            before_p90: number | null;
+            /**
+             * Horizon
+             * @description How far ahead those estimates looked, such as `< 1 h`.
+             */
+            horizon: string;
+            /**
+             * Median Error Seconds
+             * @description Between p50 and the start, whichever was first.
+             */
+            median_error_seconds: number | null;
+            /** Started */
+            started: number;
         };
         /**
          * HostView
@@ -4883,6 +4842,8 @@ export interface components {
             env: {
                 [key: string]: string;
             };
+            /** @description While it waits; null: it does not, or nobody can tell. */
+            estimated_start?: components["schemas"]["EstimatedStartView"] | null;
             /** Exit Code */
             exit_code: number | null;
             /**
@@ -4975,7 +4936,6 @@ export interface components {
             venv?: string | null;
             /** Workdir */
             workdir: string | null;
-            estimated_start: components["schemas"]["EstimateView"] | null;
         };
         /** JupyterView */
         JupyterView: {
@@ -6027,6 +5987,8 @@ export interface components {
             ahead_count: number;
             /** Detail */
             detail: string;
+            /** @description When it would start. */
+            estimate?: components["schemas"]["EstimateView"] | null;
             /** Nodes */
             nodes: string[];
             /**
@@ -6036,10 +5998,13 @@ export interface components {
             outcome: "start" | "wait" | "refuse";
             /** Reasons */
             reasons: components["schemas"]["ReasonView"][];
-            /** Start At */
+            /**
+             * Start At
+             * @description Now, or when it is promised at the latest.
+             */
             start_at: string | null;
-            estimate: components["schemas"]["SpreadView"] | null;
-            would_start: components["schemas"]["WouldStartView"] | null;
+            /** @description null: it would be refused. */
+            would_start?: components["schemas"]["WouldStartView"] | null;
         };
         /** PointView */
         PointView: {
@@ -6162,6 +6127,17 @@ export interface components {
              * @description How many completed runs that is known from.
              */
             samples: number;
+        };
+        /**
+         * PreemptingView
+         * @description A job that would be interrupted; of one that the caller may not see only the rule and the loss.
+         */
+        PreemptingView: {
+            /** Job */
+            job: string | null;
+            /** Lost Gpu Seconds */
+            lost_gpu_seconds: number;
+            rule: components["schemas"]["PreemptionRule"];
         };
         /** PreemptionChanges */
         PreemptionChanges: {
@@ -7761,6 +7737,19 @@ export interface components {
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
         };
+        /** ToldView */
+        ToldView: {
+            /** Job */
+            job: string;
+            /** Made At */
+            made_at: string;
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+            /** Started At */
+            started_at: string;
+        };
         /** TraceJobBody */
         TraceJobBody: {
             /**
@@ -7968,6 +7957,8 @@ export interface components {
              */
             at?: string | null;
             cycle?: components["schemas"]["CycleView"] | null;
+            /** @description When it is expected to start; null: it does not wait, or nobody can tell. */
+            estimate?: components["schemas"]["ExplainedEstimateView"] | null;
             /** Job Id */
             job_id: string;
             /**
@@ -7991,9 +7982,6 @@ export interface components {
             suggestions: components["schemas"]["SuggestionView"][];
             /** Summary */
             summary: string;
-            estimate: components["schemas"]["WhyEstimateView"] | null;
-            at: string | null;
-            cycle: components["schemas"]["CycleView"] | null;
         };
         /** WordsView */
         WordsView: {
@@ -8084,7 +8072,6 @@ export interface components {
              * @description Where it begins; a directory of its own that is kept until it is deleted.
              */
             workdir?: string | null;
-            preemptible?: boolean;
         };
         /** WorkbenchView */
         WorkbenchView: {
@@ -8111,6 +8098,26 @@ export interface components {
             user: string;
             /** Venv */
             venv: string | null;
+        };
+        /** WouldStartView */
+        WouldStartView: {
+            /**
+             * After
+             * @description Jobs in front of it that the caller may see, the first ones.
+             */
+            after: string[];
+            /**
+             * At
+             * @description Now, or the half of the estimate; null: nobody can tell.
+             */
+            at: string | null;
+            /**
+             * Nodes
+             * @description Where: for sure if it starts now, else as far as it is planned.
+             */
+            nodes: string[];
+            /** Preempting */
+            preempting: components["schemas"]["PreemptingView"][];
         };
         /** LoginView */
         corral__server__schemas__images__LoginView: {
@@ -8139,159 +8146,6 @@ export interface components {
             token?: string | null;
             /** User */
             user: string;
-        };
-        ReservationViewPage: {
-            items: components["schemas"]["ReservationView"][];
-            next_cursor: string | null;
-        };
-        StrandedJobView: {
-            id: string;
-            name: string;
-            user: string;
-            detail: string;
-        };
-        EstimateView: {
-            p50: string;
-            p90: string;
-            made_at: string;
-        };
-        WhyEstimateView: {
-            p50: string;
-            p90: string;
-            made_at: string;
-            basis: string;
-        };
-        ReceiptViewPage: {
-            items: components["schemas"]["ReceiptView"][];
-            next_cursor: string | null;
-        };
-        CycleView: {
-            id: number;
-            at: string;
-            exact: boolean;
-            known_until: string;
-            words: string;
-        };
-        WouldPreemptView: {
-            job: string;
-            rule: string;
-            lost_gpu_seconds: number;
-        };
-        WouldStartView: {
-            at: string | null;
-            nodes: string[];
-            after: string[];
-            preempting: components["schemas"]["WouldPreemptView"][];
-        };
-        HorizonView: {
-            horizon: string;
-            started: number;
-            before_p50: number | null;
-            before_p90: number | null;
-            median_error_seconds: number | null;
-        };
-        PastEstimateView: {
-            job: string;
-            made_at: string;
-            p50: string;
-            p90: string;
-            started_at: string;
-        };
-        AccuracyView: {
-            since: string;
-            estimates: number;
-            started: number;
-            before_p50: number | null;
-            before_p90: number | null;
-            median_error_seconds: number | null;
-            by_horizon: components["schemas"]["HorizonView"][];
-            recent: components["schemas"]["PastEstimateView"][];
-        };
-        QueueChangeView: {
-            policy?: string;
-            blocking?: string;
-            placement?: string;
-            preempts?: boolean;
-            weight?: number;
-            guaranteed_gpus?: number;
-            max_gpus?: number;
-            max_job_gpus?: number;
-            max_seconds?: number;
-        };
-        PreemptionChangeView: {
-            enabled?: boolean;
-            min_run_seconds?: number;
-            margin?: number;
-        };
-        LimitsChangeView: {
-            max_gpus_per_user?: number;
-            max_gpus_per_job?: number;
-            max_total_gpus?: number;
-        };
-        AddedNodesView: {
-            nodes: number;
-            gpus: number;
-            model: string;
-            cpus?: number | null;
-            memory_bytes?: number | null;
-            pool?: string;
-        };
-        FleetChangeView: {
-            scale?: number;
-            add?: components["schemas"]["AddedNodesView"][];
-            remove?: string[];
-            pools?: {
-                [key: string]: string;
-            };
-        };
-        WaitSpreadView: {
-            mean: number | null;
-            p50: number | null;
-            p90: number | null;
-            p99: number | null;
-            max: number | null;
-        };
-        SimulationViewPage: {
-            items: components["schemas"]["SimulationView"][];
-            next_cursor: string | null;
-        };
-        CyclesView: {
-            seen: number;
-            same: number;
-            different: number;
-            dropped: number;
-            failed: number;
-        };
-        ShadowStartView: {
-            job: string;
-            name: string;
-            user: string;
-            nodes: {
-                [key: string]: string[];
-            };
-            gpus: number;
-        };
-        ShadowDifferenceView: {
-            cycle: number;
-            at: string;
-            words: string[];
-            live: components["schemas"]["ShadowStartView"][];
-            shadow: components["schemas"]["ShadowStartView"][];
-        };
-        LastCycleView: {
-            id: number;
-            at: string;
-        };
-        ShadowView: {
-            running: boolean;
-            changes: components["schemas"]["Changes"];
-            words: string;
-            started_by: string | null;
-            started_at: string | null;
-            cycles: components["schemas"]["CyclesView"];
-            behind_cycles: number;
-            last_cycle: components["schemas"]["LastCycleView"] | null;
-            differences: components["schemas"]["ShadowDifferenceView"][];
         };
     };
     responses: never;
@@ -10776,6 +10630,65 @@ export interface operations {
             };
             /** @description Conflict: wrong state, name taken, over a limit */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    estimate_accuracy: {
+        parameters: {
+            query?: {
+                /** @description Made at this time or later. */
+                since?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EstimateAccuracyView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

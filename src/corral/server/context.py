@@ -31,6 +31,7 @@ from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
 from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
+from corral.server.estimating import Estimating
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import Problem
 from corral.server.proxy import JupyterProxy
@@ -98,6 +99,8 @@ class ServerContext:
     #: signing in with providers
     sign_in: SignIn
     feed: EventFeed
+    #: when waiting jobs are expected to start
+    estimating: Estimating
     #: makes reports and has their files
     reporting: Reporting
     #: answers of the past
