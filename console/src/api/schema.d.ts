@@ -2900,108 +2900,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/shadow": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ShadowView"];
-                    };
-                };
-                /** @description no */
-                422: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": Record<string, never>;
-                    };
-                };
-            };
-        };
-        put: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["Changes"];
-                };
-            };
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ShadowView"];
-                    };
-                };
-                /** @description no */
-                422: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": Record<string, never>;
-                    };
-                };
-            };
-        };
-        post?: never;
-        delete: {
-            parameters: {
-                query?: never;
-                header?: never;
-                path?: never;
-                cookie?: never;
-            };
-            requestBody?: never;
-            responses: {
-                /** @description ok */
-                200: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-                /** @description no */
-                422: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": Record<string, never>;
-                    };
-                };
-            };
-        };
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -8485,28 +8383,6 @@ export interface components {
                 [key: string]: string[];
             };
             gpus: number;
-        };
-        ShadowDifferenceView: {
-            cycle: number;
-            at: string;
-            words: string[];
-            live: components["schemas"]["ShadowStartView"][];
-            shadow: components["schemas"]["ShadowStartView"][];
-        };
-        LastCycleView: {
-            id: number;
-            at: string;
-        };
-        ShadowView: {
-            running: boolean;
-            changes: components["schemas"]["Changes"];
-            words: string;
-            started_by: string | null;
-            started_at: string | null;
-            cycles: components["schemas"]["CyclesView"];
-            behind_cycles: number;
-            last_cycle: components["schemas"]["LastCycleView"] | null;
-            differences: components["schemas"]["ShadowDifferenceView"][];
         };
     };
     responses: never;
