@@ -276,7 +276,7 @@ class _Cycle:
         head = walk.cursor.peek()
         assert head is not None
         is_not_entitled, since, serial = turn_of(self.snapshot, walk.queue, head, self.now)
-        if not _is_ranked(walk.queue):
+        if not self._is_ranked(walk.queue):
             return (is_not_entitled, since, 0.0, serial)
         # Its lines have one turn, and one order: else a gang would take what a single job takes back at once.
         since = self._turns.setdefault(walk.queue.name, since)
@@ -292,8 +292,12 @@ class _Cycle:
         """Lines of one queue whose order preempts are gone through as one, all others one after the other."""
         groups: dict[str | LineKey, list[_Walk]] = {}
         for walk in walks:
-            groups.setdefault(walk.key.queue if _is_ranked(walk.queue) else walk.key, []).append(walk)
+            groups.setdefault(walk.key.queue if self._is_ranked(walk.queue) else walk.key, []).append(walk)
         return list(groups.values())
+
+    def _is_ranked(self, queue: Queue) -> bool:
+        """Whether the order of the queue preempts: then it is one order for all its lines."""
+        return self.snapshot.preemption.enabled and queue.preempts and POLICIES[queue.policy].rank is not None
 
     # ---------------------------------------------------------------- making way
 
@@ -470,10 +474,6 @@ class _Cycle:
         if protected is not None:
             self.trial.hold(job.id, protected.held)
             self._protected.append((walk.key, protected))
-
-
-def _is_ranked(queue: Queue) -> bool:
-    return queue.preempts and POLICIES[queue.policy].rank is not None
 
 
 def _models_of(key: LineKey) -> tuple[str, ...]:
