@@ -33,7 +33,7 @@ from corral.core.protecting import (
     still_held,
 )
 from corral.core.reservations import Reserved, find_open_place
-from corral.core.rules import all_reasons, first_reason
+from corral.core.rules import all_reasons, first_reason, owed
 from corral.core.scaling import Scalable, Scaling, Wanted, make_room, scalable_jobs
 from corral.core.snapshot import ClusterSnapshot, Trial
 from corral.core.vacating import Vacating
@@ -329,12 +329,14 @@ class _Cycle:
         """Give the job what is there when all those have gone who leave; what is free of it already is kept."""
         if not victims and not self._coming.has_gpus:
             return False
-        with self.trial.without([self._coming.left(), *(one.allocation for one in victims if one.allocation)]):
-            allocation = self._find_place(queue, job)
+        leaving = (*self._preempting.leaving.values(), *victims)
+        back = [self._coming.left(), *(one.allocation for one in victims if one.allocation)]
+        with self.trial.without(back, leaving):
+            # When those are gone, others may be owed what they held.
+            allocation = self._find_place(queue, job) if owed(self.snapshot, job, self.now) is None else None
         if allocation is None:
             return False
         nodes = {grant.node for grant in allocation.grants}
-        leaving = (*self._preempting.leaving.values(), *victims)
         at = self.now + max((one.grace_seconds for one in leaving if _is_on(one, nodes)), default=0.0)
         held = free_part(self._fleet, allocation)
         for victim in victims:
