@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from corral.control.ports import Metric
 from tests.unit.telemetry.history_model import (
+from tests.unit.searching import DEAR
     HOUR_MS,
     HistoryModel,
     SetClock,
@@ -131,4 +132,4 @@ class HistoryStory(RuleBasedStateMachine):
 
 
 TestHistoryStory = HistoryStory.TestCase
-TestHistoryStory.settings = settings(settings(), stateful_step_count=12)
+TestHistoryStory.settings = settings(DEAR, stateful_step_count=12)
