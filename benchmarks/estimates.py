@@ -129,7 +129,7 @@ def accuracy_rows(name: str, policy: str, ran: Estimating) -> Iterator[Row]:
 
 
 def accuracy(most: int, samples: int, policies: Sequence[str] = POLICIES) -> None:
-    works = {"ten users": users_workload(most)}
+    works = {} if os.environ.get("NOUSERS") else {"ten users": users_workload(most)}
     folder = os.environ.get("CORRAL_TRACES")
     if folder:
         for trace in ("trace1", "trace3"):

@@ -230,6 +230,7 @@ def test_queues_are_made_changed_and_removed(http: httpx.Client) -> None:
     body = {"name": "nights", "policy": "fcfs", "max_seconds": "8h", "kinds": ["training"], "max_job_gpus": 2}
     made = http.post("/queues", json=body)
     assert (made.status_code, made.json()["max_seconds"], made.json()["kinds"]) == (201, 28800, ["training"])
+    assert made.json()["placement"] == "fragmentation"
     changed = http.patch("/queues/nights", json={"max_job_gpus": None, "blocking": "strict"}).json()
     assert (changed["max_job_gpus"], changed["blocking"], changed["policy"]) == (None, "strict", "fcfs")
     assert [queue["name"] for queue in http.get("/queues").json()["items"]] == ["default", "nights"]

@@ -186,6 +186,7 @@ GET    /report-schedules/{name}      401      403   403   in       401      401 
 PATCH  /report-schedules/{name}      401      403   403   in       401      401     403
 DELETE /report-schedules/{name}      401      403   403   in       401      401     403
 GET    /receipts                     401      ok    ok    ok       401      401     ok
+GET    /estimates/accuracy           401      ok    ok    ok       401      401     ok
 GET    /reports                      401      403   403   ok       401      401     403
 POST   /reports                      401      403   403   in       401      401     403
 GET    /reports/{id}                 401      403   403   in       401      401     403

@@ -527,6 +527,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/estimates/accuracy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Estimate Accuracy
+         * @description What became of estimated starts: how many jobs started by the p50 and by the p90 that they were told.
+         */
+        get: operations["estimate_accuracy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/events": {
         parameters: {
             query?: never;
@@ -2578,9 +2598,10 @@ export interface paths {
          * Stream Events
          * @description Events as they happen; after a break everything that was missed, in order and once.
          *
-         *     Beside the events there are notes without an id: `hello` comes first, with the server's version and start, and
-         *     `readings` whenever there is something new that was measured. Operators also hear `simulation.progress` while a
-         *     what-if question is answered, and `shadow.differed` when the shadow policy would have decided otherwise.
+         *     Beside the events there are notes without an id: `hello` comes first, with the server's version and start,
+         *     `readings` whenever there is something new that was measured, and `estimates` when starts were estimated anew.
+         *     Operators also hear `simulation.progress` while a what-if question is answered, and `shadow.differed` when the
+         *     shadow policy would have decided otherwise.
          */
         get: operations["stream_events"];
         put?: never;
@@ -3265,6 +3286,25 @@ export interface components {
             waiting_jobs: number[];
         };
         /**
+         * CycleView
+         * @description Where in the journal an answer of the past comes from.
+         */
+        CycleView: {
+            /** At */
+            at: string;
+            /**
+             * Exact
+             * @description Everything that had happened is in the answer, and nothing else.
+             */
+            exact: boolean;
+            /** Id */
+            id: number;
+            /** Known Until */
+            known_until: string;
+            /** Words */
+            words: string;
+        };
+        /**
          * DefragmentationView
          * @description A plan to look at. Nothing carries it out by itself.
          */
@@ -3438,6 +3478,56 @@ export interface components {
              */
             utilization: number | null;
         };
+        /** EstimateAccuracyView */
+        EstimateAccuracyView: {
+            /**
+             * Before P50
+             * @description Which part of them started by then; null: none can be judged yet.
+             */
+            before_p50: number | null;
+            /** Before P90 */
+            before_p90: number | null;
+            /** By Horizon */
+            by_horizon: components["schemas"]["HorizonAccuracyView"][];
+            /**
+             * Estimates
+             * @description Made since then; of those that still wait only the late ones are judged.
+             */
+            estimates: number;
+            /**
+             * Median Error Seconds
+             * @description Between p50 and the start, whichever was first.
+             */
+            median_error_seconds: number | null;
+            /**
+             * Recent
+             * @description The latest first; of jobs that the caller may see.
+             */
+            recent: components["schemas"]["ToldView"][];
+            /** Since */
+            since: string | null;
+            /** Started */
+            started: number;
+        };
+        /**
+         * EstimateView
+         * @description When it is expected to start: half of such jobs do by p50, nine tenths by p90.
+         */
+        EstimateView: {
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+        };
+        /** EstimatedStartView */
+        EstimatedStartView: {
+            /** Made At */
+            made_at: string;
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+        };
         /** EventView */
         EventView: {
             /** Action */
@@ -3472,6 +3562,20 @@ export interface components {
          * @description When the job is expected to run again: half of the time not later, and nine times out of ten.
          */
         ExpectedBackView: {
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+        };
+        /** ExplainedEstimateView */
+        ExplainedEstimateView: {
+            /**
+             * Basis
+             * @description What the estimate comes from, in words.
+             */
+            basis: string;
+            /** Made At */
+            made_at: string;
             /** P50 */
             p50: string;
             /** P90 */
@@ -3913,6 +4017,28 @@ export interface components {
             state: components["schemas"]["JobState"];
             /** User */
             user: string;
+        };
+        /** HorizonAccuracyView */
+        HorizonAccuracyView: {
+            /**
+             * Before P50
+             * @description Which part of them started by then; null: none can be judged yet.
+             */
+            before_p50: number | null;
+            /** Before P90 */
+            before_p90: number | null;
+            /**
+             * Horizon
+             * @description How far ahead those estimates looked, such as `< 1 h`.
+             */
+            horizon: string;
+            /**
+             * Median Error Seconds
+             * @description Between p50 and the start, whichever was first.
+             */
+            median_error_seconds: number | null;
+            /** Started */
+            started: number;
         };
         /**
          * HostView
@@ -4716,6 +4842,8 @@ export interface components {
             env: {
                 [key: string]: string;
             };
+            /** @description While it waits; null: it does not, or nobody can tell. */
+            estimated_start?: components["schemas"]["EstimatedStartView"] | null;
             /** Exit Code */
             exit_code: number | null;
             /**
@@ -5859,6 +5987,8 @@ export interface components {
             ahead_count: number;
             /** Detail */
             detail: string;
+            /** @description When it would start. */
+            estimate?: components["schemas"]["EstimateView"] | null;
             /** Nodes */
             nodes: string[];
             /**
@@ -5868,8 +5998,13 @@ export interface components {
             outcome: "start" | "wait" | "refuse";
             /** Reasons */
             reasons: components["schemas"]["ReasonView"][];
-            /** Start At */
+            /**
+             * Start At
+             * @description Now, or when it is promised at the latest.
+             */
             start_at: string | null;
+            /** @description null: it would be refused. */
+            would_start?: components["schemas"]["WouldStartView"] | null;
         };
         /** PointView */
         PointView: {
@@ -5992,6 +6127,17 @@ export interface components {
              * @description How many completed runs that is known from.
              */
             samples: number;
+        };
+        /**
+         * PreemptingView
+         * @description A job that would be interrupted; of one that the caller may not see only the rule and the loss.
+         */
+        PreemptingView: {
+            /** Job */
+            job: string | null;
+            /** Lost Gpu Seconds */
+            lost_gpu_seconds: number;
+            rule: components["schemas"]["PreemptionRule"];
         };
         /** PreemptionChanges */
         PreemptionChanges: {
@@ -7591,6 +7737,19 @@ export interface components {
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
         };
+        /** ToldView */
+        ToldView: {
+            /** Job */
+            job: string;
+            /** Made At */
+            made_at: string;
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+            /** Started At */
+            started_at: string;
+        };
         /** TraceJobBody */
         TraceJobBody: {
             /**
@@ -7792,6 +7951,14 @@ export interface components {
             ahead: components["schemas"]["JobRefView"][];
             /** Ahead Count */
             ahead_count: number;
+            /**
+             * At
+             * @description The moment that was asked about; null for now.
+             */
+            at?: string | null;
+            cycle?: components["schemas"]["CycleView"] | null;
+            /** @description When it is expected to start; null: it does not wait, or nobody can tell. */
+            estimate?: components["schemas"]["ExplainedEstimateView"] | null;
             /** Job Id */
             job_id: string;
             /**
@@ -7931,6 +8098,26 @@ export interface components {
             user: string;
             /** Venv */
             venv: string | null;
+        };
+        /** WouldStartView */
+        WouldStartView: {
+            /**
+             * After
+             * @description Jobs in front of it that the caller may see, the first ones.
+             */
+            after: string[];
+            /**
+             * At
+             * @description Now, or the half of the estimate; null: nobody can tell.
+             */
+            at: string | null;
+            /**
+             * Nodes
+             * @description Where: for sure if it starts now, else as far as it is planned.
+             */
+            nodes: string[];
+            /** Preempting */
+            preempting: components["schemas"]["PreemptingView"][];
         };
         /** LoginView */
         corral__server__schemas__images__LoginView: {
@@ -10443,6 +10630,65 @@ export interface operations {
             };
             /** @description Conflict: wrong state, name taken, over a limit */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    estimate_accuracy: {
+        parameters: {
+            query?: {
+                /** @description Made at this time or later. */
+                since?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EstimateAccuracyView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14267,7 +14513,10 @@ export interface operations {
     };
     why_job: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description A moment of the past: why it waited then. */
+                at?: string | null;
+            };
             header?: never;
             path: {
                 job: string;

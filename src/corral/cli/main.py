@@ -24,6 +24,7 @@ from corral.cli import (
     configuration,
     doctor,
     drill,
+    estimates,
     events,
     exporter,
     files,
@@ -152,6 +153,7 @@ app.add_typer(analyse.app, name="analyse", rich_help_panel=Section.CLUSTER)
 app.add_typer(alerts.app, name="alert", rich_help_panel=Section.CLUSTER)
 app.add_typer(channels.app, name="channel", rich_help_panel=Section.CLUSTER)
 app.add_typer(receipts.app)
+app.add_typer(estimates.app)
 app.add_typer(events.app)
 app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
 app.add_typer(simulate.app)

@@ -41,6 +41,7 @@ class Told:
     #: the attempt that was waited for
     attempt: int
     queue: str
+    user: str = ""
     made_at: float
     p50: float
     p90: float

@@ -180,7 +180,7 @@ class Preempting:
 
 def claimants(snapshot: ClusterSnapshot) -> list[Job]:
     """Waiting jobs that others give way to or have given way to since they wait, in the order of their waiting."""
-    found = []
+    found: list[Job] = []
     for job_id in {*snapshot.giving_way, *snapshot.gave_way}:
         job = snapshot.jobs.get(job_id)
         if job is None or job.state is not JobState.QUEUED or job.after or job.queue not in snapshot.queues:
@@ -190,7 +190,19 @@ def claimants(snapshot: ClusterSnapshot) -> list[Job]:
         gone = (snapshot.jobs[other].queued_at or 0.0 for other in snapshot.gave_way.get(job_id, ()))
         if job_id in snapshot.giving_way or any(at >= since for at in gone):
             found.append(job)
-    return sorted(found, key=lambda job: (job.queued_at or 0.0, job.serial))
+    waiting = {job.id: job for job in found}
+    return sorted(found, key=lambda job: (_steps_behind(job, waiting), job.queued_at or 0.0, job.serial))
+
+
+def _steps_behind(job: Job, claimants: dict[str, Job]) -> int:
+    """Whoever gave way to another that waits still comes behind it, although others gave way to it before: else at one
+    moment the two would take turns for ever."""
+    before = list[str]()
+    for_job = job.preempted_for
+    while for_job in claimants and for_job not in before:
+        before.append(for_job)
+        for_job = claimants[for_job].preempted_for
+    return len(before)
 
 
 def lost_gpu_seconds(job: Job, now: float) -> float:

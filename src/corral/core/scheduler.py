@@ -18,9 +18,10 @@ from corral.core.fleet import Domain
 from corral.core.guaranteeing import turn_of
 from corral.core.lines import LineCursor, LineKey, line_of
 from corral.core.model import Allocation, Blocking, Job, JobState, Queue
+from corral.core.ordering import POLICIES
 from corral.core.placing import could_ever_fit
 from corral.core.plan import Plan, PlannedStart, Preemption, Resize, Start
-from corral.core.preempting import Preempting, claimants
+from corral.core.preempting import Preempting, claimants, rank_of
 from corral.core.protecting import (
     ProtectedStart,
     Return,
@@ -110,6 +111,8 @@ class _Cycle:
         #: jobs that start as soon as others have given way, and what they will have
         self._promised: dict[str, tuple[LineKey, ProtectedStart]] = {**after._promised} if after else {}
         self._protected += self._promised.values()
+        #: when the first line of a queue whose order preempts had its turn
+        self._turns: dict[str, float] = {}
 
     def keep_promises(self) -> None:
         """Jobs that others were preempted for start, or keep what is free of it until the last of them is gone."""
@@ -161,11 +164,14 @@ class _Cycle:
                         walk.cursor.skip_like(job)
 
     def backfill(self, blocked: Sequence[_Walk]) -> None:
-        for walk in blocked:
-            if walk.queue.blocking is not Blocking.BACKFILL:
-                continue
-            has_room = self._has_room(walk)
-            while (job := walk.cursor.peek()) is not None and (has_room or self._could_get_way(job)):
+        for walks in self._ordered_together(blocked):
+            left = [(walk, self._has_room(walk)) for walk in walks if walk.queue.blocking is Blocking.BACKFILL]
+            while left:
+                walk, has_room = left[0] if len(left) == 1 else min(left, key=lambda item: self._place(item[0]))
+                job = walk.cursor.peek()
+                if job is None or not (has_room or self._could_get_way(job)):
+                    left.remove((walk, has_room))
+                    continue
                 walk.cursor.pop()
                 if not self._is_passed_over(walk, job) and not self._start_or_get_way(walk, job):
                     # Room only shrinks within a cycle: no other job of this shape will find a place either.
@@ -264,10 +270,28 @@ class _Cycle:
     def _start_or_get_way(self, walk: _Walk, job: Job) -> bool:
         return self._start(walk.queue, job) or self._get_way(walk.queue, job)
 
-    def _turn(self, walk: _Walk) -> tuple[bool, float, int]:
+    def _turn(self, walk: _Walk) -> tuple[bool, float, float, int]:
         head = walk.cursor.peek()
         assert head is not None
-        return turn_of(self.snapshot, walk.queue, head, self.now)
+        is_not_entitled, since, serial = turn_of(self.snapshot, walk.queue, head, self.now)
+        if not _is_ranked(walk.queue):
+            return (is_not_entitled, since, 0.0, serial)
+        # Its lines have one turn, and one order: else a gang would take what a single job takes back at once.
+        since = self._turns.setdefault(walk.queue.name, since)
+        return (is_not_entitled, since, self._place(walk), serial)
+
+    def _place(self, walk: _Walk) -> float:
+        """Of the next job of a line in the order of its queue, where that preempts; the last when there is none."""
+        head = walk.cursor.peek()
+        rank = None if head is None else rank_of(self.snapshot, walk.queue, head, self.now)
+        return math.inf if rank is None else rank.place
+
+    def _ordered_together(self, walks: Sequence[_Walk]) -> list[list[_Walk]]:
+        """Lines of one queue whose order preempts are gone through as one, all others one after the other."""
+        groups: dict[str | LineKey, list[_Walk]] = {}
+        for walk in walks:
+            groups.setdefault(walk.key.queue if _is_ranked(walk.queue) else walk.key, []).append(walk)
+        return list(groups.values())
 
     # ---------------------------------------------------------------- making way
 
@@ -441,6 +465,10 @@ class _Cycle:
         if protected is not None:
             self.trial.hold(job.id, protected.held)
             self._protected.append((walk.key, protected))
+
+
+def _is_ranked(queue: Queue) -> bool:
+    return queue.preempts and POLICIES[queue.policy].rank is not None
 
 
 def _models_of(key: LineKey) -> tuple[str, ...]:

@@ -99,6 +99,10 @@ class WindowOutcome:
             share.preemptions += 1
             share.lost_gpu_seconds += lost_gpu_seconds
 
+    def restarted(self, job: Job, lost_gpu_seconds: float) -> None:
+        for share in self._shares(job):
+            share.lost_gpu_seconds += lost_gpu_seconds
+
     def _shares(self, job: Job) -> tuple[Share, ...]:
         group = self._jobs[job.id].group
         return (self.total, self.groups[group], self.users[job.user], self.queues[job.queue])

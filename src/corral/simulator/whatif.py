@@ -146,6 +146,9 @@ class _Real:
     def preempted(self, job: Job, lost_gpu_seconds: float) -> None:
         self._outcome.preempted(job, lost_gpu_seconds)
 
+    def restarted(self, job: Job, lost_gpu_seconds: float) -> None:
+        self._outcome.restarted(job, lost_gpu_seconds)
+
 
 def _gpus(nodes: Sequence[Node]) -> int:
     return sum(len(node.gpus) for node in nodes)
@@ -232,7 +235,7 @@ def _means(points: Sequence[tuple[float, float]], times: Sequence[float], step: 
             if until > end:
                 break
             place += 1
-        yield weighted / step if seconds else 0.0
+        yield round(weighted / step, 4) if seconds else 0.0
 
 
 def _fidelity(order: Order, base: _Run) -> dict[str, Any] | None:

@@ -33,7 +33,7 @@ COUNTED = Effort(sizes=((float("inf"), 3, 0),))
 
 
 def known(seconds: float) -> Prediction:
-    return Prediction(p50_seconds=seconds, p90_seconds=seconds, samples=3)
+    return Prediction(p50_seconds=seconds, p90_seconds=seconds, samples=32)
 
 
 def guessed(seconds: float) -> Prediction:

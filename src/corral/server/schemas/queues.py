@@ -121,7 +121,8 @@ def changes_of(body: QueueEdit) -> dict[str, Any]:
 
 
 def queue_of(body: QueueCreate) -> Queue:
-    return Queue(**changes_of(body))
+    # In the model, placement has another default: that of journals from before it could be chosen.
+    return Queue(**{"placement": body.placement, **changes_of(body)})
 
 
 def queue_view(view: views.QueueView) -> QueueView:

@@ -117,6 +117,7 @@ export function ExpectedCell({ job }: { job: Job }) {
   const planned = usePlannedStart(job.id);
   const end = expectedEnd(job);
   if (job.state === "queued" && planned !== undefined) return <When word="startsAt" at={planned} />;
+  if (job.state === "queued" && job.estimated_start) return <Estimated estimate={job.estimated_start} />;
   return end === undefined ? <>–</> : <When word="endsBy" at={end} />;
 }
 
@@ -126,7 +127,21 @@ export function expectedEnd(job: Job): string | undefined {
   return new Date(Date.parse(job.started_at) + job.time_limit_seconds * 1000).toISOString();
 }
 
-function When({ word, at }: { word: "startsAt" | "endsBy"; at: string }) {
+/** Not planned yet: when half of such jobs have started, with the time of nine in ten on hover. */
+function Estimated({ estimate }: { estimate: NonNullable<Job["estimated_start"]> }) {
+  const t = useWords(words);
+  const format = useFormat();
+  return (
+    <span
+      title={t("estimate", { p50: format.dateTime(estimate.p50), p90: format.dateTime(estimate.p90) })}
+      data-testid="estimate"
+    >
+      <When word="startsAbout" at={estimate.p50} />
+    </span>
+  );
+}
+
+function When({ word, at }: { word: "startsAt" | "startsAbout" | "endsBy"; at: string }) {
   const t = useWords(words);
   const [before, after] = t(word, { when: "\u0000" }).split("\u0000");
   return (
