@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from corral.control.ports import Metric
-from tests.unit.telemetry.history_model import (
 from tests.unit.searching import DEAR
+from tests.unit.telemetry.history_model import (
     HOUR_MS,
     HistoryModel,
     SetClock,
