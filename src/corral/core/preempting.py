@@ -27,6 +27,9 @@ from corral.core.victims import Candidate, choose_victims
 #: Before everybody who is not pinned.
 _PINNED = Rank(-math.inf)
 
+#: The least loss is looked for among so many, of those who stand furthest behind; among more only if they do not do.
+_FIRST_LOOK = 512
+
 #: A job, and the rule with its numbers in words.
 After = tuple[Job, Callable[[], str]]
 
@@ -77,20 +80,19 @@ class Preempting:
 
     def victims(self, job: Job) -> list[Candidate] | None:
         """Whose end makes room for the job, if it is anybody's. Those who give way already must be out of the fleet."""
-        found = [
-            Candidate(
-                job=one,
-                rule=rule,
-                lost_gpu_seconds=lost_gpu_seconds(one, self.now),
-                frees=self._frees(job, one, rule),
-                words=words,
-            )
-            for one, rule, words in self._after(job)
-            if self._is_ripe(one)
-        ]
-        if not found:
-            return None
-        return choose_victims(self.snapshot.fleet, job, self.snapshot.queues[job.queue].pool, found)
+        fleet, pool = self.snapshot.fleet, self.snapshot.queues[job.queue].pool
+        found: list[Candidate] = []
+        enough = _FIRST_LOOK
+        for one, rule, words in self._after(job):
+            if self._is_ripe(one):
+                lost, frees = lost_gpu_seconds(one, self.now), self._frees(job, one, rule)
+                found.append(Candidate(job=one, rule=rule, lost_gpu_seconds=lost, frees=frees, words=words))
+            if len(found) == enough:
+                victims = choose_victims(fleet, job, pool, found)
+                if victims is not None:
+                    return victims
+                enough *= 8
+        return choose_victims(fleet, job, pool, found) if found else None
 
     def leave(self, victims: Iterable[Candidate], for_job: Job) -> list[Preemption]:
         """From now on in this cycle these give way."""

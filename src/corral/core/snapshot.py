@@ -11,7 +11,7 @@ import heapq
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
@@ -107,6 +107,10 @@ class ClusterSnapshot:
         self.releases: list[Release] = []
         #: grows with every applied change
         self.revision = 0
+        #: grows with every change of who may start where: reservations, groups, rules, and which GPUs there are
+        self.reserving_revision = 0
+        #: what `windows` keeps between cycles; all of it can be worked out anew
+        self.reserving: object = None
         self._fleet: Fleet | None = None
         self._scored_models: dict[str, set[str]] = {}
         self._by_state: dict[JobState, int] = dict.fromkeys(JobState, 0)
@@ -200,6 +204,7 @@ class ClusterSnapshot:
                 case DropNode(id=node_id):
                     self.nodes.pop(node_id, None)
                     self._fleet = None
+                    self.reserving_revision += 1
                 case PutQueue(queue=queue):
                     self._put_queue(queue)
                 case DropQueue(name=name):
@@ -214,8 +219,10 @@ class ClusterSnapshot:
                         self.quotas[user, kind] = quota
                 case PutMembership(user=user, membership=membership):
                     self.memberships[user] = membership
+                    self.reserving_revision += 1
                 case DropMembership(user=user):
                     self.memberships.pop(user, None)
+                    self.reserving_revision += 1
                 case PutRules() as rules:
                     self._put_rules(rules)
                 case PutLastNode(id=node_id):
@@ -226,8 +233,10 @@ class ClusterSnapshot:
                     self._put_mix(pool, mix)
                 case PutReservation(reservation=reservation):
                     self.reservations[reservation.name] = reservation
+                    self.reserving_revision += 1
                 case DropReservation(name=name):
                     self.reservations.pop(name, None)
+                    self.reserving_revision += 1
 
     def contents(self) -> Iterator[Change]:
         """Changes that make an empty snapshot equal to this one."""
@@ -325,6 +334,8 @@ class ClusterSnapshot:
     def _put_node(self, node: Node) -> None:
         known = self.nodes.get(node.id)
         self.nodes[node.id] = node
+        if known is None or _pools_on(known) != _pools_on(node):
+            self.reserving_revision += 1
         if self._fleet is None:
             return
         if known is None or {gpu.id for gpu in known.gpus} != {gpu.id for gpu in node.gpus}:
@@ -333,6 +344,7 @@ class ClusterSnapshot:
             self._fleet.replace_node(node)
 
     def _put_rules(self, rules: PutRules) -> None:
+        self.reserving_revision += 1
         self.limits = rules.limits
         self.score_time_constant = rules.score_time_constant
         self.scaling = rules.scaling
@@ -394,8 +406,8 @@ class Trial:
         #: a job that holds something from now on, and what it held instead before
         self._supposed: list[tuple[Job, Allocation, Job | None]] = []
         self._held: dict[str, Allocation] = {}
-        #: what a job will start on when others have given way, and the part of it that is kept
-        self._promised: dict[str, tuple[Job, Allocation, Allocation]] = {}
+        #: what is kept of what a job will start on when others have given way
+        self._promised: list[tuple[Job, Allocation]] = []
 
     def start(self, job: Job, allocation: Allocation) -> None:
         """Suppose that the job holds this from now on."""
@@ -420,33 +432,26 @@ class Trial:
         """Suppose no longer that anything is kept for that job."""
         self._fleet.give_back(self._held.pop(job_id))
 
-    def promise(self, job: Job, allocation: Allocation, held: Allocation) -> None:
-        """Suppose that the job starts on this as soon as others have given way: nobody else can have what is free of it
-        (`held`), and it counts as if it had it all."""
+    def promise(self, job: Job, held: Allocation) -> None:
+        """Suppose that the job starts as soon as others have given way: nobody else can have what is free already of
+        what it gets, and it counts as if it had it all."""
         self._fleet.take(held)
         self._snapshot.held.add(job)
-        self._promised[job.id] = (job, allocation, held)
+        self._promised.append((job, held))
 
     @contextmanager
-    def without(self, jobs: Iterable[Job]) -> Iterator[None]:
-        """Suppose within that these are gone, and that those to whom it was promised have what they give up."""
-        gone = [job.allocation for job in jobs if job.allocation is not None]
-        for allocation in gone:
+    def without(self, allocations: Sequence[Allocation]) -> Iterator[None]:
+        """Suppose within that these have ended."""
+        for allocation in allocations:
             self._fleet.give_back(allocation)
-        for _, allocation, held in self._promised.values():
-            self._fleet.give_back(held)
-            self._fleet.take(allocation)
         try:
             yield
         finally:
-            for _, allocation, held in self._promised.values():
-                self._fleet.give_back(allocation)
-                self._fleet.take(held)
-            for allocation in gone:
+            for allocation in allocations:
                 self._fleet.take(allocation)
 
     def undo(self) -> None:
-        for job, _, held in self._promised.values():
+        for job, held in self._promised:
             self._fleet.give_back(held)
             self._snapshot.held.remove(job)
         for allocation in self._held.values():
@@ -484,3 +489,7 @@ def _leave(sets: dict[str, set[str]], key: str | None, member: str) -> None:
     members.discard(member)
     if not members:
         del sets[key]
+
+
+def _pools_on(node: Node) -> list[tuple[str, str]]:
+    return [(gpu.id, gpu.pool) for gpu in node.gpus]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from corral.core.fleet import DomainIndex, Fleet, Slot, places
 from corral.core.model import WHOLE, Allocation, Grant, Job, Request
@@ -37,8 +38,7 @@ class Candidate:
         return Loss(self.lost_gpu_seconds, 1, -(self.job.allocated_at or 0.0))
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Loss:
+class Loss(NamedTuple):
     """What a set of victims costs: work first, then how many they are, then how long they have had what they lose."""
 
     gpu_seconds: float = 0.0
@@ -46,7 +46,7 @@ class Loss:
     #: the later they were allocated, the smaller
     seniority: float = 0.0
 
-    def __add__(self, other: Loss) -> Loss:
+    def and_of(self, other: Loss) -> Loss:
         return Loss(self.gpu_seconds + other.gpu_seconds, self.jobs + other.jobs, self.seniority + other.seniority)
 
 
@@ -171,7 +171,7 @@ class _Room:
             nonlocal best, bound, looked_at
             for number in range(start, len(self.candidates)):
                 candidate, grant = self.candidates[number]
-                more = loss + candidate.loss
+                more = loss.and_of(candidate.loss)
                 looked_at += 1
                 # They are sorted by what they lose: whoever comes later costs no less.
                 if (bound is not None and more >= bound) or (best is not None and looked_at > _MOST_SETS):
@@ -208,5 +208,5 @@ class _Room:
 def _loss(chosen: Iterable[Candidate]) -> Loss:
     total = Loss()
     for one in chosen:
-        total += one.loss
+        total = total.and_of(one.loss)
     return total
