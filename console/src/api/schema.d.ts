@@ -8195,7 +8195,6 @@ export interface components {
              * @description Where it begins; a directory of its own that is kept until it is deleted.
              */
             workdir?: string | null;
-            preemptible?: boolean;
         };
         /** WorkbenchView */
         WorkbenchView: {
@@ -8270,119 +8269,6 @@ export interface components {
             token?: string | null;
             /** User */
             user: string;
-        };
-        ReservationViewPage: {
-            items: components["schemas"]["ReservationView"][];
-            next_cursor: string | null;
-        };
-        StrandedJobView: {
-            id: string;
-            name: string;
-            user: string;
-            detail: string;
-        };
-        WhyEstimateView: {
-            p50: string;
-            p90: string;
-            made_at: string;
-            basis: string;
-        };
-        ReceiptViewPage: {
-            items: components["schemas"]["ReceiptView"][];
-            next_cursor: string | null;
-        };
-        WouldPreemptView: {
-            job: string;
-            rule: string;
-            lost_gpu_seconds: number;
-        };
-        HorizonView: {
-            horizon: string;
-            started: number;
-            before_p50: number | null;
-            before_p90: number | null;
-            median_error_seconds: number | null;
-        };
-        PastEstimateView: {
-            job: string;
-            made_at: string;
-            p50: string;
-            p90: string;
-            started_at: string;
-        };
-        AccuracyView: {
-            since: string;
-            estimates: number;
-            started: number;
-            before_p50: number | null;
-            before_p90: number | null;
-            median_error_seconds: number | null;
-            by_horizon: components["schemas"]["HorizonView"][];
-            recent: components["schemas"]["PastEstimateView"][];
-        };
-        QueueChangeView: {
-            policy?: string;
-            blocking?: string;
-            placement?: string;
-            preempts?: boolean;
-            weight?: number;
-            guaranteed_gpus?: number;
-            max_gpus?: number;
-            max_job_gpus?: number;
-            max_seconds?: number;
-        };
-        PreemptionChangeView: {
-            enabled?: boolean;
-            min_run_seconds?: number;
-            margin?: number;
-        };
-        LimitsChangeView: {
-            max_gpus_per_user?: number;
-            max_gpus_per_job?: number;
-            max_total_gpus?: number;
-        };
-        AddedNodesView: {
-            nodes: number;
-            gpus: number;
-            model: string;
-            cpus?: number | null;
-            memory_bytes?: number | null;
-            pool?: string;
-        };
-        FleetChangeView: {
-            scale?: number;
-            add?: components["schemas"]["AddedNodesView"][];
-            remove?: string[];
-            pools?: {
-                [key: string]: string;
-            };
-        };
-        WaitSpreadView: {
-            mean: number | null;
-            p50: number | null;
-            p90: number | null;
-            p99: number | null;
-            max: number | null;
-        };
-        SimulationViewPage: {
-            items: components["schemas"]["SimulationView"][];
-            next_cursor: string | null;
-        };
-        CyclesView: {
-            seen: number;
-            same: number;
-            different: number;
-            dropped: number;
-            failed: number;
-        };
-        ShadowStartView: {
-            job: string;
-            name: string;
-            user: string;
-            nodes: {
-                [key: string]: string[];
-            };
-            gpus: number;
         };
     };
     responses: never;
