@@ -34,6 +34,7 @@ from corral.core.plan import Plan, PreemptionRule
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import History, histories
+from tests.unit.searching import DEAR
 
 
 def recorded(history: History, *, every_step: bool = False) -> list[CycleRecord]:
@@ -55,6 +56,7 @@ def _decides(plan: Plan) -> bool:
     return bool(plan.starts or plan.resizes or plan.preemptions)
 
 
+@DEAR
 @given(histories(), st.sampled_from([200_000, 5]))
 def test_a_replay_decides_what_was_decided(history: History, changes_per_base: int) -> None:
     before = journal.CHANGES_PER_BASE
@@ -73,6 +75,7 @@ def test_a_replay_decides_what_was_decided(history: History, changes_per_base: i
     ]
 
 
+@DEAR
 @given(histories(), st.data())
 def test_a_lost_or_changed_input_is_noticed(history: History, data: st.DataObject) -> None:
     cycles = recorded(history, every_step=True)
@@ -90,6 +93,7 @@ def test_a_lost_or_changed_input_is_noticed(history: History, data: st.DataObjec
         list(replay(cycles))
 
 
+@DEAR
 @given(histories(), st.integers(0, 400), st.integers(1, 255))
 def test_damaged_bytes_are_noticed(history: History, place: int, flip: int) -> None:
     cycles = recorded(history, every_step=True)
