@@ -128,8 +128,8 @@ def accuracy_rows(name: str, policy: str, ran: Estimating) -> Iterator[Row]:
         )
 
 
-def accuracy(most: int, samples: int, policies: Sequence[str] = POLICIES) -> None:
-    works = {} if os.environ.get("NOUSERS") else {"ten users": users_workload(most)}
+def accuracy(most: int, samples: int, policies: Sequence[str], only: Sequence[str]) -> None:
+    works = {"ten users": users_workload(most)}
     folder = os.environ.get("CORRAL_TRACES")
     if folder:
         for trace in ("trace1", "trace3"):
@@ -140,7 +140,7 @@ def accuracy(most: int, samples: int, policies: Sequence[str] = POLICIES) -> Non
         )
     rows = []
     for name, work in works.items():
-        for policy in policies:
+        for policy in policies if not only or name in only else ():
             ran = Estimating(work, policy, samples)
             ran.run()
             rows += accuracy_rows(name, policy, ran)
@@ -192,11 +192,12 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--jobs", type=int, default=2000, help="of each workload (2000)")
     parser.add_argument("--samples", type=int, default=250, help="moments at which starts are estimated (250)")
     parser.add_argument("--policy", action="append", choices=POLICIES, help="only this ordering")
+    parser.add_argument("--only", action="append", metavar="WORKLOAD", help='such as "ten users" or "philly trace3"')
     parser.add_argument("--speed", action="store_true", help="only what it costs")
     parser.add_argument("--accuracy", action="store_true", help="only how good they are")
     options = parser.parse_args(arguments)
     if not options.speed:
-        accuracy(options.jobs, options.samples, options.policy or POLICIES)
+        accuracy(options.jobs, options.samples, options.policy or POLICIES, options.only or ())
     if not options.accuracy:
         speed()
 

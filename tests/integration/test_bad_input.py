@@ -264,6 +264,13 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("GET", "/jobs/j-999/why?at=yesterday", None, 422, "at"),
     ("GET", "/jobs/j-999/why?at=2026-01-01T00:00:00", None, 422, "at"),
     ("GET", "/jobs/j-999/why?at=2026-01-01T00:00:00Z", None, 404, "job"),
+    # the shadow policy
+    ("PUT", "/shadow", {}, 422, "queues"),
+    ("PUT", "/shadow", {"queues": {"*": {"policy": "x"}}}, 422, "queues.*.policy"),
+    ("PUT", "/shadow", {"queues": {"x": {"policy": "fcfs"}}}, 422, "queues.x"),
+    ("PUT", "/shadow", {"fleet": {"scale": 2}}, 422, "fleet"),
+    ("GET", "/shadow?limit=-1", None, 422, "limit"),
+    ("DELETE", "/shadow", None, 404, "shadow"),
     # what-if questions
     ("POST", "/simulations", {}, 422, "candidate"),
     ("POST", "/simulations", {"candidate": {"queues": {"*": {"policy": "x"}}}}, 422, "candidate.queues.*.policy"),

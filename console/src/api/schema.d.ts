@@ -2464,6 +2464,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/shadow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Shadow
+         * @description What the shadow would have decided otherwise; also of one that was stopped, until the next is started.
+         */
+        get: operations["get_shadow"];
+        /**
+         * Start Shadow
+         * @description Decide every cycle that starts something once more with other rules, and note what differs. It replaces one that
+         *     runs, and what that one found.
+         */
+        put: operations["start_shadow"];
+        post?: never;
+        /** Stop Shadow */
+        delete: operations["stop_shadow"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/silences": {
         parameters: {
             query?: never;
@@ -3272,6 +3298,22 @@ export interface components {
             name: string;
             /** Nodes */
             nodes: number;
+        };
+        /** CountsView */
+        CountsView: {
+            /** Different */
+            different: number;
+            /**
+             * Dropped
+             * @description Followed without deciding, because the shadow had fallen behind.
+             */
+            dropped: number;
+            /** Failed */
+            failed: number;
+            /** Same */
+            same: number;
+            /** Seen */
+            seen: number;
         };
         /**
          * CourseView
@@ -4953,6 +4995,13 @@ export interface components {
             gpus: components["schemas"]["HeldView"];
             memory_bytes: components["schemas"]["HeldView"];
         };
+        /** LastCycleView */
+        LastCycleView: {
+            /** At */
+            at: string;
+            /** Id */
+            id: number;
+        };
         /** LeftOutView */
         LeftOutView: {
             /** Jobs */
@@ -5550,6 +5599,8 @@ export interface components {
         OrderedJobView: {
             /** Detail */
             detail: string;
+            /** @description When it is expected to start; null while nothing can be told. */
+            estimated_start: components["schemas"]["EstimatedStartView"] | null;
             /** Gpus */
             gpus: number;
             /** Id */
@@ -7038,6 +7089,24 @@ export interface components {
          * @enum {string}
          */
         Role: "operator" | "scientist";
+        /**
+         * RuleChanges
+         * @description What is different about the rules; an empty body is the cluster as it is.
+         */
+        RuleChanges: {
+            preemption?: components["schemas"]["PreemptionChanges"] | null;
+            /** Protected Starts */
+            protected_starts?: number | null;
+            /**
+             * Queues
+             * @description By the queue's name, or `*` for every queue.
+             */
+            queues?: {
+                [key: string]: components["schemas"]["QueueChanges"];
+            } | null;
+            /** Score Memory Seconds */
+            score_memory_seconds?: number | null;
+        };
         /** RuleCreate */
         RuleCreate: {
             /** Actions */
@@ -7432,6 +7501,45 @@ export interface components {
          * @enum {string}
          */
         Severity: "info" | "warning" | "critical";
+        /** ShadowDifferenceView */
+        ShadowDifferenceView: {
+            /** At */
+            at: string;
+            /** Cycle */
+            cycle: number;
+            /** Live */
+            live: components["schemas"]["StartView"][];
+            /** Shadow */
+            shadow: components["schemas"]["StartView"][];
+            /** Words */
+            words: string[];
+        };
+        /** ShadowView */
+        ShadowView: {
+            /** Behind Cycles */
+            behind_cycles: number;
+            /** Changes */
+            changes: {
+                [key: string]: unknown;
+            };
+            cycles: components["schemas"]["CountsView"];
+            /**
+             * Differences
+             * @description The newest first.
+             */
+            differences: components["schemas"]["ShadowDifferenceView"][];
+            last_cycle: components["schemas"]["LastCycleView"] | null;
+            /** Running */
+            running: boolean;
+            /** Started At */
+            started_at: string | null;
+            /** Started By */
+            started_by: string | null;
+            /** Stopped At */
+            stopped_at: string | null;
+            /** Words */
+            words: string;
+        };
         /** ShareRunView */
         ShareRunView: {
             /** Completion Mean Seconds */
@@ -7668,6 +7776,21 @@ export interface components {
             ready: boolean;
             /** Sessions */
             sessions: number;
+        };
+        /** StartView */
+        StartView: {
+            /** Gpus */
+            gpus: number;
+            /** Job */
+            job: string;
+            /** Name */
+            name: string;
+            /** Nodes */
+            nodes: {
+                [key: string]: string[];
+            };
+            /** User */
+            user: string;
         };
         /** StrandedView */
         StrandedView: {
@@ -20577,6 +20700,206 @@ export interface operations {
             };
             /** @description Not allowed */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_shadow: {
+        parameters: {
+            query?: {
+                /** @description Differences that are listed. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShadowView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    start_shadow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleChanges"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShadowView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    stop_shadow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -44,6 +44,7 @@ from corral.cli import (
     reports,
     reservations,
     search,
+    shadow,
     shell,
     simulate,
     status,
@@ -157,6 +158,7 @@ app.add_typer(estimates.app)
 app.add_typer(events.app)
 app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
 app.add_typer(simulate.app)
+app.add_typer(shadow.app, name="shadow", rich_help_panel=Section.CLUSTER)
 app.add_typer(whatif.app, name="whatif", rich_help_panel=Section.CLUSTER)
 app.add_typer(about.app)
 app.add_typer(search.app)

@@ -317,9 +317,7 @@ class _Cycle:
         with self.trial.without([self._coming.left()]):
             if self._would_fit_beside_elastic(queue, job):
                 return False
-            victims = self._preempting.victims(
-                self.reserved.searches(job, queue.pool, end_if_started(job, self.now))[-1]
-            )
+            victims = self._preempting.victims(self.reserved.widest(job, queue.pool, end_if_started(job, self.now)))
         if not victims or not self._promise(queue, job, *(victim.job for victim in victims)):
             return False
         self._preemptions += self._preempting.leave(victims, job)

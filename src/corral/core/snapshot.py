@@ -107,6 +107,10 @@ class ClusterSnapshot:
         self.releases: list[Release] = []
         #: grows with every applied change
         self.revision = 0
+        #: grows with every change of who may start where: reservations, groups, rules, and which GPUs there are
+        self.reserving_revision = 0
+        #: what `windows` keeps between cycles; all of it can be worked out anew
+        self.reserving: object = None
         self._fleet: Fleet | None = None
         self._scored_models: dict[str, set[str]] = {}
         self._by_state: dict[JobState, int] = dict.fromkeys(JobState, 0)
@@ -200,6 +204,7 @@ class ClusterSnapshot:
                 case DropNode(id=node_id):
                     self.nodes.pop(node_id, None)
                     self._fleet = None
+                    self.reserving_revision += 1
                 case PutQueue(queue=queue):
                     self._put_queue(queue)
                 case DropQueue(name=name):
@@ -214,8 +219,10 @@ class ClusterSnapshot:
                         self.quotas[user, kind] = quota
                 case PutMembership(user=user, membership=membership):
                     self.memberships[user] = membership
+                    self.reserving_revision += 1
                 case DropMembership(user=user):
                     self.memberships.pop(user, None)
+                    self.reserving_revision += 1
                 case PutRules() as rules:
                     self._put_rules(rules)
                 case PutLastNode(id=node_id):
@@ -226,8 +233,10 @@ class ClusterSnapshot:
                     self._put_mix(pool, mix)
                 case PutReservation(reservation=reservation):
                     self.reservations[reservation.name] = reservation
+                    self.reserving_revision += 1
                 case DropReservation(name=name):
                     self.reservations.pop(name, None)
+                    self.reserving_revision += 1
 
     def contents(self) -> Iterator[Change]:
         """Changes that make an empty snapshot equal to this one."""
@@ -325,6 +334,8 @@ class ClusterSnapshot:
     def _put_node(self, node: Node) -> None:
         known = self.nodes.get(node.id)
         self.nodes[node.id] = node
+        if known is None or _pools_on(known) != _pools_on(node):
+            self.reserving_revision += 1
         if self._fleet is None:
             return
         if known is None or {gpu.id for gpu in known.gpus} != {gpu.id for gpu in node.gpus}:
@@ -333,6 +344,7 @@ class ClusterSnapshot:
             self._fleet.replace_node(node)
 
     def _put_rules(self, rules: PutRules) -> None:
+        self.reserving_revision += 1
         self.limits = rules.limits
         self.score_time_constant = rules.score_time_constant
         self.scaling = rules.scaling
@@ -482,3 +494,7 @@ def _leave(sets: dict[str, set[str]], key: str | None, member: str) -> None:
     members.discard(member)
     if not members:
         del sets[key]
+
+
+def _pools_on(node: Node) -> list[tuple[str, str]]:
+    return [(gpu.id, gpu.pool) for gpu in node.gpus]

@@ -46,6 +46,7 @@ from corral.server.reporting import Reporting
 from corral.server.schemas.base import rfc3339
 from corral.server.secrets import SecretBox
 from corral.server.settings import FIRST_USER, Settings
+from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
@@ -149,6 +150,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             tell=feed.tell,
         )
         _run(parts, simulating)
+        shadowing = Shadowing(controller=controller, store=store, tell=feed.tell)
+        _run(parts, shadowing)
         # 4. What routes work with.
         context = ServerContext(
             settings=settings,
@@ -172,6 +175,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             estimating=estimating,
             reporting=reporting,
             simulating=simulating,
+            shadowing=shadowing,
             time_travel=TimeTravel(store, controller),
             metrics=metrics,
             version=VERSION,

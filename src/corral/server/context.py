@@ -38,6 +38,7 @@ from corral.server.proxy import JupyterProxy
 from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
+from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
@@ -106,6 +107,8 @@ class ServerContext:
     time_travel: TimeTravel
     #: answers what-if questions
     simulating: Simulating
+    #: runs the shadow policy
+    shadowing: Shadowing
     metrics: ServerMetrics
     version: str
     started_at: float
