@@ -153,6 +153,7 @@ export const words = defineWords({
   ],
   // The server's words for the basis are English; what they have in common is said instead.
   estimateBasis: ["{basis}; worked out {when}", "由调度器向前推演得出；{when}计算"],
+  atLatest: ["at the latest {when}", "最迟 {when}"],
   about: ["about {when}", "约{when}"],
   now: ["now", "现在"],
   inTime: ["in {time}", "{time} 后"],
