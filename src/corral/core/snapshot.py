@@ -407,7 +407,7 @@ class ClusterSnapshot:
                 key,
                 queue.policy if queue else "fcfs",
                 self.ordering,
-                is_ranked=queue is not None and queue.preempts,
+                is_ranked=self.preemption.enabled and queue is not None and queue.preempts,
                 passes_from=self.preemption.min_run_seconds if self.preemption.enabled else None,
             )
         return line
