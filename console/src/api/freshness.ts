@@ -51,12 +51,19 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   "ssh-key": ["/me/ssh-keys"],
   licence: ["/about"],
   reservation: ["/reservations", "/queues", "/packages"],
+  estimates: ["/jobs/{job}/why", "/jobs/{job}/receipts", "/queues/{name}/order", "/estimates"],
   simulation: ["/simulations"],
   shadow: ["/shadow"],
 };
 
 /** What happens too often to be kept in the audit log. */
-const UNKEPT: ReadonlySet<string> = new Set(["readings", "hello", "simulation.progress", "shadow.differed"]);
+const UNKEPT: ReadonlySet<string> = new Set([
+  "readings",
+  "hello",
+  "estimates",
+  "simulation.progress",
+  "shadow.differed",
+]);
 
 export function touchedBy(event: ServerEvent): readonly string[] {
   const noun = event.name.split(".")[0] ?? "";

@@ -5599,6 +5599,8 @@ export interface components {
         OrderedJobView: {
             /** Detail */
             detail: string;
+            /** @description When it is expected to start; null while nothing can be told. */
+            estimated_start: components["schemas"]["EstimatedStartView"] | null;
             /** Gpus */
             gpus: number;
             /** Id */

@@ -181,7 +181,11 @@ class Preempting:
 
 
 def claimants(snapshot: ClusterSnapshot) -> list[Job]:
-    """Waiting jobs that others give way to or have given way to since they wait, in the order of their waiting."""
+    """Waiting jobs that others give way to or have given way to since they wait.
+
+    Those who ask for what is guaranteed to them come first, as they did when others were chosen to give way; then those
+    to whom all have given way, so that they start on that; then by how long they wait.
+    """
     found: list[Job] = []
     for job_id in {*snapshot.giving_way, *snapshot.gave_way}:
         job = snapshot.jobs.get(job_id)
@@ -193,7 +197,13 @@ def claimants(snapshot: ClusterSnapshot) -> list[Job]:
         if job_id in snapshot.giving_way or any(at >= since for at in gone):
             found.append(job)
     waiting = {job.id: job for job in found}
-    return sorted(found, key=lambda job: (_steps_behind(job, waiting), job.queued_at or 0.0, job.serial))
+
+    def order(job: Job) -> tuple[int, bool, bool, float, int]:
+        is_entitled = guaranteeing.is_entitled(snapshot, job)
+        is_kept_waiting = job.id in snapshot.giving_way
+        return _steps_behind(job, waiting), not is_entitled, is_kept_waiting, job.queued_at or 0.0, job.serial
+
+    return sorted(found, key=order)
 
 
 def _steps_behind(job: Job, claimants: dict[str, Job]) -> int:
@@ -316,7 +326,8 @@ class ByOrder:
 class ByOverrun:
     """Whoever passed a waiting job on the strength of a prediction, and runs longer, makes room for it.
 
-    Only the younger of two jobs passes so, and it is never the other way round.
+    Only the younger of two jobs passes so, and it is never the other way round. Where another rule could turn the two
+    round again, in a queue whose order preempts or within a guarantee, nobody passes so.
     """
 
     rule = PreemptionRule.OVERRUN
@@ -335,14 +346,26 @@ class ByOverrun:
             view.wake(next_end)
         for one in snapshot.overrunning(view.now):
             queue = snapshot.queues.get(one.queue)
-            passed = (one.allocated_at or 0.0) > since and _is_older(job, one)
-            if passed and queue is not None and queue.pool == pool:
+            passed = (one.allocated_at or 0.0) > since and self._is_behind(view, one, job)
+            if passed and queue is not None and queue.pool == pool and self._has_borrowed(view, queue, one):
                 yield one, self._words(view, job, one)
 
     def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
-        if is_limited(job) or not math.isfinite(protected.at) or not _is_older(protected.job, job):
+        if is_limited(job) or not math.isfinite(protected.at) or not self._is_behind(view, job, protected.job):
             return False
-        return likely_end_if_started(job, view.now) <= protected.at
+        is_in_time = likely_end_if_started(job, view.now) <= protected.at
+        return is_in_time and not guaranteeing.is_entitled(view.snapshot, job)
+
+    def _is_behind(self, view: Preempting, one: Job, job: Job) -> bool:
+        queue = view.snapshot.queues[job.queue]
+        if one.queue == job.queue and rank_of(view.snapshot, queue, job, view.now) is not None:
+            return False
+        return (aged_from(job), job.serial) < (aged_from(one), one.serial)
+
+    def _has_borrowed(self, view: Preempting, queue: Queue, one: Job) -> bool:
+        if not queue.guaranteed_gpus:
+            return True
+        return any(other.id == one.id for other in guaranteeing.borrowers(view.snapshot, queue, view.leaving))
 
     def _words(self, view: Preempting, job: Job, victim: Job) -> Callable[[], str]:
         assert victim.predicted is not None
@@ -356,7 +379,3 @@ class ByOverrun:
 
 #: In the order in which they are asked. A further rule is one more of these.
 SOURCES: tuple[Source, ...] = (ByGuarantee(), ByReservation(), ByOrder(), ByOverrun())
-
-
-def _is_older(one: Job, other: Job) -> bool:
-    return (aged_from(one), one.serial) < (aged_from(other), other.serial)

@@ -33,7 +33,7 @@ from corral.core.protecting import (
     still_held,
 )
 from corral.core.reservations import Reserved, find_open_place
-from corral.core.rules import all_reasons, first_reason
+from corral.core.rules import all_reasons, first_reason, owed
 from corral.core.scaling import Scalable, Scaling, Wanted, make_room, scalable_jobs
 from corral.core.snapshot import ClusterSnapshot, Trial
 from corral.core.vacating import Vacating
@@ -276,7 +276,7 @@ class _Cycle:
         head = walk.cursor.peek()
         assert head is not None
         is_not_entitled, since, serial = turn_of(self.snapshot, walk.queue, head, self.now)
-        if not _is_ranked(walk.queue):
+        if not self._is_ranked(walk.queue):
             return (is_not_entitled, since, 0.0, serial)
         # Its lines have one turn, and one order: else a gang would take what a single job takes back at once.
         since = self._turns.setdefault(walk.queue.name, since)
@@ -292,8 +292,12 @@ class _Cycle:
         """Lines of one queue whose order preempts are gone through as one, all others one after the other."""
         groups: dict[str | LineKey, list[_Walk]] = {}
         for walk in walks:
-            groups.setdefault(walk.key.queue if _is_ranked(walk.queue) else walk.key, []).append(walk)
+            groups.setdefault(walk.key.queue if self._is_ranked(walk.queue) else walk.key, []).append(walk)
         return list(groups.values())
+
+    def _is_ranked(self, queue: Queue) -> bool:
+        """Whether the order of the queue preempts: then it is one order for all its lines."""
+        return self.snapshot.preemption.enabled and queue.preempts and POLICIES[queue.policy].rank is not None
 
     # ---------------------------------------------------------------- making way
 
@@ -323,12 +327,14 @@ class _Cycle:
         """Give the job what is there when all those have gone who leave; what is free of it already is kept."""
         if not victims and not self._coming.has_gpus:
             return False
-        with self.trial.without([self._coming.left(), *(one.allocation for one in victims if one.allocation)]):
-            allocation = self._find_place(queue, job)
+        leaving = (*self._preempting.leaving.values(), *victims)
+        back = [self._coming.left(), *(one.allocation for one in victims if one.allocation)]
+        with self.trial.without(back, leaving):
+            # When those are gone, others may be owed what they held.
+            allocation = self._find_place(queue, job) if owed(self.snapshot, job, self.now) is None else None
         if allocation is None:
             return False
         nodes = {grant.node for grant in allocation.grants}
-        leaving = (*self._preempting.leaving.values(), *victims)
         at = self.now + max((one.grace_seconds for one in leaving if _is_on(one, nodes)), default=0.0)
         held = free_part(self._fleet, allocation)
         for victim in victims:
@@ -468,10 +474,6 @@ class _Cycle:
         if protected is not None:
             self.trial.hold(job.id, protected.held)
             self._protected.append((walk.key, protected))
-
-
-def _is_ranked(queue: Queue) -> bool:
-    return queue.preempts and POLICIES[queue.policy].rank is not None
 
 
 def _models_of(key: LineKey) -> tuple[str, ...]:

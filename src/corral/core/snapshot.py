@@ -440,13 +440,18 @@ class Trial:
         self._promised.append((job, held))
 
     @contextmanager
-    def without(self, allocations: Sequence[Allocation]) -> Iterator[None]:
-        """Suppose within that these have ended."""
+    def without(self, allocations: Sequence[Allocation], gone: Iterable[Job] = ()) -> Iterator[None]:
+        """Suppose within that these have ended, and that these jobs hold nothing any more."""
+        gone = list(gone)
         for allocation in allocations:
             self._fleet.give_back(allocation)
+        for job in gone:
+            self._snapshot.held.remove(job)
         try:
             yield
         finally:
+            for job in gone:
+                self._snapshot.held.add(job)
             for allocation in allocations:
                 self._fleet.take(allocation)
 

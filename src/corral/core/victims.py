@@ -69,11 +69,13 @@ def _choose_in(
 ) -> list[Candidate] | None:
     request = job.request
     rooms = _rooms(fleet, index, job, among, candidates)
-    ready = _ready_now(fleet, index, job, among & ~sum(room.slot.bit for room in rooms.values()))
+    ready = _ready_now(fleet, index, job, among)
     if ready >= request.nodes:
         return []
     cheapest: list[tuple[Loss, int, list[Candidate]]] = []
     for place, room in rooms.items():
+        if room.fits(request):
+            continue  # it is among those that are ready
         bound = cheapest[-1][0] if len(cheapest) == request.nodes - ready else None
         if bound is not None and room.candidates[0][0].loss >= bound:
             break  # nodes come in the order of their cheapest candidates
@@ -117,7 +119,7 @@ def _rooms(fleet: Fleet, index: DomainIndex, job: Job, among: int, candidates: I
 
 
 def _ready_now(fleet: Fleet, index: DomainIndex, job: Job, among: int) -> int:
-    """How many nodes without candidates have room as they are; no more of them are counted than the job asks for."""
+    """How many nodes have room as they are; no more of them are counted than the job asks for."""
     request, found = job.request, 0
     if request.nodes == 1:
         return 0  # it would not ask
@@ -162,9 +164,7 @@ class _Room:
 
     def least(self, request: Request, bound: Loss | None) -> list[Candidate] | None:
         """The cheapest set of candidates without which the request fits, if it costs less than `bound`."""
-        best: list[Candidate] | None = [] if self.fits(request) else None
-        if best is not None:
-            return best
+        best: list[Candidate] | None = None
         looked_at = 0
 
         def search(start: int, chosen: list[Candidate], loss: Loss) -> None:

@@ -137,9 +137,10 @@ class Shadowing:
                 return
             counts = _counted(counts, found, decides)
             last = cycles[-1] if cycles else last
-            self._stand(ShadowStanding(counts=counts, behind=max(0, behind - len(cycles)), last=last))
             if cycles:
                 self._note([item for item in found if item is not None], counts)
+            # After that: what is counted can be read.
+            self._stand(ShadowStanding(counts=counts, behind=max(0, behind - len(cycles)), last=last))
             if len(cycles) < PORTION:
                 self._changed.wait(self._look_seconds)
 

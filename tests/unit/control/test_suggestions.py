@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import shutil
-from contextlib import closing, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 from corral.control import catalog, editing, jobs, queues
@@ -17,7 +15,7 @@ from corral.control.suggestions import MOST_TRIED, Outcome, Suggestion, change_f
 from corral.core.advice import Operation
 from corral.core.model import Blocking, JobState, Limits, Queue, Request
 from corral.core.scaling import ScalingRules
-from corral.stores import open_store
+from tests.unit.control.shelf import Shelf
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node
 
@@ -182,13 +180,11 @@ def test_trials_end_when_time_is_up(desk: Desk) -> None:
     assert len(advice(desk, job.id, trials=1)) == 1
 
 
-def test_whatever_is_told_to_start_a_job_does_start_it(empty_database: Path, tmp_path: Path) -> None:
+def test_whatever_is_told_to_start_a_job_does_start_it(shelf: Shelf) -> None:
     """In worlds made by chance, with limits, queues and promises in the way, advice is followed at once."""
     followed = 0
     for seed in range(12):
-        file = tmp_path / f"world-{seed}.db"
-        shutil.copy(empty_database, file)
-        with closing(open_store(f"sqlite:///{file}")) as store:
+        with shelf.fresh() as store:
             followed += _follow_advice(_world(store, random.Random(seed)), random.Random(seed))
     assert followed >= 6, "the worlds would prove nothing if there was never any advice"
 

@@ -32,8 +32,10 @@ from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.strategies import History, histories
+from tests.unit.searching import DEAR
 
 
+@DEAR
 @given(histories())
 def test_every_waiting_job_has_an_answer_with_true_numbers(history: History) -> None:
     simulation = history.simulation()

@@ -100,7 +100,7 @@ function SaidAndCame({ accuracy }: { accuracy: Accuracy }) {
       axisLabel: { color: FAINT, formatter: (seconds: number) => format.duration(seconds), hideOverlap: true },
     };
     return {
-      grid: { left: 28, right: 24, top: 34, bottom: 28, containLabel: true },
+      grid: { left: 24, right: 24, top: 34, bottom: 28, containLabel: true },
       legend: { top: 0, left: 0, itemWidth: 12, itemHeight: 8, textStyle: { color: FAINT } },
       tooltip: {
         trigger: "item" as const,
@@ -112,7 +112,7 @@ function SaidAndCame({ accuracy }: { accuracy: Accuracy }) {
         },
       },
       xAxis: { ...axis, name: t("said"), nameGap: 26 },
-      yAxis: { ...axis, name: t("came"), nameGap: 64 },
+      yAxis: { ...axis, name: t("came"), nameGap: 40 },
       series: [
         ...OUTCOMES.map((outcome) => ({
           name: t(`outcome_${outcome}`),

@@ -1,7 +1,7 @@
 /** What was said about the start of jobs, and when they started: points for a chart, told apart by how late they were. */
 import type { Schema } from "@/api/client";
 
-export type Accuracy = Schema<"AccuracyView">;
+export type Accuracy = Schema<"EstimateAccuracyView">;
 type Past = Accuracy["recent"][number];
 
 export const OUTCOMES = ["early", "between", "late"] as const;

@@ -68,7 +68,7 @@ function useExpectation(): (plan: Schema<"PlanView">) => string[] {
   const format = useFormat();
   return ({ estimate, would_start: start }) => {
     const after = start?.after ?? [];
-    const preempting = start?.preempting.map((one) => one.job) ?? [];
+    const preempting = start?.preempting.map((one) => one.job ?? t("someJob")) ?? [];
     return [
       ...(!estimate
         ? []

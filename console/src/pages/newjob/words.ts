@@ -208,6 +208,7 @@ export const words = defineWords({
     "half of the time before {p50}, nine times in ten before {p90}",
     "半数情况在 {p50} 之前，九成情况在 {p90} 之前",
   ],
+  someJob: ["a job of somebody else", "他人的作业"],
   wouldPreempt: ["preempting {jobs}", "抢占 {jobs}"],
   wouldComeAfter: ["after {jobs}", "在 {jobs} 之后"],
   offers: ["What it offers", "提供的访问方式"],

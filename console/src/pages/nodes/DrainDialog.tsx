@@ -151,18 +151,17 @@ function Figures({ preview }: { preview: Preview }) {
             ? undefined
             : empty === null
               ? t("drainEmptyUnknownHint")
-              : t("drainLikely", { p50: format.dayTime(empty.p50), p90: format.dayTime(empty.p90) })
+              : t("drainLikely", { p90: format.dayTime(empty.p90) })
         }
       />
       <Stat
         label={t("drainDisplaced")}
         value={jobs.length - count("no")}
         unit={`/ ${jobs.length}`}
-        detail={t("drainDisplacedHint", {
-          surely: count("surely"),
-          likely: count("likely"),
-          possibly: count("possibly"),
-        })}
+        detail={(["surely", "likely", "possibly"] as const)
+          .filter((how) => count(how) > 0)
+          .map((how) => `${count(how)} ${t(LOOKS[how][1])}`)
+          .join(", ")}
       />
       <Stat label={t("drainLost")} value={format.number(lost / 3_600)} unit="h" detail={t("drainLostHint")} />
       {Object.entries(preview.capacity_after).map(([pool, left]) => (

@@ -158,7 +158,7 @@ function useQueueColumns(): readonly Column<Queue>[] {
         wide: true,
         sort: (queue) => queue.blocking,
         render: (queue) => (
-          <Badge variant="default" tt="none" fw={500}>
+          <Badge variant="default" tt="none" fw={500} miw="max-content">
             {t(queue.blocking)}
           </Badge>
         ),

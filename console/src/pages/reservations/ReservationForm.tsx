@@ -31,6 +31,8 @@ import { useFormat } from "@/words/format";
 import { localText, momentText } from "@/words/localTime";
 import { useWords } from "@/words/words";
 
+/** Fields beside each other stand in one row, however long their hints are. */
+const HINT_BELOW: ("label" | "input" | "description" | "error")[] = ["label", "input", "description", "error"];
 const USUAL_LENGTHS = ["4h", "1d", "3d", "7d"];
 /** A longer list is searched, not scrolled. */
 const MOST_OPTIONS = 100;
@@ -69,6 +71,7 @@ export function ReservationForm({
           <TextInput
             label={c("name")}
             description={t("nameHint")}
+            inputWrapperOrder={HINT_BELOW}
             required
             data-autofocus
             {...form.getInputProps("name")}
@@ -127,8 +130,6 @@ function PoolSelect({ form }: { form: Form }) {
   return (
     <Select
       label={c("pool")}
-      // As high as the hint of the field beside it.
-      description={" "}
       required
       allowDeselect={false}
       searchable
@@ -163,6 +164,7 @@ function Which({ form }: { form: Form }) {
             <TextInput
               label={t("count")}
               description={t("countHint")}
+              inputWrapperOrder={HINT_BELOW}
               inputMode="numeric"
               required
               {...form.getInputProps("gpus")}
@@ -170,6 +172,7 @@ function Which({ form }: { form: Form }) {
             <Select
               label={c("model")}
               description={t("modelHint")}
+              inputWrapperOrder={HINT_BELOW}
               placeholder={t("anyModel")}
               clearable
               data={models}
@@ -251,13 +254,15 @@ function When({ form }: { form: Form }) {
             type="datetime-local"
             label={t("since")}
             description={t("sinceHint")}
+            inputWrapperOrder={HINT_BELOW}
             {...form.getInputProps("since")}
           />
           {lasting === "window" && (
             <TextInput
               type="datetime-local"
               label={t("until")}
-              description={length === undefined ? " " : t("lasts", { time: format.duration(length) })}
+              description={length === undefined ? undefined : t("lasts", { time: format.duration(length) })}
+              inputWrapperOrder={HINT_BELOW}
               required
               {...form.getInputProps("until")}
             />

@@ -75,10 +75,10 @@ export function editOf(draft: Draft): Partial<Schema<"ReservationEdit">> {
   return saidOf(draft);
 }
 
-/** Seconds from its beginning (now, if none is given) to its end; undefined while that is not known or not sensible. */
+/** Seconds from its beginning (now, if none is given) to its end, in whole minutes; undefined while that makes no sense. */
 export function lengthOf(draft: Draft, now: number): number | undefined {
   const until = Date.parse(momentText(draft.until));
   const since = draft.since === "" ? now : Date.parse(momentText(draft.since));
-  const seconds = (until - since) / 1000;
+  const seconds = 60 * Math.ceil((until - since) / 60_000);
   return draft.lasting === "window" && seconds > 0 ? seconds : undefined;
 }

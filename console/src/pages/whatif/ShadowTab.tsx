@@ -38,9 +38,11 @@ export function ShadowTab() {
         </>
       )}
       {isOpen && <ShadowForm isRunning={shadow.running} onClose={() => setOpen(false)} />}
-      <Text size="sm" c="dimmed">
-        {t("shadowHint")}
-      </Text>
+      {shadow.running && (
+        <Text size="sm" c="dimmed">
+          {t("shadowHint")}
+        </Text>
+      )}
     </Stack>
   );
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { changeText, percentText, shownAs } from "@/pages/whatif/numbers";
+import { cdfOf, changeText, percentText, shownAs } from "@/pages/whatif/numbers";
 import { formatIn } from "@/words/format";
 
 const format = formatIn("en");
@@ -19,5 +19,19 @@ describe("numbers of a comparison", () => {
     expect(percentText(-36.2)).toBe("−36%");
     expect(percentText(3.14)).toBe("+3.1%");
     expect(percentText(null)).toBe("");
+  });
+});
+
+describe("how long jobs waited", () => {
+  it("begins with none of them, and has no zero seconds", () => {
+    const waiting_cdf = [
+      [0, 0.25],
+      [90, 1],
+    ];
+    expect(cdfOf({ waiting_cdf })).toEqual([
+      [1, 0],
+      [1, 0.25],
+      [90, 1],
+    ]);
   });
 });

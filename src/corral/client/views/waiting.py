@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
-from corral.client.views.estimates import EstimateView, ExplainedEstimateView
+from corral.client.views.estimates import EstimatedStartView, EstimateView, ExplainedEstimateView
 
 
 class ReasonView(TypedDict):
@@ -127,6 +127,7 @@ class OrderedJobView(TypedDict):
     moved: bool
     queued_at: NotRequired[str | None]
     planned_start: str | None
+    estimated_start: NotRequired[EstimatedStartView | None]
 
 
 class LineView(TypedDict):

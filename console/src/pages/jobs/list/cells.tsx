@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { Layers3, Pin } from "lucide-react";
 
 import { isEnded, type Job } from "@/pages/jobs/actions/possible";
-import { usePlannedStart } from "@/pages/jobs/list/planned";
+import { usePlace } from "@/pages/jobs/list/planned";
 import { reasons, words } from "@/pages/jobs/list/words";
 import { Faint } from "@/parts/DataTable";
 import { Moment, useNow } from "@/parts/Moment";
@@ -114,10 +114,11 @@ function span(job: Job): ["waiting" | "running" | "ran" | "waitedOnly", from: st
 
 /** When a waiting job is to start, and when a running one must end. */
 export function ExpectedCell({ job }: { job: Job }) {
-  const planned = usePlannedStart(job.id);
+  const place = usePlace(job.id);
+  const estimate = place?.estimated_start ?? job.estimated_start;
   const end = expectedEnd(job);
-  if (job.state === "queued" && planned !== undefined) return <When word="startsAt" at={planned} />;
-  if (job.state === "queued" && job.estimated_start) return <Estimated estimate={job.estimated_start} />;
+  if (job.state === "queued" && place?.planned_start) return <When word="startsAt" at={place.planned_start} />;
+  if (job.state === "queued" && estimate) return <Estimated estimate={estimate} />;
   return end === undefined ? <>–</> : <When word="endsBy" at={end} />;
 }
 

@@ -4,6 +4,7 @@ import { Box, Group, Text } from "@mantine/core";
 import type { Schema } from "@/api/client";
 import { marksOf } from "@/pages/jobs/why/estimate";
 import classes from "@/pages/jobs/why/EstimateLine.module.css";
+import { capital } from "@/pages/jobs/why/reasons";
 import { words } from "@/pages/jobs/why/words";
 import { useNow } from "@/parts/Moment";
 import { useFormat } from "@/words/format";
@@ -29,17 +30,17 @@ export function EstimateLine({ estimate }: { estimate: NonNullable<Schema<"WhyVi
         <div className={classes.mark} style={{ left: `${marks.p50}%` }} title={`p50: ${p50}`} />
         <div className={classes.mark} style={{ left: `${marks.p90}%` }} title={`p90: ${p90}`} />
       </div>
-      <Group justify="space-between" mt={4} gap="4px 12px">
+      <Group justify="space-between" mt={4} wrap="nowrap" aria-hidden>
         <Text size="xs" c="dimmed">
           {t("now")}
-        </Text>
-        <Text size="xs" c="dimmed">
-          {t("estimateBasis", { basis: estimate.basis, when: format.ago(estimate.made_at, now) })}
         </Text>
         <Text size="xs" c="dimmed" className="num">
           {format.dayTime(now + marks.length)}
         </Text>
       </Group>
+      <Text size="xs" c="dimmed">
+        {capital(t("estimateBasis", { basis: estimate.basis, when: format.ago(estimate.made_at, now) }))}
+      </Text>
     </Box>
   );
 }

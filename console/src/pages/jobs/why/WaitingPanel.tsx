@@ -73,8 +73,8 @@ function Headline({ why }: { why: Why }) {
 function Figures({ why }: { why: Why }) {
   const t = useWords(words);
   const format = useFormat();
-  // What is planned is certain as far as anything is; what is estimated stands in for it.
-  const start = why.planned_start ?? why.estimate?.p50 ?? null;
+  // What is planned holds whatever comes; what is estimated is the likelier.
+  const start = why.estimate?.p50 ?? why.planned_start;
   return (
     <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
       <Stat
@@ -86,11 +86,11 @@ function Figures({ why }: { why: Why }) {
         label={t("expected")}
         value={start === null ? t("unknownStart") : <Countdown to={start} />}
         detail={
-          start === null
-            ? t("unknownHint")
-            : why.planned_start === null
-              ? t("about", { when: format.dateTime(start) })
-              : format.dateTime(start)
+          why.planned_start !== null
+            ? t("atLatest", { when: format.dateTime(why.planned_start) })
+            : start === null
+              ? t("unknownHint")
+              : t("about", { when: format.dateTime(start) })
         }
       />
       <Stat
