@@ -17,8 +17,10 @@ from corral.simulator.simulation import Arrival
 from tests.unit.control.test_timetravel import Recorded
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import History, histories
+from tests.unit.searching import DEAR
 
 
+@DEAR
 @given(histories(), st.data())
 def test_a_shadow_with_the_same_rules_never_differs(history: History, data: st.DataObject) -> None:
     cycles = Recorded(history).cycles

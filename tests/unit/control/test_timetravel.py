@@ -24,6 +24,7 @@ from corral.core.scheduler import schedule
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import History, histories
+from tests.unit.searching import DEAR
 
 
 class Recorded:
@@ -56,6 +57,7 @@ class Recorded:
         return self.cycles[base : last + 2]
 
 
+@DEAR
 @given(histories(), st.sampled_from([200_000, 5]))
 def test_the_picture_of_a_cycle_is_the_one_it_decided_from(history: History, changes_per_base: int) -> None:
     before = journal.CHANGES_PER_BASE
@@ -70,6 +72,7 @@ def test_the_picture_of_a_cycle_is_the_one_it_decided_from(history: History, cha
         assert picture.cycle.at <= picture.known_until <= cycle.at
 
 
+@DEAR
 @given(histories(), st.data())
 def test_a_moment_is_told_without_what_came_later(history: History, data: st.DataObject) -> None:
     """Every job in the picture was there with these very words at that time or before, and none of later times."""
@@ -92,6 +95,7 @@ def test_a_moment_is_told_without_what_came_later(history: History, data: st.Dat
         assert waiting <= picture.snapshot.jobs.keys() | started
 
 
+@DEAR
 @given(histories())
 def test_what_is_condensed_is_what_was_applied_one_by_one(history: History) -> None:
     recorded = Recorded(history)

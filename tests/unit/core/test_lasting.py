@@ -48,9 +48,10 @@ def test_late_courses_are_later_for_the_most_part() -> None:
     assert len({seconds_from_start(length, serial, MIDDLE) for serial in range(300)}) > 100
 
 
+#: as `length_of` makes them: the half is never beyond the most
 lengths = st.builds(
     Length, st.floats(1.0, 1e6), st.sampled_from([0.0, 0.1, 0.7, 2.0]), st.sampled_from([math.inf, 5e5, 2e6])
-)
+).filter(lambda length: length.median <= length.most)
 
 
 @given(lengths, st.floats(0.0, 1e6), st.integers(1, 10_000), st.sampled_from([EARLY, MIDDLE, LATE]))

@@ -227,7 +227,7 @@ def reserved_clusters(draw: st.DrawFn) -> tuple[Change, ...]:
     return tuple(changes)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cluster=reserved_clusters(), coming=arrivals(("default", "default", "strict")), data=st.data())
 def test_nobody_runs_on_what_is_reserved_for_others_unless_it_is_lent(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...], data: st.DataObject
@@ -257,7 +257,7 @@ def test_nobody_runs_on_what_is_reserved_for_others_unless_it_is_lent(
                 assert snapshot.preemption.enabled
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cluster=reserved_clusters(), coming=arrivals(("default", "default", "strict")))
 def test_when_a_window_opens_its_gpus_are_there_for_the_owners(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...]

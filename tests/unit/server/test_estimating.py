@@ -16,7 +16,7 @@ from corral.core.mirroring import picture_of
 from corral.core.model import EndReason, Job, JobState, Node
 from corral.server.estimating import LONGEST_SECONDS, Estimating
 from corral.stores.workspace import DirectoryWorkspace
-from tests.unit.control.conftest import empty_database, store  # noqa: F401 - fixtures
+from tests.unit.control.conftest import shelf, store  # noqa: F401 - fixtures
 from tests.unit.control.world import ANN, RecordingEngine, StillClock, draft, eventually, status
 from tests.unit.core.builders import node
 

@@ -19,6 +19,7 @@ from corral.core.scenario import BadScenario, scenario_of
 from corral.server.simulation_orders import read_order, write_order
 from corral.simulator.whatif import Order, Progress, compare
 from tests.unit.core.builders import node
+from tests.unit.searching import DEAR
 
 CLUSTER: tuple[Change, ...] = (
     PutRules(limits=Limits(), score_time_constant=3600.0, preemption=PreemptionRules(enabled=True, min_run_seconds=0)),
@@ -169,6 +170,7 @@ def workloads() -> st.SearchStrategy[list[PastJob]]:
     )
 
 
+@DEAR
 @given(workloads(), st.sampled_from(["fcfs", "fair-share", "shortest", "priority"]), st.sampled_from([0.5, 1.0, 3.0]))
 def test_what_always_holds(jobs: list[PastJob], policy: str, scale: float) -> None:
     cluster_scale = max(scale, 1.0)
@@ -190,6 +192,7 @@ def test_what_always_holds(jobs: list[PastJob], policy: str, scale: float) -> No
         assert sum(share[name]["gpu_hours"] for share in result["groups"]) == pytest.approx(run["gpu_hours"])
 
 
+@DEAR
 @given(workloads())
 def test_the_same_twice_is_the_same(jobs: list[PastJob]) -> None:
     result = answer(jobs, {})
