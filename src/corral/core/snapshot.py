@@ -55,6 +55,7 @@ from corral.core.model import (
     Score,
 )
 from corral.core.ordering.cost import OrderingRules
+from corral.core.ranking import Ranking
 from corral.core.resources import at_least
 from corral.core.usage import Usage
 
@@ -115,6 +116,8 @@ class ClusterSnapshot:
         self._scored_models: dict[str, set[str]] = {}
         self._by_state: dict[JobState, int] = dict.fromkeys(JobState, 0)
         self._queued_in: dict[str, int] = {}
+        #: of queues whose order preempts, from when they are first asked for
+        self._rankings: dict[str, Ranking] = {}
         #: jobs that have outlived their predictions, as of a revision and a time
         self._overdue: tuple[int, float, list[Release], int] = (-1, 0.0, [], 0)
         self.apply(changes)
@@ -153,6 +156,14 @@ class ClusterSnapshot:
     def queued_in(self, queue: str) -> int:
         """Jobs that wait in a queue: those in its lines, and those that come after others."""
         return self._queued_in.get(queue, 0)
+
+    def ranking(self, queue: Queue) -> Ranking:
+        """The jobs of a queue that may be preempted by its order."""
+        found = self._rankings.get(queue.name)
+        if found is None:
+            jobs = (self.jobs[job_id] for job_id in self.holding.get(queue.name, ()))
+            found = self._rankings[queue.name] = Ranking(queue.policy, self.ordering, jobs)
+        return found
 
     def ends(self, now: float) -> Iterator[Release]:
         """When allocations end from now on, soonest first. Who has outlived a prediction is expected anew; whoever has
@@ -296,6 +307,8 @@ class ClusterSnapshot:
             self.elastic.add(job.id)
         _enter(self.giving_way, job.preempted_for, job.id)
         _enter(self.holding, job.queue, job.id)
+        if job.queue in self._rankings:
+            self._rankings[job.queue].add(job)
         insort(self.releases, _release(job))
         if self._fleet is not None:
             self._fleet.take(job.allocation)
@@ -315,6 +328,8 @@ class ClusterSnapshot:
         self.elastic.discard(job.id)
         _leave(self.giving_way, job.preempted_for, job.id)
         _leave(self.holding, job.queue, job.id)
+        if job.queue in self._rankings:
+            self._rankings[job.queue].remove(job.id)
         del self.releases[bisect_left(self.releases, _release(job))]
         if self._fleet is not None:
             self._fleet.give_back(job.allocation)
@@ -354,6 +369,7 @@ class ClusterSnapshot:
         self.backfill = rules.backfill
         if (self.ordering, self.preemption) != (rules.ordering, rules.preemption):
             self.ordering, self.preemption = rules.ordering, rules.preemption
+            self._rankings.clear()
             for name in {key.queue for key in self.lines}:
                 self._rebuild_lines(name)
 
@@ -377,6 +393,7 @@ class ClusterSnapshot:
             self._rebuild_lines(queue.name)
 
     def _rebuild_lines(self, queue_name: str) -> None:
+        self._rankings.pop(queue_name, None)
         for key in [key for key in self.lines if key.queue == queue_name]:
             for job in self.lines.pop(key).jobs.values():
                 self._line(key).add(job)
@@ -390,7 +407,7 @@ class ClusterSnapshot:
                 key,
                 queue.policy if queue else "fcfs",
                 self.ordering,
-                is_ranked=queue is not None and queue.preempts,
+                is_ranked=self.preemption.enabled and queue is not None and queue.preempts,
                 passes_from=self.preemption.min_run_seconds if self.preemption.enabled else None,
             )
         return line

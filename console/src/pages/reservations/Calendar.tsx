@@ -190,7 +190,6 @@ function BarItem({ bar, onOpen }: { bar: Bar; onOpen: (name: string) => void }) 
     bar.isCutLeft && classes.cutLeft,
     bar.isCutRight && classes.cutRight,
   ];
-  const said = spoken.whole(reservation);
   return (
     <li
       className={classes.bar}
@@ -200,13 +199,13 @@ function BarItem({ bar, onOpen }: { bar: Bar; onOpen: (name: string) => void }) 
         component="button"
         type="button"
         className={looks.filter(Boolean).join(" ")}
-        aria-label={said}
-        title={said}
+        title={spoken.whole(reservation)}
         onClick={() => onOpen(reservation.name)}
       >
         <b>{reservation.name}</b>
         <span className="num">{spoken.gpus(reservation)}</span>
         <span>{spoken.who(reservation)}</span>
+        <span className="visually-hidden">{spoken.rest(reservation)}</span>
       </Box>
     </li>
   );

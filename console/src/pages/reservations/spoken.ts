@@ -12,6 +12,8 @@ export interface Spoken {
   readonly who: (reservation: Reservation) => string;
   readonly when: (reservation: Reservation) => string;
   readonly whole: (reservation: Reservation) => string;
+  /** What a bar has no room for. */
+  readonly rest: (reservation: Reservation) => string;
 }
 
 export function useSpoken(): Spoken {
@@ -27,6 +29,7 @@ export function useSpoken(): Spoken {
         : t("fromUntil", { from: format.dayTime(one.since), until: format.dayTime(one.until) });
     const whole = (one: Reservation) =>
       t("bar", { name: one.name, gpus: gpus(one), pool: one.pool, when: when(one), state: ts(one.state) });
-    return { gpus, who, when, whole };
+    const rest = (one: Reservation) => t("barRest", { pool: one.pool, when: when(one), state: ts(one.state) });
+    return { gpus, who, when, whole, rest };
   }, [t, ts, format]);
 }

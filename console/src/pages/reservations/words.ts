@@ -18,9 +18,9 @@ export const words = defineWords({
   poolMostOnly: ["at most {n} GPUs set aside", "最多预留 {n} 个 GPU"],
   now: ["now", "现在"],
   bar: ["{name}: {gpus} in pool {pool}, {when}, {state}", "{name}：资源池 {pool} 的 {gpus}，{when}，{state}"],
+  barRest: ["in pool {pool}, {when}, {state}", "资源池 {pool}，{when}，{state}"],
   inPool: ["Reservations of pool {pool} in this time", "此时段内资源池 {pool} 的预留"],
   nothingShown: ["Nothing is set aside in this time.", "此时段没有预留。"],
-  legend: ["Colours", "图例"],
   levels: ["GPUs set aside together", "合计预留 GPU"],
   // list
   list: ["All reservations", "全部预留"],
@@ -42,7 +42,6 @@ export const words = defineWords({
   ],
   menuOf: ["Actions for {name}", "{name} 的操作"],
   note: ["Note", "备注"],
-  noNote: ["none", "无"],
   madeBy: ["Made by", "创建者"],
   byAt: ["{user}, {at}", "{user}，{at}"],
   where: ["Where", "位置"],

@@ -113,7 +113,6 @@ export const words = defineWords({
   notFoundHint: ["It may have been deleted.", "可能已被删除。"],
   base: ["As it is", "现状"],
   candidate: ["Changed", "更改后"],
-  headline: ["In short", "概要"],
   waitMean: ["Mean waiting", "平均等待"],
   completionMean: ["Mean completion", "平均完成时间"],
   utilization: ["Utilisation", "利用率"],
@@ -160,8 +159,6 @@ export const words = defineWords({
     "A shadow decides beside the live scheduler with other rules, on the same jobs and GPUs. It changes nothing; it only says where it would differ.",
     "影子策略与在用调度器并行，对同样的作业和 GPU 按其他规则作出决定。它不改变任何东西，只记录差异。",
   ],
-  shadowRuns: ["runs", "运行中"],
-  shadowOff: ["off", "未运行"],
   shadowStart: ["Start a shadow", "启动影子策略"],
   shadowChange: ["Another shadow", "更换影子策略"],
   shadowStop: ["Stop the shadow", "停止影子策略"],
@@ -182,7 +179,6 @@ export const words = defineWords({
   differences: ["Where it would differ", "差异记录"],
   noDifferences: ["It has decided alike so far.", "目前为止决定都相同。"],
   round: ["Round {n}", "第 {n} 轮"],
-  live: ["live", "实际"],
 });
 
 /** The numbers of a comparison, by the server's words for them. */
