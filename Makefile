@@ -53,11 +53,11 @@ demo: setup console ## run a demo fleet: 11 nodes, 44 virtual GPUs, users and ar
 test: setup check console ## all checks and all tests
 	@$(NODE) npm test --silent
 	@scripts/install-test-servers
-	@$(BIN)/pytest -q -n auto --dist loadfile tests/unit tests/scenarios
+	@$(BIN)/pytest -q -n auto --dist loadfile --least-cases 10000 tests/unit tests/scenarios
 	@$(BIN)/pytest -q -n 2 --dist loadfile tests/e2e tests/integration tests/contract
 
 unit: setup ## the quick tests only
-	@$(BIN)/pytest -q -n auto --dist loadfile tests/unit tests/scenarios
+	@$(BIN)/pytest -q -n auto --dist loadfile --least-cases 10000 tests/unit tests/scenarios
 
 check: setup $(PACKAGES) ## lint, format, types, layers
 	@$(BIN)/ruff check .

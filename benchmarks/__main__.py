@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     completion,
     console,
+    estimates,
     fairness,
     footprint,
     history,
@@ -23,6 +24,7 @@ ALL = {
     "packing": packing.main,
     "completion": completion.main,
     "fairness": fairness.main,
+    "estimates": estimates.main,
     "simulate": simulate.main,
     "jobs": jobs.main,
     "joblist": joblist.main,

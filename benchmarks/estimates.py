@@ -11,6 +11,7 @@ once are left out: about them nothing needs to be estimated.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import time
@@ -30,14 +31,21 @@ from corral.core.model import Job, Limits, Queue
 from corral.core.quantities import format_duration
 from corral.core.scheduler import schedule
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
+from corral.simulator.fleets import parse_fleet
 from corral.simulator.simulation import Simulation
 from corral.simulator.traces import philly
+from corral.simulator.traces.job import TraceJob
 from corral.simulator.workload import TimeLimits, Workload, in_order
 
 POLICIES = ("fcfs", "fair-share", "shortest")
 LEAST_BEFORE_P90 = 0.8
 MOST_SECONDS = 2.0
 SEED = 42
+MOST_AT_ONCE = 5
+#: Of the ten users: what they ask for, as a part of what the fleet can do, and the part of a day in which they do.
+LOAD = 0.95
+DAYTIME = 0.4
+MONTH = 30
 
 
 def philly_workload(path: Path, most: int) -> Workload:
@@ -52,10 +60,35 @@ def philly_workload(path: Path, most: int) -> Workload:
 
 
 def users_workload(most: int) -> Workload:
-    """Ten users with habits of their own and more work than there is room for, who submit one job after the other."""
-    whole = fairness.workload(fairness.HABITS, SEED, days=7.0)
-    jobs = [job for job, _ in whole.jobs][:most]
-    return Workload(whole.nodes, jobs, Counter())
+    """Ten users with habits of their own, who submit by day about what the fleet does by day and night.
+
+    So there is a line by day that is gone by the morning, for the most part. Limits are 1.1 to 3 times what is needed.
+    """
+    draw = random.Random(SEED)
+    asked = sum(habit.load for habit in fairness.HABITS)
+    jobs = []
+    for habit in fairness.HABITS:
+        at, day = 0.0, fairness.DAY
+        seconds = habit.hours * fairness.HOUR * math.exp(0.8**2 / 2)
+        mean_gpus = sum(habit.sizes) / len(habit.sizes)
+        between = seconds * mean_gpus * asked / (habit.load * LOAD * fairness.GPUS) * DAYTIME
+        while at < MONTH * day * DAYTIME:
+            at += draw.expovariate(1 / between)
+            run_seconds = min(draw.lognormvariate(0.0, 0.8) * habit.hours * fairness.HOUR, day)
+            jobs.append(
+                TraceJob(
+                    name=f"{habit.user}-{len(jobs)}",
+                    user=habit.user,
+                    # Time in which people work, put into the days that it is a part of.
+                    submitted_at=at // (day * DAYTIME) * day + at % (day * DAYTIME),
+                    run_seconds=run_seconds,
+                    gpus=draw.choice(habit.sizes),
+                    time_limit_seconds=run_seconds * draw.uniform(1.1, 3.0),
+                    priority=habit.priority,
+                )
+            )
+    jobs.sort(key=lambda job: job.submitted_at)
+    return Workload(parse_fleet(fairness.FLEET), jobs[:most], Counter())
 
 
 class Estimating:
@@ -87,7 +120,9 @@ class Estimating:
             fresh = [job_id for job_id in step.arrived if job_id not in starting]
             if fresh and arrived >= self._every:
                 arrived = 0
-                self._estimate(step.at, [self._simulation.snapshot.jobs[job_id] for job_id in fresh])
+                # What came at one moment is wrong together: a burst counts as a few.
+                picked = fresh[:: max(1, len(fresh) // MOST_AT_ONCE)]
+                self._estimate(step.at, [self._simulation.snapshot.jobs[job_id] for job_id in picked])
 
     def _estimate(self, now: float, jobs: Sequence[Job]) -> None:
         begun = time.process_time()
@@ -128,7 +163,7 @@ def accuracy_rows(name: str, policy: str, ran: Estimating) -> Iterator[Row]:
         )
 
 
-def accuracy(most: int, samples: int, policies: Sequence[str] = POLICIES) -> None:
+def accuracy(most: int, samples: int, policies: Sequence[str], only: Sequence[str]) -> None:
     works = {"ten users": users_workload(most)}
     folder = os.environ.get("CORRAL_TRACES")
     if folder:
@@ -140,7 +175,7 @@ def accuracy(most: int, samples: int, policies: Sequence[str] = POLICIES) -> Non
         )
     rows = []
     for name, work in works.items():
-        for policy in policies:
+        for policy in policies if not only or name in only else ():
             ran = Estimating(work, policy, samples)
             ran.run()
             rows += accuracy_rows(name, policy, ran)
@@ -192,11 +227,12 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--jobs", type=int, default=2000, help="of each workload (2000)")
     parser.add_argument("--samples", type=int, default=250, help="moments at which starts are estimated (250)")
     parser.add_argument("--policy", action="append", choices=POLICIES, help="only this ordering")
+    parser.add_argument("--only", action="append", metavar="WORKLOAD", help='such as "ten users" or "philly trace3"')
     parser.add_argument("--speed", action="store_true", help="only what it costs")
     parser.add_argument("--accuracy", action="store_true", help="only how good they are")
     options = parser.parse_args(arguments)
     if not options.speed:
-        accuracy(options.jobs, options.samples, options.policy or POLICIES)
+        accuracy(options.jobs, options.samples, options.policy or POLICIES, options.only or ())
     if not options.accuracy:
         speed()
 

@@ -43,6 +43,7 @@ def test_the_migrated_schema_is_the_one_of_the_tables(store_place: StorePlace) -
             ("jobs", "ix_jobs_not_ended", ("stopped", "completed", "failed")),
             ("cycles", "ix_cycles_base", ("is_base",)),
             ("users", "ix_users_provider_subject", ("provider", "local")),
+            ("receipts", "ix_receipts_open", ("is_open",)),
         ):
             (index,) = [index for index in inspect(connection).get_indexes(table) if index["name"] == name]
             (condition,) = [value for key, value in index["dialect_options"].items() if key.endswith("_where")]

@@ -13,8 +13,8 @@ def registered_paths() -> list[str]:
     return re.findall(r'(?:everyone|operator)\(\s*"([^"]+)"', REGISTRY.read_text(encoding="utf-8"))
 
 
-def concrete(path: str, *, job: str, node: str, gpu: str) -> str:
+def concrete(path: str, *, job: str, node: str, gpu: str, simulation: str) -> str:
     """A registered address with something real in its place."""
     if path == "/gpus/$":
         return f"/gpus/{gpu}"
-    return path.replace("$job", job).replace("$node", node)
+    return path.replace("$job", job).replace("$node", node).replace("$simulation", simulation)

@@ -40,7 +40,12 @@ def places(server: CorralServer) -> dict[str, str]:
     """Something real for the pages of one thing."""
     with server.http() as http:
         jobs, gpus = http.get("/jobs?state=running").json()["items"], http.get("/gpus").json()["items"]
-    return {"job": jobs[0]["id"], "node": gpus[0]["node"], "gpu": gpus[0]["id"]}
+        reservation = {"name": "course", "pool": gpus[0]["pool"], "gpus": 1, "users": ["zoe"], "note": "for the course"}
+        http.post("/reservations", json={**reservation, "until": "2100-01-01T00:00:00Z"}).raise_for_status()
+        question = {"days": 1, "candidate": {"queues": {"*": {"policy": "shortest"}}}}
+        asked = http.post("/simulations", json=question).raise_for_status().json()
+        wait_until(lambda: http.get(f"/simulations/{asked['id']}").json()["state"] == "ready", "it is worked out")
+    return {"job": jobs[0]["id"], "node": gpus[0]["node"], "gpu": gpus[0]["id"], "simulation": asked["id"]}
 
 
 def settled(page: Page) -> None:

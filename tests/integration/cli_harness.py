@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import PASSWORD, CorralServer
+from tests.servers.nursery import ENTRY_POINT, nursery
 
-CORRAL = [sys.executable, "-m", "corral.cli.main"]
+CORRAL = [sys.executable, *ENTRY_POINT]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,18 +64,16 @@ class Person:
 
     def run(self, *args: str, stdin: str = "", code: int | None = None) -> Done:
         """The finished command; `code` is the exit code that it must have."""
-        done = subprocess.run(
-            [*CORRAL, *args],
-            env=self.environment(),
-            cwd=self.home,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=90,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        assert code is None or done.returncode == code, f"{args}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return Done(code=done.returncode, out=done.stdout, err=done.stderr)
+        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+            given.write(stdin.encode())
+            given.seek(0)
+            process = nursery().start(
+                [*ENTRY_POINT, *args], env=self.environment(), cwd=self.home, stdin=given, stdout=out, stderr=err
+            )
+            done = Done(code=process.wait(timeout=90), out=_text(out), err=_text(err))
+        assert "Traceback" not in done.err, done.err
+        assert code is None or done.code == code, f"{args}: {done.code}\n{done.out}\n{done.err}"
+        return done
 
     def ok(self, *args: str, stdin: str = "") -> str:
         return self.run(*args, stdin=stdin, code=0).out
@@ -99,6 +99,11 @@ class Person:
 
         wait_until(reached, f"{job} is {state}")
         return seen[-1]
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
 
 
 def person(server: CorralServer, name: str) -> Person:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -132,3 +133,22 @@ def test_draining_is_shown_before_it_is_done(http: httpx.Client, server: CorralS
     displaced = {job["id"]: job["displaced"] for job in later["jobs"]}
     assert displaced[short] == "no"
     assert all(node["state"] == "ready" for node in http.get("/nodes").json()["items"])
+
+
+def test_what_was_lent_comes_back_with_a_receipt(tmp_path: Path) -> None:
+    config = tmp_path / "corral.yaml"
+    config.write_text("policies: {preemption_min_run_minutes: 0}\n")
+    args = ("--virtual-nodes", "1x4xA10", "--config", str(config))
+    with api_server(*args, users=("ann", "bob")) as server, server.http() as http:
+        reserve(http)
+        borrower = submit(server, "bob", grace="5s")
+        wait_until(lambda: http.get(f"/jobs/{borrower}").json()["state"] == "running", "it has borrowed")
+        assert http.get("/reservations/demo").json()["lent"] == 4
+        owner = submit(server, "ann")
+        wait_until(lambda: http.get(f"/jobs/{owner}").json()["state"] == "running", "the owner has it back")
+        assert http.get(f"/jobs/{borrower}").json()["state"] == "queued"
+        (receipt,) = http.get(f"/jobs/{borrower}/receipts").json()["items"]
+        assert (receipt["rule"], receipt["for_job"], receipt["gpus"]) == ("reservation", owner, 4)
+        assert "reservation demo has 4 GPUs for ann" in receipt["detail"]
+        http.post(f"/jobs/{owner}/stop").raise_for_status()
+        wait_until(lambda: http.get(f"/jobs/{borrower}").json()["state"] == "running", "it borrows again")

@@ -186,6 +186,7 @@ GET    /report-schedules/{name}      401      403   403   in       401      401 
 PATCH  /report-schedules/{name}      401      403   403   in       401      401     403
 DELETE /report-schedules/{name}      401      403   403   in       401      401     403
 GET    /receipts                     401      ok    ok    ok       401      401     ok
+GET    /estimates/accuracy           401      ok    ok    ok       401      401     ok
 GET    /reports                      401      403   403   ok       401      401     403
 POST   /reports                      401      403   403   in       401      401     403
 GET    /reports/{id}                 401      403   403   in       401      401     403
@@ -196,6 +197,9 @@ POST   /reservations                 401      403   403   in       401      401 
 GET    /reservations/{name}          401      in    in    in       401      401     in
 PATCH  /reservations/{name}          401      403   403   in       401      401     403
 DELETE /reservations/{name}          401      403   403   in       401      401     403
+GET    /shadow                       401      403   403   ok       401      401     403
+PUT    /shadow                       401      403   403   in       401      401     403
+DELETE /shadow                       401      403   403   in       401      401     403
 GET    /simulations                  401      403   403   ok       401      401     403
 POST   /simulations                  401      403   403   in       401      401     403
 GET    /simulations/{id}             401      403   403   in       401      401     403

@@ -260,6 +260,17 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/report-schedules", {"name": "x", "channels": ["nowhere"]}, 422, "channels"),
     ("PATCH", "/report-schedules/nothing", {"hour": 1}, 404, "schedule"),
     ("DELETE", "/report-schedules/nothing", None, 404, "schedule"),
+    # looking back
+    ("GET", "/jobs/j-999/why?at=yesterday", None, 422, "at"),
+    ("GET", "/jobs/j-999/why?at=2026-01-01T00:00:00", None, 422, "at"),
+    ("GET", "/jobs/j-999/why?at=2026-01-01T00:00:00Z", None, 404, "job"),
+    # the shadow policy
+    ("PUT", "/shadow", {}, 422, "queues"),
+    ("PUT", "/shadow", {"queues": {"*": {"policy": "x"}}}, 422, "queues.*.policy"),
+    ("PUT", "/shadow", {"queues": {"x": {"policy": "fcfs"}}}, 422, "queues.x"),
+    ("PUT", "/shadow", {"fleet": {"scale": 2}}, 422, "fleet"),
+    ("GET", "/shadow?limit=-1", None, 422, "limit"),
+    ("DELETE", "/shadow", None, 404, "shadow"),
     # what-if questions
     ("POST", "/simulations", {}, 422, "candidate"),
     ("POST", "/simulations", {"candidate": {"queues": {"*": {"policy": "x"}}}}, 422, "candidate.queues.*.policy"),
@@ -387,6 +398,9 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/queues", {"name": "queue-1", "preempts": True}, 422, "preempts"),
     ("POST", "/queues", {"name": "queue-1", "preempts": "sometimes"}, 422, "preempts"),
     ("PATCH", "/queues/default", {"preempts": True}, 422, "preempts"),
+    # estimates
+    ("GET", "/estimates/accuracy?since=soon", None, 422, "since"),
+    ("GET", "/estimates/accuracy?until=now", None, 422, "until"),
     # receipts
     ("GET", "/receipts?since=yesterday-ish", None, 422, "since"),
     ("GET", "/receipts?rule=whim", None, 422, "rule"),

@@ -224,6 +224,20 @@ def test_the_front_of_a_queue_that_preempts_takes_from_its_end(server: CorralSer
         wait_until(lambda: receipts(ann, high)[0]["saved"] is False, "it saved nothing, and that is known")
 
 
+def test_what_is_reserved_and_lent_comes_back_to_its_owner(server: CorralServer, shell: Person) -> None:
+    shell.ok("reservation", "create", "sprint", "--gpus", "4", "--user", "eve", "--until", "1h")
+    with server.http("bob") as bob, server.http("eve") as eve:
+        jobs = [submit(bob, f"anywhere-{n}") for n in (1, 2)]
+        for job in jobs:
+            becomes(bob, job, "running")
+        owners = submit(eve, "owners")
+        becomes(eve, owners, "running")
+        (receipt,) = receipts(eve, owners)
+        assert (receipt["rule"], receipt["for_user"], "sprint" in receipt["detail"]) == ("reservation", "eve", True)
+        assert sorted(http_state(bob, job) for job in jobs) == ["queued", "running"]
+    shell.ok("reservation", "rm", "-y", "sprint")
+
+
 def test_a_server_that_is_killed_between_the_warning_and_the_end(
     server: CorralServer, shell: Person, tmp_path: Path
 ) -> None:

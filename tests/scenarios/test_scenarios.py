@@ -1,9 +1,11 @@
 """Runs the stories in the YAML files beside it: a cluster, what arrives, and what must come of it.
 
-A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `quotas`, `ordering`, `preemption` and
-`allocation` (their rules), `groups` (the users of each), `reservations`, `jobs` with the time at which each arrives
-(`at`) and how long it runs (`runs`), and what is expected:
-  starts   when each job starts; a job that is named in `never` doesn't
+A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `quotas`, `ordering`, `preemption`,
+`backfill` and `allocation` (their rules), `groups` (the users of each), `reservations`, `jobs` with the time at which
+each arrives (`at`) and how long it runs (`runs`), and what is expected:
+  starts   when each job starts first; a job that is named in `never` doesn't
+  again    when a job that was preempted starts again, each time
+  gives_way  who is preempted: [for whom, by which rule], each time
   nodes    on which nodes, by name
   gpus     on which GPUs, by node and index, as in n1/0
   order    the order in which jobs start
@@ -35,7 +37,9 @@ from corral.core.explain import explain
 from corral.core.model import (
     WHOLE,
     AllocationRules,
+    BackfillRules,
     Blocking,
+    Elastic,
     Gpu,
     GpuHealth,
     Job,
@@ -45,6 +49,7 @@ from corral.core.model import (
     Membership,
     Node,
     NodeState,
+    Prediction,
     PreemptionRules,
     Queue,
     Quota,
@@ -73,16 +78,18 @@ class Outcome:
     nodes: dict[str, list[str]] = field(default_factory=dict)
     gpus: dict[str, list[str]] = field(default_factory=dict)
     waits: dict[str, list[str]] = field(default_factory=dict)
+    again: dict[str, list[float]] = field(default_factory=dict)
+    gives_way: dict[str, list[list[str]]] = field(default_factory=dict)
 
 
 @pytest.mark.parametrize("story", load())
 def test_story(story: dict[str, Any]) -> None:
     known = {"story", "nodes", "queues", "limits", "quotas", "scores", "ordering", "jobs", "expect"}
-    known |= {"preemption", "allocation", "groups", "reservations"}
+    known |= {"preemption", "backfill", "allocation", "groups", "reservations"}
     assert story.keys() <= known, story.keys() - known
     outcome = play(story)
     expect = story["expect"]
-    assert expect.keys() <= {"starts", "nodes", "gpus", "order", "waits", "never"}
+    assert expect.keys() <= {"starts", "again", "gives_way", "nodes", "gpus", "order", "waits", "never"}
     never = expect.get("never", [])
     mentioned = {*expect.get("starts", {}), *expect.get("order", []), *never}
     assert mentioned == {job["name"] for job in story["jobs"]}, "every job has an expectation"
@@ -91,6 +98,9 @@ def test_story(story: dict[str, Any]) -> None:
     assert {name: outcome.nodes.get(name) for name in expect.get("nodes", {})} == expect.get("nodes", {})
     assert {name: outcome.gpus.get(name) for name in expect.get("gpus", {})} == expect.get("gpus", {})
     assert {name: outcome.waits.get(name) for name in expect.get("waits", {})} == expect.get("waits", {})
+    if "preemption" in story and "allocation" not in story and not story.get("reservations"):
+        assert outcome.gives_way == expect.get("gives_way", {})
+        assert outcome.again == expect.get("again", {})
     order = expect.get("order", [])
     assert [name for name in outcome.starts if name in order] == order
 
@@ -102,9 +112,14 @@ def play(story: dict[str, Any]) -> Outcome:
     for step in simulation:
         for start in step.plan.starts:
             name = simulation.snapshot.jobs[start.job_id].name
-            outcome.starts[name] = step.at
+            if name in outcome.starts:
+                outcome.again.setdefault(name, []).append(step.at)
+            outcome.starts.setdefault(name, step.at)
             outcome.nodes[name] = [grant.node for grant in start.allocation.grants]
             outcome.gpus[name] = [*start.allocation.gpus]
+        for one in step.plan.preemptions:
+            victim, other = (simulation.snapshot.jobs[job_id].name for job_id in (one.job_id, one.for_job))
+            outcome.gives_way.setdefault(victim, []).append([other, one.rule.value])
         for job in simulation.snapshot.jobs.values():
             if job.state is JobState.QUEUED and job.name not in outcome.starts and job.name not in outcome.waits:
                 told = explain(simulation.snapshot, step.plan, job, step.at)
@@ -121,6 +136,7 @@ def cluster(story: dict[str, Any]) -> list[Change]:
             ordering=from_plain(OrderingRules, story.get("ordering", {})),
             preemption=from_plain(PreemptionRules, story.get("preemption", {})),
             allocation=from_plain(AllocationRules, story.get("allocation", {})),
+            backfill=from_plain(BackfillRules, story.get("backfill", {})),
         ),
         *(PutNode(node=machine(name, words)) for name, words in story["nodes"].items()),
         *(PutQueue(queue=queue(name, words or {})) for name, words in queues.items()),
@@ -190,6 +206,12 @@ def arrival(serial: int, words: dict[str, Any]) -> Arrival:
     limit, runs = words.pop("limit", None), float(words.pop("runs", 10))
     kind = JobKind(words.pop("kind", "distributed" if nodes > 1 else "training"))
     avoid = {name: tuple(words.pop(name, ())) for name in ("avoid_nodes", "avoid_gpus")}
+    saves = words.pop("saves", True)
+    if "predicted" in words:
+        p50, p90 = words.pop("predicted")
+        words["predicted"] = Prediction(p50_seconds=float(p50), p90_seconds=float(p90), samples=3)
+    if "elastic" in words:
+        words["elastic"] = Elastic(**words.pop("elastic"))
     job = Job(
         id=f"j-{serial}",
         user=words.pop("user", "ann"),
@@ -203,4 +225,4 @@ def arrival(serial: int, words: dict[str, Any]) -> Arrival:
         **avoid,
         **words,
     )
-    return Arrival(job=job, run_seconds=runs)
+    return Arrival(job=job, run_seconds=runs, saves=saves)

@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from corral.client.client import Client
+from tests.servers.nursery import ENTRY_POINT, Offspring, nursery
 
 PASSWORD = "first-password-of-the-operator"
 
@@ -30,13 +29,13 @@ def free_port() -> int:
 class CorralServer:
     """`program` is what is run instead of the ordinary entry point, such as a server that dies on purpose."""
 
-    def __init__(self, home: Path, *args: str, program: Sequence[str] = ("-m", "corral.cli.main")) -> None:
+    def __init__(self, home: Path, *args: str, program: Sequence[str] = ENTRY_POINT) -> None:
         self.home = home
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._command = [sys.executable, *program, "up", "--port", str(self.port), *args]
+        self._command = [*program, "up", "--port", str(self.port), *args]
         self._tokens: dict[str, str] = {}
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Offspring | None = None
 
     def start(self, *, wait: bool = True, **env: str) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
@@ -44,8 +43,8 @@ class CorralServer:
         # Directories of tests are for the account that runs them, and on many machines that is root.
         fixed = {"CORRAL_HOME": str(self.home), "CORRAL_BOOTSTRAP_PASSWORD": PASSWORD, "CORRAL_ALLOW_ROOT": "true"}
         environ = {**clean, **fixed, **env}
-        with (self.home / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(self._command, env=environ, stdout=log, stderr=log)
+        with (self.home / "server.log").open("ab") as log, Path(os.devnull).open("rb") as nothing:
+            self.process = nursery().start(self._command, env=environ, stdin=nothing, stdout=log, stderr=log)
         if wait:
             self.wait_ready()
 

@@ -18,6 +18,11 @@ describe("what an event makes old", () => {
     expect(touched).not.toContain("/events");
   });
 
+  it("is its question while one is worked out, and not the audit log", () => {
+    expect(touchedBy(event("simulation.progress"))).toEqual(["/simulations"]);
+    expect(touchedBy(event("simulation.done"))).toEqual(["/simulations", "/events"]);
+  });
+
   it("is the list of its own noun when nobody has said more", () => {
     expect(touchedBy(event("gadget.made"))).toContain("/gadgets");
   });

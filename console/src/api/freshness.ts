@@ -19,6 +19,9 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
     "/tasks",
     "/users",
     "/scores",
+    "/receipts",
+    "/reservations",
+    "/estimates",
   ],
   task: ["/tasks", "/jobs", "/overview"],
   node: ["/nodes", "/gpus", "/overview", "/clusters", "/packages", "/pools"],
@@ -47,12 +50,25 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   token: ["/me/tokens"],
   "ssh-key": ["/me/ssh-keys"],
   licence: ["/about"],
+  reservation: ["/reservations", "/queues", "/packages"],
+  estimates: ["/jobs/{job}/why", "/jobs/{job}/receipts", "/queues/{name}/order", "/estimates"],
+  simulation: ["/simulations"],
+  shadow: ["/shadow"],
 };
+
+/** What happens too often to be kept in the audit log. */
+const UNKEPT: ReadonlySet<string> = new Set([
+  "readings",
+  "hello",
+  "estimates",
+  "simulation.progress",
+  "shadow.differed",
+]);
 
 export function touchedBy(event: ServerEvent): readonly string[] {
   const noun = event.name.split(".")[0] ?? "";
   const paths = TOUCHED[noun] ?? [`/${noun}s`];
-  return event.name === "readings" || event.name === "hello" ? paths : [...paths, "/events"];
+  return UNKEPT.has(event.name) ? paths : [...paths, "/events"];
 }
 
 /** Gathers what became old, and asks again at most once a second, slower where answers take long; never while nobody looks. */

@@ -527,6 +527,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/estimates/accuracy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Estimate Accuracy
+         * @description What became of estimated starts: how many jobs started by the p50 and by the p90 that they were told.
+         */
+        get: operations["estimate_accuracy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/events": {
         parameters: {
             query?: never;
@@ -2444,6 +2464,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/shadow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Shadow
+         * @description What the shadow would have decided otherwise; also of one that was stopped, until the next is started.
+         */
+        get: operations["get_shadow"];
+        /**
+         * Start Shadow
+         * @description Decide every cycle that starts something once more with other rules, and note what differs. It replaces one that
+         *     runs, and what that one found.
+         */
+        put: operations["start_shadow"];
+        post?: never;
+        /** Stop Shadow */
+        delete: operations["stop_shadow"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/silences": {
         parameters: {
             query?: never;
@@ -2578,9 +2624,10 @@ export interface paths {
          * Stream Events
          * @description Events as they happen; after a break everything that was missed, in order and once.
          *
-         *     Beside the events there are notes without an id: `hello` comes first, with the server's version and start, and
-         *     `readings` whenever there is something new that was measured. Operators also hear `simulation.progress` while a
-         *     what-if question is answered, and `shadow.differed` when the shadow policy would have decided otherwise.
+         *     Beside the events there are notes without an id: `hello` comes first, with the server's version and start,
+         *     `readings` whenever there is something new that was measured, and `estimates` when starts were estimated anew.
+         *     Operators also hear `simulation.progress` while a what-if question is answered, and `shadow.differed` when the
+         *     shadow policy would have decided otherwise.
          */
         get: operations["stream_events"];
         put?: never;
@@ -3252,6 +3299,22 @@ export interface components {
             /** Nodes */
             nodes: number;
         };
+        /** CountsView */
+        CountsView: {
+            /** Different */
+            different: number;
+            /**
+             * Dropped
+             * @description Followed without deciding, because the shadow had fallen behind.
+             */
+            dropped: number;
+            /** Failed */
+            failed: number;
+            /** Same */
+            same: number;
+            /** Seen */
+            seen: number;
+        };
         /**
          * CourseView
          * @description Means within steps of the same length; each begins at its time.
@@ -3263,6 +3326,25 @@ export interface components {
             used_gpus: number[];
             /** Waiting Jobs */
             waiting_jobs: number[];
+        };
+        /**
+         * CycleView
+         * @description Where in the journal an answer of the past comes from.
+         */
+        CycleView: {
+            /** At */
+            at: string;
+            /**
+             * Exact
+             * @description Everything that had happened is in the answer, and nothing else.
+             */
+            exact: boolean;
+            /** Id */
+            id: number;
+            /** Known Until */
+            known_until: string;
+            /** Words */
+            words: string;
         };
         /**
          * DefragmentationView
@@ -3438,6 +3520,56 @@ export interface components {
              */
             utilization: number | null;
         };
+        /** EstimateAccuracyView */
+        EstimateAccuracyView: {
+            /**
+             * Before P50
+             * @description Which part of them started by then; null: none can be judged yet.
+             */
+            before_p50: number | null;
+            /** Before P90 */
+            before_p90: number | null;
+            /** By Horizon */
+            by_horizon: components["schemas"]["HorizonAccuracyView"][];
+            /**
+             * Estimates
+             * @description Made since then; of those that still wait only the late ones are judged.
+             */
+            estimates: number;
+            /**
+             * Median Error Seconds
+             * @description Between p50 and the start, whichever was first.
+             */
+            median_error_seconds: number | null;
+            /**
+             * Recent
+             * @description The latest first; of jobs that the caller may see.
+             */
+            recent: components["schemas"]["ToldView"][];
+            /** Since */
+            since: string | null;
+            /** Started */
+            started: number;
+        };
+        /**
+         * EstimateView
+         * @description When it is expected to start: half of such jobs do by p50, nine tenths by p90.
+         */
+        EstimateView: {
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+        };
+        /** EstimatedStartView */
+        EstimatedStartView: {
+            /** Made At */
+            made_at: string;
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+        };
         /** EventView */
         EventView: {
             /** Action */
@@ -3472,6 +3604,20 @@ export interface components {
          * @description When the job is expected to run again: half of the time not later, and nine times out of ten.
          */
         ExpectedBackView: {
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+        };
+        /** ExplainedEstimateView */
+        ExplainedEstimateView: {
+            /**
+             * Basis
+             * @description What the estimate comes from, in words.
+             */
+            basis: string;
+            /** Made At */
+            made_at: string;
             /** P50 */
             p50: string;
             /** P90 */
@@ -3913,6 +4059,28 @@ export interface components {
             state: components["schemas"]["JobState"];
             /** User */
             user: string;
+        };
+        /** HorizonAccuracyView */
+        HorizonAccuracyView: {
+            /**
+             * Before P50
+             * @description Which part of them started by then; null: none can be judged yet.
+             */
+            before_p50: number | null;
+            /** Before P90 */
+            before_p90: number | null;
+            /**
+             * Horizon
+             * @description How far ahead those estimates looked, such as `< 1 h`.
+             */
+            horizon: string;
+            /**
+             * Median Error Seconds
+             * @description Between p50 and the start, whichever was first.
+             */
+            median_error_seconds: number | null;
+            /** Started */
+            started: number;
         };
         /**
          * HostView
@@ -4716,6 +4884,8 @@ export interface components {
             env: {
                 [key: string]: string;
             };
+            /** @description While it waits; null: it does not, or nobody can tell. */
+            estimated_start?: components["schemas"]["EstimatedStartView"] | null;
             /** Exit Code */
             exit_code: number | null;
             /**
@@ -4824,6 +4994,13 @@ export interface components {
             cpus: components["schemas"]["HeldView"];
             gpus: components["schemas"]["HeldView"];
             memory_bytes: components["schemas"]["HeldView"];
+        };
+        /** LastCycleView */
+        LastCycleView: {
+            /** At */
+            at: string;
+            /** Id */
+            id: number;
         };
         /** LeftOutView */
         LeftOutView: {
@@ -5422,6 +5599,8 @@ export interface components {
         OrderedJobView: {
             /** Detail */
             detail: string;
+            /** @description When it is expected to start; null while nothing can be told. */
+            estimated_start: components["schemas"]["EstimatedStartView"] | null;
             /** Gpus */
             gpus: number;
             /** Id */
@@ -5859,6 +6038,8 @@ export interface components {
             ahead_count: number;
             /** Detail */
             detail: string;
+            /** @description When it would start. */
+            estimate?: components["schemas"]["EstimateView"] | null;
             /** Nodes */
             nodes: string[];
             /**
@@ -5868,8 +6049,13 @@ export interface components {
             outcome: "start" | "wait" | "refuse";
             /** Reasons */
             reasons: components["schemas"]["ReasonView"][];
-            /** Start At */
+            /**
+             * Start At
+             * @description Now, or when it is promised at the latest.
+             */
             start_at: string | null;
+            /** @description null: it would be refused. */
+            would_start?: components["schemas"]["WouldStartView"] | null;
         };
         /** PointView */
         PointView: {
@@ -5992,6 +6178,17 @@ export interface components {
              * @description How many completed runs that is known from.
              */
             samples: number;
+        };
+        /**
+         * PreemptingView
+         * @description A job that would be interrupted; of one that the caller may not see only the rule and the loss.
+         */
+        PreemptingView: {
+            /** Job */
+            job: string | null;
+            /** Lost Gpu Seconds */
+            lost_gpu_seconds: number;
+            rule: components["schemas"]["PreemptionRule"];
         };
         /** PreemptionChanges */
         PreemptionChanges: {
@@ -6892,6 +7089,24 @@ export interface components {
          * @enum {string}
          */
         Role: "operator" | "scientist";
+        /**
+         * RuleChanges
+         * @description What is different about the rules; an empty body is the cluster as it is.
+         */
+        RuleChanges: {
+            preemption?: components["schemas"]["PreemptionChanges"] | null;
+            /** Protected Starts */
+            protected_starts?: number | null;
+            /**
+             * Queues
+             * @description By the queue's name, or `*` for every queue.
+             */
+            queues?: {
+                [key: string]: components["schemas"]["QueueChanges"];
+            } | null;
+            /** Score Memory Seconds */
+            score_memory_seconds?: number | null;
+        };
         /** RuleCreate */
         RuleCreate: {
             /** Actions */
@@ -7286,6 +7501,45 @@ export interface components {
          * @enum {string}
          */
         Severity: "info" | "warning" | "critical";
+        /** ShadowDifferenceView */
+        ShadowDifferenceView: {
+            /** At */
+            at: string;
+            /** Cycle */
+            cycle: number;
+            /** Live */
+            live: components["schemas"]["StartView"][];
+            /** Shadow */
+            shadow: components["schemas"]["StartView"][];
+            /** Words */
+            words: string[];
+        };
+        /** ShadowView */
+        ShadowView: {
+            /** Behind Cycles */
+            behind_cycles: number;
+            /** Changes */
+            changes: {
+                [key: string]: unknown;
+            };
+            cycles: components["schemas"]["CountsView"];
+            /**
+             * Differences
+             * @description The newest first.
+             */
+            differences: components["schemas"]["ShadowDifferenceView"][];
+            last_cycle: components["schemas"]["LastCycleView"] | null;
+            /** Running */
+            running: boolean;
+            /** Started At */
+            started_at: string | null;
+            /** Started By */
+            started_by: string | null;
+            /** Stopped At */
+            stopped_at: string | null;
+            /** Words */
+            words: string;
+        };
         /** ShareRunView */
         ShareRunView: {
             /** Completion Mean Seconds */
@@ -7523,6 +7777,21 @@ export interface components {
             /** Sessions */
             sessions: number;
         };
+        /** StartView */
+        StartView: {
+            /** Gpus */
+            gpus: number;
+            /** Job */
+            job: string;
+            /** Name */
+            name: string;
+            /** Nodes */
+            nodes: {
+                [key: string]: string[];
+            };
+            /** User */
+            user: string;
+        };
         /** StrandedView */
         StrandedView: {
             /** Detail */
@@ -7590,6 +7859,19 @@ export interface components {
             name: string;
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
+        };
+        /** ToldView */
+        ToldView: {
+            /** Job */
+            job: string;
+            /** Made At */
+            made_at: string;
+            /** P50 */
+            p50: string;
+            /** P90 */
+            p90: string;
+            /** Started At */
+            started_at: string;
         };
         /** TraceJobBody */
         TraceJobBody: {
@@ -7792,6 +8074,14 @@ export interface components {
             ahead: components["schemas"]["JobRefView"][];
             /** Ahead Count */
             ahead_count: number;
+            /**
+             * At
+             * @description The moment that was asked about; null for now.
+             */
+            at?: string | null;
+            cycle?: components["schemas"]["CycleView"] | null;
+            /** @description When it is expected to start; null: it does not wait, or nobody can tell. */
+            estimate?: components["schemas"]["ExplainedEstimateView"] | null;
             /** Job Id */
             job_id: string;
             /**
@@ -7931,6 +8221,26 @@ export interface components {
             user: string;
             /** Venv */
             venv: string | null;
+        };
+        /** WouldStartView */
+        WouldStartView: {
+            /**
+             * After
+             * @description Jobs in front of it that the caller may see, the first ones.
+             */
+            after: string[];
+            /**
+             * At
+             * @description Now, or the half of the estimate; null: nobody can tell.
+             */
+            at: string | null;
+            /**
+             * Nodes
+             * @description Where: for sure if it starts now, else as far as it is planned.
+             */
+            nodes: string[];
+            /** Preempting */
+            preempting: components["schemas"]["PreemptingView"][];
         };
         /** LoginView */
         corral__server__schemas__images__LoginView: {
@@ -10443,6 +10753,65 @@ export interface operations {
             };
             /** @description Conflict: wrong state, name taken, over a limit */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    estimate_accuracy: {
+        parameters: {
+            query?: {
+                /** @description Made at this time or later. */
+                since?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EstimateAccuracyView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14267,7 +14636,10 @@ export interface operations {
     };
     why_job: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description A moment of the past: why it waited then. */
+                at?: string | null;
+            };
             header?: never;
             path: {
                 job: string;
@@ -20328,6 +20700,206 @@ export interface operations {
             };
             /** @description Not allowed */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_shadow: {
+        parameters: {
+            query?: {
+                /** @description Differences that are listed. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShadowView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    start_shadow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleChanges"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShadowView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    stop_shadow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

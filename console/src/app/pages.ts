@@ -6,9 +6,11 @@ import {
   BadgeCheck,
   BellRing,
   Boxes,
+  CalendarRange,
   ChartNoAxesCombined,
   CircuitBoard,
   FileText,
+  FlaskConical,
   Gauge,
   Layers,
   ListOrdered,
@@ -41,7 +43,7 @@ export interface Page {
   readonly load: () => Promise<{ default: ComponentType }>;
 }
 
-/** In this order in the navigation. Volumes and datasets go to `storage`, what-if to `insight`. */
+/** In this order in the navigation. Volumes and datasets go to `storage`. */
 export const SECTIONS: readonly Section[] = ["work", "storage", "fleet", "people", "catalog", "insight", "account"];
 
 const everyone = pageFor("everyone");
@@ -57,6 +59,13 @@ export const PAGES: readonly Page[] = [
   everyone("/jobs/$job", "job", Boxes, hidden, () => import("@/pages/jobs/JobPage")),
   everyone("/workbenches", "workbenches", NotebookPen, "work", () => import("@/pages/workbenches/WorkbenchesPage")),
   everyone("/queue", "queue", ListOrdered, "work", () => import("@/pages/queue/QueuePage")),
+  everyone(
+    "/reservations",
+    "reservations",
+    CalendarRange,
+    "work",
+    () => import("@/pages/reservations/ReservationsPage"),
+  ),
   everyone("/images", "images", Container, "storage", () => import("@/pages/images/ImagesPage")),
   operator("/nodes", "nodes", Server, "fleet", () => import("@/pages/nodes/NodesPage")),
   operator("/nodes/$node", "node", Server, hidden, () => import("@/pages/nodes/NodePage")),
@@ -79,6 +88,8 @@ export const PAGES: readonly Page[] = [
   everyone("/presets", "presets", BadgeCheck, "catalog", () => import("@/pages/presets/PresetsPage")),
   operator("/alerts", "alerts", BellRing, "insight", () => import("@/pages/alerts/AlertsPage")),
   operator("/analysis", "analysis", ChartNoAxesCombined, "insight", () => import("@/pages/analysis/AnalysisPage")),
+  operator("/what-if", "whatIf", FlaskConical, "insight", () => import("@/pages/whatif/WhatIfPage")),
+  operator("/what-if/$simulation", "question", FlaskConical, hidden, () => import("@/pages/whatif/SimulationPage")),
   operator("/reports", "reports", FileText, "insight", () => import("@/pages/reports/ReportsPage")),
   operator("/audit", "audit", ScrollText, "insight", () => import("@/pages/audit/AuditPage")),
   everyone("/settings", "settings", Settings, "account", () => import("@/pages/settings/SettingsPage")),

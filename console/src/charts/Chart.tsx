@@ -1,4 +1,4 @@
-/** Bars, pies, gauges and the like, by ECharts, loaded when first needed. For lines over time take `LineChart`. */
+/** Bars, pies, scatters, lines over something else than time, by ECharts, loaded when first needed. For lines over time take `LineChart`. */
 import { Skeleton } from "@mantine/core";
 import { lazy, Suspense } from "react";
 

@@ -1,8 +1,10 @@
 import {
   BarChart,
+  LineChart,
   PieChart,
   ScatterChart,
   type BarSeriesOption,
+  type LineSeriesOption,
   type PieSeriesOption,
   type ScatterSeriesOption,
 } from "echarts/charts";
@@ -25,6 +27,7 @@ import { useWidth } from "@/charts/useWidth";
 
 register([
   BarChart,
+  LineChart,
   PieChart,
   ScatterChart,
   GridComponent,
@@ -36,6 +39,7 @@ register([
 
 export type ChartOption = ComposeOption<
   | BarSeriesOption
+  | LineSeriesOption
   | PieSeriesOption
   | ScatterSeriesOption
   | GridComponentOption

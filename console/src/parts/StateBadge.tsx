@@ -57,6 +57,12 @@ const LOOKS: Readonly<Record<string, readonly [color: string, icon: LucideIcon]>
   ok: ["teal", CircleCheck],
   warn: ["orange", TriangleAlert],
   fail: ["red", CircleX],
+  cancelled: ["gray", Ban],
+  interrupted: ["orange", TriangleAlert],
+  upcoming: ["cyan", Clock],
+  active: ["blue", CircleDot],
+  standing: ["violet", Circle],
+  over: ["gray", CircleCheck],
 };
 
 export function StateBadge({ state }: { state: string }) {

@@ -95,6 +95,12 @@ export const states = defineWords({
   ok: ["in order", "正常"],
   warn: ["to look at", "需留意"],
   fail: ["wrong", "有误"],
+  cancelled: ["cancelled", "已取消"],
+  interrupted: ["interrupted", "已中断"],
+  upcoming: ["upcoming", "未开始"],
+  active: ["active", "进行中"],
+  standing: ["standing", "长期"],
+  over: ["over", "已结束"],
 });
 
 export const kinds = defineWords({

@@ -25,6 +25,7 @@ function formatsOf(language: Language) {
   const one = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
   const absolute = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" });
   const clock = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit" });
+  const day = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
   const relative = new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" });
 
   return {
@@ -46,6 +47,8 @@ function formatsOf(language: Language) {
       seconds === null || seconds === undefined ? "–" : duration(seconds, language),
     dateTime: (at: string | number | Date) => absolute.format(new Date(at)),
     time: (at: string | number | Date) => clock.format(new Date(at)),
+    /** "3 Jan, 10:00": where the year goes without saying. */
+    dayTime: (at: string | number | Date) => day.format(new Date(at)),
     /** "3 min ago", "in 2 hr". */
     ago: (at: string | number | Date, now: number = Date.now()) => {
       const seconds = (new Date(at).getTime() - now) / 1000;

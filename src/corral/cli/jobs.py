@@ -10,6 +10,7 @@ import typer
 
 from corral.cli import receipts, words
 from corral.cli.checkpoints import last_checkpoint
+from corral.cli.estimates import expected_text
 from corral.cli.failures import WrongUsage
 from corral.cli.moments import moment_option
 from corral.cli.submit import end_text
@@ -113,6 +114,8 @@ def job_row(job: JobView, now: float) -> Sequence[str]:
         detail = end_text(job)
     elif job.get("after"):
         detail = f"after {words.listed(job['after'][:3])}{', …' if len(job['after']) > 3 else ''}"
+    elif expected := job.get("estimated_start"):
+        detail = f"starts {words.ago(expected['p50'], now)}, or later"
     return (
         job["id"],
         job["name"],
@@ -202,6 +205,7 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Gives way", _gives_way_text(job)),
         ("Created", words.at_and_ago(job["created_at"], now)),
         ("Queued", words.at_and_ago(job["queued_at"], now) if job["queued_at"] else ""),
+        ("Expected start", expected_text(expected, now) if (expected := job.get("estimated_start")) else ""),
         ("Not before", words.at_and_ago(job["not_before"], now) if job["not_before"] else ""),
         ("Started", words.at_and_ago(job["started_at"], now) if job["started_at"] else ""),
         ("Ended", words.at_and_ago(job["ended_at"], now) if job["ended_at"] else ""),
@@ -316,19 +320,35 @@ def _attempt_row(attempt: AttemptView, now: float) -> Sequence[str]:
     )
 
 
-@command(app, "why", section=Section.DAILY, examples=["corral why j-12", "corral why resnet -o json"])
-def why(terminal: Terminal, job: JobArgument) -> None:
+@command(
+    app,
+    "why",
+    section=Section.DAILY,
+    examples=["corral why j-12", "corral why resnet -o json", "corral why j-12 --at '2026-01-03 10:00'"],
+)
+def why(
+    terminal: Terminal,
+    job: JobArgument,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Why it waited then: a time on this machine's clock, or 2h for 2 hours ago."),
+    ] = None,
+) -> None:
     """Say why a job waits: every rule that holds it, who is ahead, when it is planned to start, and what would help."""
     with terminal.client() as client:
-        view = client.jobs.why(job)
+        view = client.jobs.why(job, at=moment_option("--at", at, terminal.now()))
     if terminal.as_json:
         terminal.json(view)
         return
+    cycle = view.get("cycle")
+    is_now = "is" if cycle is None else "was"
+    if cycle is not None:
+        terminal.say(f"{words.local_time(view.get('at'))}, {cycle['words']}:")
     if view["reasons"]:
         # the summary is the first reason in other words
-        terminal.say(f"{view['job_id']} is {view['state']}. What holds it:")
+        terminal.say(f"{view['job_id']} {is_now} {view['state']}. What {'holds' if cycle is None else 'held'} it:")
     else:
-        terminal.say(f"{view['job_id']} is {view['state']}: {view['summary']}")
+        terminal.say(f"{view['job_id']} {is_now} {view['state']}: {view['summary']}")
     for reason in view["reasons"]:
         terminal.say(f"  - {reason_line(reason)}")
     for line in [*_place_lines(view, terminal.now()), *_advice_lines(view, terminal.now())]:
@@ -350,7 +370,10 @@ def _place_lines(view: WhyView, now: float) -> list[str]:
         lines.append(f"Ahead: {ahead}" + (f" and {more} more" if more > 0 else ""))
     if view["planned_start"] is not None:
         where = f" on {words.listed(view['planned_nodes'])}" if view["planned_nodes"] else ""
-        lines.append(f"Planned start: {words.at_and_ago(view['planned_start'], now)}{where}")
+        lines.append(f"Planned start, at the latest: {words.at_and_ago(view['planned_start'], now)}{where}")
+    if expected := view.get("estimate"):
+        lines.append(f"Expected to start {expected_text(expected, now)}.")
+        lines.append(f"  {expected['basis']}")
     return lines
 
 

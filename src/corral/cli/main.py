@@ -24,6 +24,7 @@ from corral.cli import (
     configuration,
     doctor,
     drill,
+    estimates,
     events,
     exporter,
     files,
@@ -43,6 +44,7 @@ from corral.cli import (
     reports,
     reservations,
     search,
+    shadow,
     shell,
     simulate,
     status,
@@ -152,9 +154,11 @@ app.add_typer(analyse.app, name="analyse", rich_help_panel=Section.CLUSTER)
 app.add_typer(alerts.app, name="alert", rich_help_panel=Section.CLUSTER)
 app.add_typer(channels.app, name="channel", rich_help_panel=Section.CLUSTER)
 app.add_typer(receipts.app)
+app.add_typer(estimates.app)
 app.add_typer(events.app)
 app.add_typer(reports.app, name="report", rich_help_panel=Section.CLUSTER)
 app.add_typer(simulate.app)
+app.add_typer(shadow.app, name="shadow", rich_help_panel=Section.CLUSTER)
 app.add_typer(whatif.app, name="whatif", rich_help_panel=Section.CLUSTER)
 app.add_typer(about.app)
 app.add_typer(search.app)

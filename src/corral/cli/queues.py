@@ -63,6 +63,14 @@ def _line_title(line: LineView) -> str:
     return f"{model}, {'gangs' if line['line'] == 'gang' else 'single node'}"
 
 
+def _start_text(job: OrderedJobView, now: float) -> str:
+    """What is planned, or what is only expected."""
+    expected = job.get("estimated_start")
+    if job["planned_start"] is None and expected:
+        return f"~{words.ago(expected['p50'], now)}"
+    return words.ago(job["planned_start"], now)
+
+
 def _order_row(job: OrderedJobView, now: float) -> Sequence[str]:
     return (
         str(job["position"]),
@@ -73,7 +81,7 @@ def _order_row(job: OrderedJobView, now: float) -> Sequence[str]:
         words.number(job["gpus"]),
         str(job["priority"]) + ("*" if job["pinned"] else ""),
         words.NOTHING if job["score"] is None else f"{job['score']:.3f}",
-        words.ago(job["planned_start"], now),
+        _start_text(job, now),
         job["detail"],
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli import arrays, words
+from corral.cli.estimates import expected_text
 from corral.cli.failures import WrongUsage
 from corral.cli.terminal import Section, Terminal, command
 from corral.client.errors import ApiProblem, ServerUnreachable
@@ -249,13 +250,28 @@ def _show_plan(terminal: Terminal, plan: PlanView) -> None:
             terminal.say(f"  on {words.listed(plan['nodes'])}")
         if plan["start_at"] is not None and plan["outcome"] == "wait":
             terminal.say(f"  planned start {words.at_and_ago(plan['start_at'], terminal.now())}")
-        if plan["ahead_count"]:
-            terminal.say(f"  behind {words.count(plan['ahead_count'], 'job')}")
+        for line in _start_lines(plan, terminal.now()):
+            terminal.say(f"  {line}")
         for reason in plan["reasons"]:
             if reason["detail"] != plan["detail"]:
                 terminal.say(f"  {reason['rule']}: {reason['detail']}")
     if plan["outcome"] == "refuse":
         raise typer.Exit(1)
+
+
+def _start_lines(plan: PlanView, now: float) -> list[str]:
+    """When it would start, after whom, and who would be interrupted for it."""
+    lines = []
+    if (expected := plan.get("estimate")) and plan["outcome"] == "wait":
+        lines.append(f"expected to start {expected_text(expected, now)}")
+    would = plan.get("would_start")
+    if plan["ahead_count"]:
+        named = ", ".join(would["after"][:5]) if would else ""
+        lines.append(f"behind {words.count(plan['ahead_count'], 'job')}" + (f": {named}" if named else ""))
+    for one in would["preempting"] if would else ():
+        lost = words.duration(one["lost_gpu_seconds"])
+        lines.append(f"preempting {one['job'] or 'a job'} by the rule {one['rule']}, which loses {lost} of GPU time")
+    return lines
 
 
 def wait_for_end(terminal: Terminal, client: Client, jobs: Sequence[JobView]) -> None:

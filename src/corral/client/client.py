@@ -10,6 +10,7 @@ from typing import Self
 from corral.client.alerts import Alerts, Channels
 from corral.client.analysis import Analysis
 from corral.client.catalog import Catalog, Quotas
+from corral.client.estimates import Estimates
 from corral.client.files import Files
 from corral.client.fleet import Fleet, Queues
 from corral.client.images import Images
@@ -61,6 +62,7 @@ class Client:
         self.simulations = Simulations(transport)
         self.shadow = Shadow(transport)
         self.receipts = Receipts(transport)
+        self.estimates = Estimates(transport)
 
     @property
     def server(self) -> str:

@@ -121,8 +121,9 @@ class Jobs:
         body = {"before": before} if before is not None else {"after": after}
         return cast(JobView, self._transport.post(_path(job, "move"), body))
 
-    def why(self, job: str) -> WhyView:
-        return cast(WhyView, self._transport.get(_path(job, "why")))
+    def why(self, job: str, *, at: str | None = None) -> WhyView:
+        """Now, or at a moment of the past (RFC 3339)."""
+        return cast(WhyView, self._transport.get(_path(job, "why"), {"at": at} if at else None))
 
     def attempts(self, job: str) -> Sequence[AttemptView]:
         return cast(Sequence[AttemptView], self._transport.get(_path(job, "attempts"))["items"])

@@ -53,8 +53,9 @@ class Shadow:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def get(self) -> ShadowView:
-        return cast(ShadowView, self._transport.get("/shadow"))
+    def get(self, *, limit: int = 200) -> ShadowView:
+        """With so many differences, the newest first."""
+        return cast(ShadowView, self._transport.get("/shadow", {"limit": limit}))
 
     def start(self, changes: Mapping[str, Any]) -> ShadowView:
         """It replaces one that runs."""

@@ -17,6 +17,8 @@ RECEIPT_SECONDS = 400 * DAY
 ALERT_SECONDS = 400 * DAY
 #: Notices that were sent or given up.
 DELIVERY_SECONDS = 90 * DAY
+#: What became of estimates: long ago says little of today.
+ESTIMATE_SECONDS = 60 * DAY
 EVERY_SECONDS = 3600.0
 
 
@@ -30,5 +32,6 @@ def tidy(work: Work) -> int:
         + work.tx.receipts.prune(work.now - RECEIPT_SECONDS)
         + work.tx.alerts.prune(work.now - ALERT_SECONDS)
         + work.tx.channels.prune(work.now - DELIVERY_SECONDS)
+        + work.tx.estimates.prune(work.now - ESTIMATE_SECONDS)
         + reservations.tidy(work)
     )

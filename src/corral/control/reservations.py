@@ -20,8 +20,8 @@ from corral.control.state import State
 from corral.control.work import SYSTEM, Caller, Work
 from corral.core.changes import DropReservation, PutReservation
 from corral.core.model import Reservation, Strategy
-from corral.core.reservations import in_force, is_active, owns, window_of
 from corral.core.setting_aside import most_standing, standing_gpus
+from corral.core.windows import in_force, is_active, owns, window_of
 
 #: how long one that is over is listed
 LISTED_SECONDS = 30 * 86400.0

@@ -16,8 +16,9 @@ from corral.core.guaranteeing import Standing, standing
 from corral.core.health.model import Condition
 from corral.core.lifecycle import StartRequested, advance
 from corral.core.lines import Line, LineKey
+from corral.core.mirroring import Picture, picture_of
 from corral.core.model import Gpu, Job, JobState, Node, Queue
-from corral.core.plan import Start
+from corral.core.plan import Preemption, Start
 from corral.core.predicting import predicted
 from corral.core.scheduler import schedule
 
@@ -86,6 +87,11 @@ class TrialRun:
     refusal: Refusal | None = None
     start: Start | None = None
     explanation: Explanation | None = None
+    #: the job as it would wait, and the picture without it
+    job: Job | None = None
+    picture: Picture | None = None
+    #: who would be interrupted for it
+    preemptions: tuple[Preemption, ...] = ()
 
 
 def why(state: State, now: float, job: Job) -> Explanation:
@@ -104,11 +110,18 @@ def try_out(state: State, now: float, job: Job) -> TrialRun:
     except Refusal as refusal:
         return TrialRun(refusal=refusal)
     queued = predicted(state.run_times, advance(job, StartRequested(at=now)).job)
+    picture = picture_of(state.snapshot)
     state.snapshot.apply([PutJob(job=queued)])
     try:
         plan = schedule(state.snapshot, now)
         start = next((start for start in plan.starts if start.job_id == job.id), None)
-        return TrialRun(start=start, explanation=explain(state.snapshot, plan, queued, now))
+        return TrialRun(
+            start=start,
+            explanation=explain(state.snapshot, plan, queued, now),
+            job=queued,
+            picture=picture,
+            preemptions=tuple(one for one in plan.preemptions if one.for_job == job.id),
+        )
     finally:
         state.snapshot.apply([DropJob(id=job.id)])
 

@@ -1,7 +1,8 @@
 """What the owner of a job that waits could change so that it starts sooner: proposals only, none of them tried.
 
-Each is the smallest change of its kind for which there is room now, the least painful first. Whether it helps is for
-the scheduler to say: limits, the order of the line and what is kept for others are not looked at here.
+Each is the smallest change of its kind for which there is room now, the least painful first; where no change of a kind
+has room, the one with which the job could start sooner than it is promised now. Whether it helps is for the scheduler
+to say: limits, the order of the line and what is kept for others are not looked at here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from corral.core.model import Elastic, Job, JobKind, JobState, Queue, Request
+from corral.core.placing import could_ever_fit
 from corral.core.plan import Plan
 from corral.core.protecting import end_if_started
 from corral.core.quantities import format_duration
@@ -65,10 +67,10 @@ def proposals(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float, choic
         return []
     found = [*_other_queues(snapshot, job, choices.queues, now)]
     if not job.attempt:
-        room = _room_in(snapshot, queue, now)
-        found += [*_other_models(snapshot, job, queue, room), *_other_packages(job, choices.packages, room)]
-        found += _shorter(plan, job, now)
-        found += [*_elastic(job, choices.elastic, room), *_smaller(job, room)]
+        room, space = _room_in(snapshot, queue, now), _space_in(snapshot, queue)
+        found += [*_other_models(snapshot, job, queue, room, space)]
+        found += [*_other_packages(job, choices.packages, room), *_shorter(plan, job, now)]
+        found += [*_elastic(job, choices.elastic, room), *_smaller(job, room, space)]
     else:
         # Its size is settled: checkpoints may depend on it.
         found += _shorter(plan, job, now)
@@ -84,6 +86,11 @@ def _room_in(snapshot: ClusterSnapshot, queue: Queue, now: float) -> _Room:
     return lambda job: find_open_place(reserved, snapshot.fleet, job, queue, end_if_started(job, now)) is not None
 
 
+def _space_in(snapshot: ClusterSnapshot, queue: Queue) -> _Room:
+    """Whether there would be room if nothing were held."""
+    return lambda job: could_ever_fit(snapshot.fleet, job, queue.pool)
+
+
 def _other_queues(snapshot: ClusterSnapshot, job: Job, queues: Sequence[Queue], now: float) -> Iterator[Proposal]:
     """Those with room first, then the shorter ones."""
     others = [queue for queue in queues if queue.name != job.queue and (not queue.kinds or job.kind in queue.kinds)]
@@ -97,19 +104,28 @@ def _other_queues(snapshot: ClusterSnapshot, job: Job, queues: Sequence[Queue], 
         )
 
 
-def _other_models(snapshot: ClusterSnapshot, job: Job, queue: Queue, room: _Room) -> Iterator[Proposal]:
+def _other_models(snapshot: ClusterSnapshot, job: Job, queue: Queue, room: _Room, space: _Room) -> Iterator[Proposal]:
     models = job.request.models
     if not models or not job.request.wants_gpu:
         return
     there = {gpu.model for node in snapshot.nodes.values() for gpu in node.gpus if gpu.pool == queue.pool}
-    for model in sorted(there - set(models)):
-        if room(_with(job, models=(model,))):
-            yield Proposal(
-                title=f"Take {model} GPUs as well",
-                detail=f"It asks for {' or '.join(models)} only, and there is room on {model} GPUs.",
-                change={"model": sorted({*models, model})},
-            )
-            return
+    asked = " or ".join(models)
+    others = sorted(there - set(models))
+    now = next((model for model in others if room(_with(job, models=(model,)))), None)
+    if now is not None:
+        yield Proposal(
+            title=f"Take {now} GPUs as well",
+            detail=f"It asks for {asked} only, and there is room on {now} GPUs.",
+            change={"model": sorted({*models, now})},
+        )
+        return
+    later = [model for model in others if space(_with(job, models=(model,)))]
+    if later:
+        yield Proposal(
+            title=f"Take {' or '.join(later)} GPUs as well",
+            detail=f"It asks for {asked} only, and others come back sooner.",
+            change={"model": sorted({*models, *later})},
+        )
 
 
 def _other_packages(job: Job, packages: Mapping[str, Request], room: _Room) -> Iterator[Proposal]:
@@ -165,8 +181,8 @@ def _elastic(job: Job, bounds: Elastic | None, room: _Room) -> Iterator[Proposal
         )
 
 
-def _smaller(job: Job, room: _Room) -> Iterator[Proposal]:
-    """The largest half, quarter, … for which there is room."""
+def _smaller(job: Job, room: _Room, space: _Room) -> Iterator[Proposal]:
+    """The largest half, quarter, … for which there is room, or else the half: less of it comes back sooner."""
     request = job.request
     if job.elastic is not None:
         return
@@ -178,12 +194,27 @@ def _smaller(job: Job, room: _Room) -> Iterator[Proposal]:
             detail=f"There is room for {_gpus(gpus)}{each}.",
             change={"gpus": gpus},
         )
+    half = next((gpus for gpus in _halves(request.gpus) if space(_with(job, gpus=gpus))), None)
+    if not fitting and half is not None:
+        yield Proposal(
+            title=f"Ask for {_gpus(half)}{each} instead of {request.gpus}",
+            detail=f"So many come back sooner than {request.gpus}.",
+            change={"gpus": half},
+        )
     nodes = next((half for half in _halves(request.nodes) if half > 1 and room(_with(job, nodes=half))), None)
     if nodes is not None:
         yield Proposal(
             title=f"Ask for {nodes} nodes instead of {request.nodes}",
             detail=f"There is room on {nodes} nodes with {_gpus(request.gpus)} each.",
             change={"nodes": nodes},
+        )
+        return
+    fewer = next((half for half in _halves(request.nodes) if half > 1 and space(_with(job, nodes=half))), None)
+    if fewer is not None:
+        yield Proposal(
+            title=f"Ask for {fewer} nodes instead of {request.nodes}",
+            detail=f"So many come back sooner than {request.nodes}.",
+            change={"nodes": fewer},
         )
 
 

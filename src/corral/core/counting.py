@@ -24,6 +24,7 @@ from corral.core.ordering import POLICIES, SortKey
 from corral.core.placing import could_ever_fit
 from corral.core.rules import first_reason
 from corral.core.snapshot import ClusterSnapshot
+from corral.core.usage import Usage
 
 #: Ends within this part of the time looked ahead are one: a start in an hour is told to the quarter of a minute.
 STEP_PART = 0.004
@@ -56,16 +57,16 @@ class Order:
         self.plain: dict[LineKey, list[Waiting]] = {}
         #: where the order is by score: each user's own
         self.users: dict[LineKey, dict[str, list[Waiting]]] = {}
-        can_run: dict[object, bool] = {}
+        could_run: dict[object, bool] = {}
 
         def told(jobs: Sequence[Job], pool: str) -> list[Waiting]:
             """Without those that could never run: they hold up nobody."""
             found = []
             for job in jobs:
-                shape = (pool, job.request, job.avoid_nodes, job.avoid_gpus)
-                if shape not in can_run:
-                    can_run[shape] = could_ever_fit(snapshot.fleet, job, pool)
-                if can_run[shape]:
+                alike = (pool, job.user, job.kind, job.request, job.avoid_nodes, job.avoid_gpus)
+                if alike not in could_run:
+                    could_run[alike] = _could_run(snapshot, job, pool)
+                if could_run[alike]:
                     found.append(Waiting(job, lengths[job.id]))
             return found
 
@@ -119,7 +120,7 @@ class Counted:
         self._now = self._since = course.now
         self._free = _free_of(snapshot)
         self._ends = [
-            (at, serial, job, *_held_by(snapshot, job))
+            (at, serial, job, *_comes_back(snapshot, job))
             for at, serial, job_id, attempt in course.ends
             if (job := snapshot.jobs.get(job_id)) is not None and job.attempt == attempt
         ]
@@ -332,6 +333,17 @@ def _first_waits_since(line: _CountedLine) -> tuple[float, int]:
     return (math.inf, 0) if line.head is None else (line.head.since, line.head.serial)
 
 
+def _could_run(snapshot: ClusterSnapshot, job: Job, pool: str) -> bool:
+    """Whether it would run if nobody else held anything."""
+    held = snapshot.held
+    snapshot.held = Usage()
+    try:
+        is_free = first_reason(snapshot, job, job.not_before) is None
+    finally:
+        snapshot.held = held
+    return is_free and could_ever_fit(snapshot.fleet, job, pool)
+
+
 def _domains_of(snapshot: ClusterSnapshot, key: LineKey, pool: str) -> list[Domain]:
     if key.model == "cpu":
         return [EVERYWHERE]
@@ -340,22 +352,34 @@ def _domains_of(snapshot: ClusterSnapshot, key: LineKey, pool: str) -> list[Doma
 
 
 def _free_of(snapshot: ClusterSnapshot) -> dict[Domain, int]:
-    free: dict[Domain, int] = {}
+    """CPUs beside GPUs go with the GPUs, and are not counted apart."""
+    free: dict[Domain, int] = {EVERYWHERE: 0}
     for slot in snapshot.fleet.slots:
         for domain, gpus in slot.domains.items():
             if domain == EVERYWHERE:
-                free[domain] = free.get(domain, 0) + max(0, slot.free_cpu_milli)
+                free[domain] += slot.node.cpu_milli
             else:
                 free[domain] = free.get(domain, 0) + sum(slot.free_milli[gpu] for gpu in gpus)
+    for _, _, job_id in snapshot.releases:
+        if not snapshot.jobs[job_id].request.wants_gpu:
+            free[EVERYWHERE] -= _comes_back(snapshot, snapshot.jobs[job_id])[1]
     return free
 
 
-def _held_by(snapshot: ClusterSnapshot, job: Job) -> tuple[Domain, int]:
+def _comes_back(snapshot: ClusterSnapshot, job: Job) -> tuple[Domain, int]:
+    """What others can have when it ends: nothing of a node or a GPU that takes nothing new."""
     assert job.allocation is not None
+    fleet = snapshot.fleet
+    grants = [grant for grant in job.allocation.grants if grant.node in fleet.place_of]
+    slots = [(grant, fleet.slot(grant.node)) for grant in grants]
     if not job.request.wants_gpu:
-        return EVERYWHERE, _need(job)
-    queue = snapshot.queues.get(job.queue)
-    return (queue.pool if queue else "", job.allocation.model), job.allocation.total_gpu_milli
+        return EVERYWHERE, sum(grant.cpu_milli for grant, slot in slots if EVERYWHERE in slot.domains)
+    for grant, slot in slots:
+        for domain, gpus in slot.domains.items():
+            if domain != EVERYWHERE and grant.gpus and grant.gpus[0] in gpus:
+                usable = sum(gpu in one.domains.get(domain, ()) for part, one in slots for gpu in part.gpus)
+                return domain, usable * grant.gpu_milli
+    return EVERYWHERE, 0
 
 
 def _need(job: Job) -> int:

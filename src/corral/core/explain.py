@@ -6,7 +6,7 @@ The answer is made from the same picture, rules and plan as the decision itself,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from corral.core.claims import Claim
@@ -19,7 +19,7 @@ from corral.core.protecting import end_if_started
 from corral.core.quantities import format_duration
 from corral.core.reservations import Reserved, find_open_place, reserved_reason
 from corral.core.resources import NOTHING, gpus_text, held_by
-from corral.core.rules import Reason, all_reasons
+from corral.core.rules import TOLD, Reason, all_reasons
 from corral.core.snapshot import ClusterSnapshot, Trial
 
 #: how many jobs in the way are named; their number is always complete
@@ -122,7 +122,9 @@ def _resource_reasons(
         if closed is not None and find_place(fleet, job, queue.pool, queue.placement) is not None:
             return [closed]
         beside = [closed] if closed is not None else []
-        return [_no_room(snapshot, queue, job), *beside, *_coming_back(snapshot, queue, job)]
+        room = _no_room(snapshot, queue, job)
+        room = replace(room, detail=room.detail + _planned_words(snapshot, plan.planned_start(job.id), now))
+        return [*_giving_way(snapshot, plan, job), room, *beside, *_coming_back(snapshot, queue, job)]
     others = [planned for planned in plan.planned if planned.job_id != job.id]
     for planned in others:
         trial.hold(planned.job_id, planned.held)
@@ -264,6 +266,50 @@ def _coming_back(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> list[Reas
             jobs=tuple(giving),
         )
     ]
+
+
+def _giving_way(snapshot: ClusterSnapshot, plan: Plan, job: Job) -> list[Reason]:
+    """Jobs that were preempted for it, in this plan or before, and still hold what it gets."""
+    names = {*snapshot.giving_way.get(job.id, ()), *(one.job_id for one in plan.preemptions if one.for_job == job.id)}
+    giving = sorted((snapshot.jobs[name] for name in names if name in snapshot.jobs), key=lambda one: one.serial)
+    giving = [one for one in giving if one.allocation is not None]
+    if not giving:
+        return []
+    grace = max(one.grace_seconds for one in giving)
+    words = ", ".join(one.id for one in giving[:NAMED]) + (f" and {len(giving) - NAMED} more" * (len(giving) > NAMED))
+    gives = "gives way for it" if len(giving) == 1 else "give way for it"
+    return [
+        Reason(
+            rule="giving-way",
+            detail=f"{words} {gives}, within {format_duration(max(1.0, grace))}",
+            numbers={
+                "coming_gpus": sum(one.allocation.total_gpu_milli for one in giving if one.allocation) / WHOLE,
+                "grace_seconds": grace,
+            },
+            jobs=tuple(one.id for one in giving[:NAMED]),
+        )
+    ]
+
+
+def _planned_words(snapshot: ClusterSnapshot, planned: PlannedStart | None, now: float) -> str:
+    """What its protected start waits for: those who end until then where it will run."""
+    if planned is None or not planned.is_known:
+        return ""
+    ending = []
+    for end, _, job_id in snapshot.ends(now):
+        if end > planned.at:
+            break
+        allocation = snapshot.jobs[job_id].allocation
+        if allocation is not None and any(grant.node in planned.nodes for grant in allocation.grants):
+            ending.append(job_id)
+    if not ending:
+        return ""
+    more = f" and {len(ending) - TOLD} more" if len(ending) > TOLD else ""
+    when = "at the latest" if planned.is_firm else "as far as can be foreseen"
+    return (
+        f"; it will run on {', '.join(planned.nodes[:TOLD])} when {', '.join(ending[:TOLD])}{more} "
+        f"{'has' if len(ending) == 1 else 'have'} ended, in {format_duration(max(1.0, planned.at - now))} {when}"
+    )
 
 
 def _kept_for_others(others: list[PlannedStart], job: Job) -> Reason:

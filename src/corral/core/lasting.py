@@ -20,8 +20,12 @@ _Z90 = NormalDist().inv_cdf(0.9)
 #: How much of what is wrong about predictions is wrong about all of them alike: a course in which one job is late is
 #: one in which others are late, too.
 SHARED = 0.4
-#: Without a prediction a time limit is all that is known: most ask for about twice what they need.
+#: Most ask for about twice the time that they need, some for much more.
 LIMIT_MEDIAN = 0.5
+LIMIT_SIGMA = 1.0
+#: Fewer runs than this are less sure than they look: one alone has no spread at all.
+SURE_RUNS = 32
+FEW_RUNS_SIGMA = 0.7
 #: Of a job of which nothing is known at all: how much longer than supposed one in ten is.
 UNKNOWN_SPREAD = 4.0
 #: A job that should be over by any guess ends in a moment.
@@ -59,11 +63,24 @@ def length_of(job: Job, rules: OrderingRules) -> Length:
     if known is not None:
         median = max(LEAST_SECONDS, known.p50_seconds)
         sigma = math.log(max(1.0, known.p90_seconds / median)) / _Z90
-        return Length(min(median, most), sigma if median < most else 0.0, most)
+        if known.samples < SURE_RUNS:
+            sigma = max(sigma, FEW_RUNS_SIGMA / math.sqrt(known.samples))
+        return _within_limit(Length(median, sigma, most))
     if math.isfinite(most):
-        median = max(LEAST_SECONDS, most * LIMIT_MEDIAN)
-        return Length(median, -math.log(LIMIT_MEDIAN) / _Z90, most)
+        return Length(max(LEAST_SECONDS, most * LIMIT_MEDIAN), LIMIT_SIGMA, most)
     return Length(max(LEAST_SECONDS, rules.unknown_seconds), math.log(UNKNOWN_SPREAD) / _Z90, most, is_known=False)
+
+
+def _within_limit(length: Length) -> Length:
+    """A time limit says something about the run time, too: the more so, the less the runs like it say."""
+    if math.isinf(length.most) or not length.sigma:
+        return Length(min(length.median, length.most), length.sigma, length.most)
+    if length.median >= length.most:
+        return Length(length.most, 0.0, length.most)
+    runs, limit = length.sigma**-2, LIMIT_SIGMA**-2
+    asked = max(LEAST_SECONDS, length.most * LIMIT_MEDIAN)
+    median = math.exp((runs * math.log(length.median) + limit * math.log(asked)) / (runs + limit))
+    return Length(median, (runs + limit) ** -0.5, length.most)
 
 
 def seconds_from_start(length: Length, serial: int, mood: Mood) -> float:

@@ -14,18 +14,19 @@ from typing import Protocol
 from corral.core import guaranteeing
 from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
 from corral.core.ordering import POLICIES
-from corral.core.ordering.cost import Rank, aged_from, falls_behind_at
+from corral.core.ordering.cost import Rank, aged_from
 from corral.core.plan import Preemption, PreemptionRule
 from corral.core.protecting import ProtectedStart, is_limited, likely_end_if_started
 from corral.core.quantities import format_duration
+from corral.core.ranking import RankingAt, rank_in
 from corral.core.reclaiming import ByReservation, own_part
 from corral.core.reservations import Reserved
 from corral.core.resources import gpus_text
 from corral.core.snapshot import ClusterSnapshot
 from corral.core.victims import Candidate, choose_victims
 
-#: Before everybody who is not pinned.
-_PINNED = Rank(-math.inf)
+#: The least loss is looked for among so many, of those who stand furthest behind; among more only if they do not do.
+_FIRST_LOOK = 512
 
 #: A job, and the rule with its numbers in words.
 After = tuple[Job, Callable[[], str]]
@@ -64,7 +65,7 @@ class Preempting:
         self.reserved = Reserved(snapshot, now)
         #: to an installation without such rules they cost nothing
         self._sources = [one for one in SOURCES if one.counts(snapshot)] if snapshot.preemption.enabled else []
-        self._behind: dict[str, list[tuple[float, Job]]] = {}
+        self._rankings: dict[str, RankingAt] = {}
 
     @property
     def is_possible(self) -> bool:
@@ -77,20 +78,19 @@ class Preempting:
 
     def victims(self, job: Job) -> list[Candidate] | None:
         """Whose end makes room for the job, if it is anybody's. Those who give way already must be out of the fleet."""
-        found = [
-            Candidate(
-                job=one,
-                rule=rule,
-                lost_gpu_seconds=lost_gpu_seconds(one, self.now),
-                frees=self._frees(job, one, rule),
-                words=words,
-            )
-            for one, rule, words in self._after(job)
-            if self._is_ripe(one)
-        ]
-        if not found:
-            return None
-        return choose_victims(self.snapshot.fleet, job, self.snapshot.queues[job.queue].pool, found)
+        fleet, pool = self.snapshot.fleet, self.snapshot.queues[job.queue].pool
+        found: list[Candidate] = []
+        enough = _FIRST_LOOK
+        for one, rule, words in self._after(job):
+            if self._is_ripe(one):
+                lost, frees = lost_gpu_seconds(one, self.now), self._frees(job, one, rule)
+                found.append(Candidate(job=one, rule=rule, lost_gpu_seconds=lost, frees=frees, words=words))
+            if len(found) == enough:
+                victims = choose_victims(fleet, job, pool, found)
+                if victims is not None:
+                    return victims
+                enough *= 8
+        return choose_victims(fleet, job, pool, found) if found else None
 
     def leave(self, victims: Iterable[Candidate], for_job: Job) -> list[Preemption]:
         """From now on in this cycle these give way."""
@@ -126,12 +126,15 @@ class Preempting:
             return False
         return any(source.gives_back(self, job, protected) for source in self._sources)
 
-    def behind(self, queue: Queue) -> list[tuple[float, Job]]:
-        """Preemptible jobs that a queue whose order preempts has running: who stands before this point may preempt
-        them. The last comes first, so that one look tells whether there is anybody."""
-        found = self._behind.get(queue.name)
+    def ranking(self, queue: Queue) -> RankingAt:
+        """Preemptible jobs that a queue whose order preempts has running, by their rank."""
+        found = self._rankings.get(queue.name)
         if found is None:
-            found = self._behind[queue.name] = sorted(self._ranked(queue), key=lambda item: (-item[0], item[1].serial))
+            ranking = self.snapshot.ranking(queue)
+            found = self._rankings[queue.name] = ranking.at(self.now, self.snapshot.preemption.margin)
+            falls_at = found.next_fall()
+            if falls_at is not None:
+                self.wake(falls_at)
         return found
 
     def wake(self, at: float) -> None:
@@ -165,21 +168,13 @@ class Preempting:
         self.wake(self._ripe_at(job))
         return job.state is JobState.RUNNING and self._ripe_at(job) <= self.now
 
-    def _ranked(self, queue: Queue) -> Iterator[tuple[float, Job]]:
-        snapshot, policy = self.snapshot, POLICIES[queue.policy]
-        for job_id in snapshot.holding.get(queue.name, ()):
-            job = snapshot.jobs[job_id]
-            rank = rank_of(snapshot, queue, job, self.now)
-            if rank is None or not job.preemptible or job.state not in (JobState.STARTING, JobState.RUNNING):
-                continue
-            yield rank.place - (snapshot.preemption.margin * rank.cost if rank.cost else 0.0), job
-            falls_at = falls_behind_at(job, snapshot.ordering, self.now) if policy.looks_at_run_times else None
-            if falls_at is not None:
-                self.wake(falls_at)
-
 
 def claimants(snapshot: ClusterSnapshot) -> list[Job]:
-    """Waiting jobs that others give way to or have given way to since they wait, in the order of their waiting."""
+    """Waiting jobs that others give way to or have given way to since they wait.
+
+    Those who ask for what is guaranteed to them come first, as they did when others were chosen to give way; then those
+    to whom all have given way, so that they start on that; then by how long they wait.
+    """
     found: list[Job] = []
     for job_id in {*snapshot.giving_way, *snapshot.gave_way}:
         job = snapshot.jobs.get(job_id)
@@ -191,7 +186,13 @@ def claimants(snapshot: ClusterSnapshot) -> list[Job]:
         if job_id in snapshot.giving_way or any(at >= since for at in gone):
             found.append(job)
     waiting = {job.id: job for job in found}
-    return sorted(found, key=lambda job: (_steps_behind(job, waiting), job.queued_at or 0.0, job.serial))
+
+    def order(job: Job) -> tuple[int, bool, bool, float, int]:
+        is_entitled = guaranteeing.is_entitled(snapshot, job)
+        is_kept_waiting = job.id in snapshot.giving_way
+        return _steps_behind(job, waiting), not is_entitled, is_kept_waiting, job.queued_at or 0.0, job.serial
+
+    return sorted(found, key=order)
 
 
 def _steps_behind(job: Job, claimants: dict[str, Job]) -> int:
@@ -214,11 +215,8 @@ def lost_gpu_seconds(job: Job, now: float) -> float:
 
 
 def rank_of(snapshot: ClusterSnapshot, queue: Queue, job: Job, now: float) -> Rank | None:
-    """Where a job stands in a queue whose order preempts; nothing in others. An operator's pin stands above it all."""
-    rank = POLICIES[queue.policy].rank
-    if not queue.preempts or rank is None:
-        return None
-    return _PINNED if job.pinned_at is not None else rank(job, snapshot.ordering, now)
+    """Where a job stands in a queue whose order preempts; nothing in others."""
+    return rank_in(queue.policy, job, snapshot.ordering, now) if queue.preempts else None
 
 
 # ---------------------------------------------------------------- the rules
@@ -279,16 +277,14 @@ class ByOrder:
         rank = rank_of(view.snapshot, queue, job, view.now)
         if rank is None:
             return False
-        behind = view.behind(queue)
-        return bool(behind) and behind[0][0] > rank.place
+        return next(view.ranking(queue).behind(rank.place), None) is not None
 
     def after(self, view: Preempting, job: Job) -> Iterator[After]:
         queue = view.snapshot.queues[job.queue]
         rank = rank_of(view.snapshot, queue, job, view.now)
-        for point, one in view.behind(queue) if rank is not None else ():
-            if rank is None or point <= rank.place:
-                break
-            yield one, self._words(view, queue, job, one)
+        if rank is not None:
+            behind = view.ranking(queue).behind(rank.place)
+            yield from ((one, self._words(view, queue, job, one)) for one in behind)
 
     def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
         """As they stand now: a job that gets more urgent while it runs keeps what it has."""
@@ -314,7 +310,8 @@ class ByOrder:
 class ByOverrun:
     """Whoever passed a waiting job on the strength of a prediction, and runs longer, makes room for it.
 
-    Only the younger of two jobs passes so, and it is never the other way round.
+    Only the younger of two jobs passes so, and it is never the other way round. Where another rule could turn the two
+    round again, in a queue whose order preempts or within a guarantee, nobody passes so.
     """
 
     rule = PreemptionRule.OVERRUN
@@ -333,14 +330,26 @@ class ByOverrun:
             view.wake(next_end)
         for one in snapshot.overrunning(view.now):
             queue = snapshot.queues.get(one.queue)
-            passed = (one.allocated_at or 0.0) > since and _is_older(job, one)
-            if passed and queue is not None and queue.pool == pool:
+            passed = (one.allocated_at or 0.0) > since and self._is_behind(view, one, job)
+            if passed and queue is not None and queue.pool == pool and self._has_borrowed(view, queue, one):
                 yield one, self._words(view, job, one)
 
     def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
-        if is_limited(job) or not math.isfinite(protected.at) or not _is_older(protected.job, job):
+        if is_limited(job) or not math.isfinite(protected.at) or not self._is_behind(view, job, protected.job):
             return False
-        return likely_end_if_started(job, view.now) <= protected.at
+        is_in_time = likely_end_if_started(job, view.now) <= protected.at
+        return is_in_time and not guaranteeing.is_entitled(view.snapshot, job)
+
+    def _is_behind(self, view: Preempting, one: Job, job: Job) -> bool:
+        queue = view.snapshot.queues[job.queue]
+        if one.queue == job.queue and rank_of(view.snapshot, queue, job, view.now) is not None:
+            return False
+        return (aged_from(job), job.serial) < (aged_from(one), one.serial)
+
+    def _has_borrowed(self, view: Preempting, queue: Queue, one: Job) -> bool:
+        if not queue.guaranteed_gpus:
+            return True
+        return any(other.id == one.id for other in guaranteeing.borrowers(view.snapshot, queue, view.leaving))
 
     def _words(self, view: Preempting, job: Job, victim: Job) -> Callable[[], str]:
         assert victim.predicted is not None
@@ -354,7 +363,3 @@ class ByOverrun:
 
 #: In the order in which they are asked. A further rule is one more of these.
 SOURCES: tuple[Source, ...] = (ByGuarantee(), ByReservation(), ByOrder(), ByOverrun())
-
-
-def _is_older(one: Job, other: Job) -> bool:
-    return (aged_from(one), one.serial) < (aged_from(other), other.serial)

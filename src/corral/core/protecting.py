@@ -17,9 +17,10 @@ from typing import NamedTuple
 from corral.core.fleet import DomainIndex, Fleet, Slot, places
 from corral.core.model import WHOLE, Allocation, Grant, Job, Request
 from corral.core.placing import choose_gpus, could_hold, domains_for, has_cpu_and_memory
-from corral.core.reservations import Reserved, Terms
+from corral.core.reservations import Reserved
 from corral.core.resources import grant_on
 from corral.core.snapshot import ClusterSnapshot
+from corral.core.windows import Terms
 
 
 class Return(NamedTuple):
@@ -85,7 +86,7 @@ def protect(
     """
     best: ProtectedStart | None = None
     promised = _Promised(others)
-    terms = reserved.terms(job, pool) if reserved.concerns(pool) and job.request.wants_gpu else None
+    terms = reserved.terms(job, pool)
     confined = reserved.ever(job, pool)
     for index in domains_for(snapshot.fleet, job.request, pool):
         found = _earliest(snapshot, confined, index, now, started, promised, terms, sooner)

@@ -321,11 +321,11 @@ class Scaling:
 def idle_beside(reserved: Reserved, job: Job, slot: Slot, domain: Domain, now: float) -> list[str]:
     """Free GPUs of the job's node that it may hold until its end."""
     end = job.expected_end if job.state.holds_resources else end_if_started(job, now)
-    may_hold = reserved.terms(job, domain[0]).allows if reserved.concerns(domain[0]) else None
+    terms = reserved.terms(job, domain[0])
     return [
         gpu
         for gpu in slot.whole_gpus(domain)
-        if gpu not in job.avoid_gpus and (may_hold is None or may_hold(gpu, now, end))
+        if gpu not in job.avoid_gpus and (terms is None or terms.allows(gpu, now, end))
     ]
 
 

@@ -33,9 +33,10 @@ from corral.core.protecting import (
     still_held,
 )
 from corral.core.reservations import Reserved, find_open_place
-from corral.core.rules import all_reasons, first_reason
+from corral.core.rules import all_reasons, first_reason, owed
 from corral.core.scaling import Scalable, Scaling, Wanted, make_room, scalable_jobs
 from corral.core.snapshot import ClusterSnapshot, Trial
+from corral.core.vacating import Vacating
 
 #: Sums of times are exact to less than this: who might just be gone in time is looked at.
 _ROUNDING_SECONDS = 0.001
@@ -108,6 +109,7 @@ class _Cycle:
         #: in a cycle that only supposes something, nobody is preempted
         self._may_preempt = after is None and self._preempting.is_possible
         self._preemptions: list[Preemption] = []
+        self._coming: Vacating = after._coming if after else Vacating(self._preempting.leaving.values())
         #: jobs that start as soon as others have given way, and what they will have
         self._promised: dict[str, tuple[LineKey, ProtectedStart]] = {**after._promised} if after else {}
         self._protected += self._promised.values()
@@ -274,7 +276,7 @@ class _Cycle:
         head = walk.cursor.peek()
         assert head is not None
         is_not_entitled, since, serial = turn_of(self.snapshot, walk.queue, head, self.now)
-        if not _is_ranked(walk.queue):
+        if not self._is_ranked(walk.queue):
             return (is_not_entitled, since, 0.0, serial)
         # Its lines have one turn, and one order: else a gang would take what a single job takes back at once.
         since = self._turns.setdefault(walk.queue.name, since)
@@ -290,8 +292,12 @@ class _Cycle:
         """Lines of one queue whose order preempts are gone through as one, all others one after the other."""
         groups: dict[str | LineKey, list[_Walk]] = {}
         for walk in walks:
-            groups.setdefault(walk.key.queue if _is_ranked(walk.queue) else walk.key, []).append(walk)
+            groups.setdefault(walk.key.queue if self._is_ranked(walk.queue) else walk.key, []).append(walk)
         return list(groups.values())
+
+    def _is_ranked(self, queue: Queue) -> bool:
+        """Whether the order of the queue preempts: then it is one order for all its lines."""
+        return self.snapshot.preemption.enabled and queue.preempts and POLICIES[queue.policy].rank is not None
 
     # ---------------------------------------------------------------- making way
 
@@ -308,12 +314,10 @@ class _Cycle:
             return False
         if self._promise(queue, job):
             return True
-        with self.trial.without(self._preempting.leaving.values()):
+        with self.trial.without([self._coming.left()]):
             if self._would_fit_beside_elastic(queue, job):
                 return False
-            victims = self._preempting.victims(
-                self.reserved.searches(job, queue.pool, end_if_started(job, self.now))[-1]
-            )
+            victims = self._preempting.victims(self.reserved.widest(job, queue.pool, end_if_started(job, self.now)))
         if not victims or not self._promise(queue, job, *(victim.job for victim in victims)):
             return False
         self._preemptions += self._preempting.leave(victims, job)
@@ -321,17 +325,22 @@ class _Cycle:
 
     def _promise(self, queue: Queue, job: Job, *victims: Job) -> bool:
         """Give the job what is there when all those have gone who leave; what is free of it already is kept."""
-        leaving = [*self._preempting.leaving.values(), *victims]
-        if not leaving:
+        if not victims and not self._coming.has_gpus:
             return False
-        with self.trial.without(leaving):
-            allocation = self._find_place(queue, job)
+        leaving = (*self._preempting.leaving.values(), *victims)
+        back = [self._coming.left(), *(one.allocation for one in victims if one.allocation)]
+        with self.trial.without(back, leaving):
+            # When those are gone, others may be owed what they held.
+            allocation = self._find_place(queue, job) if owed(self.snapshot, job, self.now) is None else None
         if allocation is None:
             return False
         nodes = {grant.node for grant in allocation.grants}
-        at = self.now + max((_grace(one) for one in leaving if _is_on(one, nodes)), default=0.0)
+        at = self.now + max((one.grace_seconds for one in leaving if _is_on(one, nodes)), default=0.0)
         held = free_part(self._fleet, allocation)
-        self.trial.promise(job, allocation, held)
+        for victim in victims:
+            self._coming.add(victim)
+        self._coming.use(allocation, held)
+        self.trial.promise(job, held)
         protected = ProtectedStart(job=job, at=at, allocation=allocation, held=held, is_firm=False)
         self._promised[job.id] = (line_of(job), protected)
         self._protected.append((line_of(job), protected))
@@ -467,16 +476,8 @@ class _Cycle:
             self._protected.append((walk.key, protected))
 
 
-def _is_ranked(queue: Queue) -> bool:
-    return queue.preempts and POLICIES[queue.policy].rank is not None
-
-
 def _models_of(key: LineKey) -> tuple[str, ...]:
     return () if key.model == "any" else tuple(key.model.split("|"))
-
-
-def _grace(job: Job) -> float:
-    return job.grace_seconds
 
 
 def _is_on(job: Job, nodes: Iterable[str]) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from corral.core.model import Gpu, GpuHealth, Job, JobState, Reservation
-from corral.core.reservations import in_force, owns, window_of
 from corral.core.snapshot import ClusterSnapshot
+from corral.core.windows import in_force, owns, window_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,7 @@ import heapq
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
@@ -55,6 +55,7 @@ from corral.core.model import (
     Score,
 )
 from corral.core.ordering.cost import OrderingRules
+from corral.core.ranking import Ranking
 from corral.core.resources import at_least
 from corral.core.usage import Usage
 
@@ -107,10 +108,16 @@ class ClusterSnapshot:
         self.releases: list[Release] = []
         #: grows with every applied change
         self.revision = 0
+        #: grows with every change of who may start where: reservations, groups, rules, and which GPUs there are
+        self.reserving_revision = 0
+        #: what `windows` keeps between cycles; all of it can be worked out anew
+        self.reserving: object = None
         self._fleet: Fleet | None = None
         self._scored_models: dict[str, set[str]] = {}
         self._by_state: dict[JobState, int] = dict.fromkeys(JobState, 0)
         self._queued_in: dict[str, int] = {}
+        #: of queues whose order preempts, from when they are first asked for
+        self._rankings: dict[str, Ranking] = {}
         #: jobs that have outlived their predictions, as of a revision and a time
         self._overdue: tuple[int, float, list[Release], int] = (-1, 0.0, [], 0)
         self.apply(changes)
@@ -149,6 +156,14 @@ class ClusterSnapshot:
     def queued_in(self, queue: str) -> int:
         """Jobs that wait in a queue: those in its lines, and those that come after others."""
         return self._queued_in.get(queue, 0)
+
+    def ranking(self, queue: Queue) -> Ranking:
+        """The jobs of a queue that may be preempted by its order."""
+        found = self._rankings.get(queue.name)
+        if found is None:
+            jobs = (self.jobs[job_id] for job_id in self.holding.get(queue.name, ()))
+            found = self._rankings[queue.name] = Ranking(queue.policy, self.ordering, jobs)
+        return found
 
     def ends(self, now: float) -> Iterator[Release]:
         """When allocations end from now on, soonest first. Who has outlived a prediction is expected anew; whoever has
@@ -200,6 +215,7 @@ class ClusterSnapshot:
                 case DropNode(id=node_id):
                     self.nodes.pop(node_id, None)
                     self._fleet = None
+                    self.reserving_revision += 1
                 case PutQueue(queue=queue):
                     self._put_queue(queue)
                 case DropQueue(name=name):
@@ -214,8 +230,10 @@ class ClusterSnapshot:
                         self.quotas[user, kind] = quota
                 case PutMembership(user=user, membership=membership):
                     self.memberships[user] = membership
+                    self.reserving_revision += 1
                 case DropMembership(user=user):
                     self.memberships.pop(user, None)
+                    self.reserving_revision += 1
                 case PutRules() as rules:
                     self._put_rules(rules)
                 case PutLastNode(id=node_id):
@@ -226,8 +244,10 @@ class ClusterSnapshot:
                     self._put_mix(pool, mix)
                 case PutReservation(reservation=reservation):
                     self.reservations[reservation.name] = reservation
+                    self.reserving_revision += 1
                 case DropReservation(name=name):
                     self.reservations.pop(name, None)
+                    self.reserving_revision += 1
 
     def contents(self) -> Iterator[Change]:
         """Changes that make an empty snapshot equal to this one."""
@@ -287,6 +307,8 @@ class ClusterSnapshot:
             self.elastic.add(job.id)
         _enter(self.giving_way, job.preempted_for, job.id)
         _enter(self.holding, job.queue, job.id)
+        if job.queue in self._rankings:
+            self._rankings[job.queue].add(job)
         insort(self.releases, _release(job))
         if self._fleet is not None:
             self._fleet.take(job.allocation)
@@ -306,6 +328,8 @@ class ClusterSnapshot:
         self.elastic.discard(job.id)
         _leave(self.giving_way, job.preempted_for, job.id)
         _leave(self.holding, job.queue, job.id)
+        if job.queue in self._rankings:
+            self._rankings[job.queue].remove(job.id)
         del self.releases[bisect_left(self.releases, _release(job))]
         if self._fleet is not None:
             self._fleet.give_back(job.allocation)
@@ -325,6 +349,8 @@ class ClusterSnapshot:
     def _put_node(self, node: Node) -> None:
         known = self.nodes.get(node.id)
         self.nodes[node.id] = node
+        if known is None or _pools_on(known) != _pools_on(node):
+            self.reserving_revision += 1
         if self._fleet is None:
             return
         if known is None or {gpu.id for gpu in known.gpus} != {gpu.id for gpu in node.gpus}:
@@ -333,6 +359,7 @@ class ClusterSnapshot:
             self._fleet.replace_node(node)
 
     def _put_rules(self, rules: PutRules) -> None:
+        self.reserving_revision += 1
         self.limits = rules.limits
         self.score_time_constant = rules.score_time_constant
         self.scaling = rules.scaling
@@ -342,6 +369,7 @@ class ClusterSnapshot:
         self.backfill = rules.backfill
         if (self.ordering, self.preemption) != (rules.ordering, rules.preemption):
             self.ordering, self.preemption = rules.ordering, rules.preemption
+            self._rankings.clear()
             for name in {key.queue for key in self.lines}:
                 self._rebuild_lines(name)
 
@@ -365,6 +393,7 @@ class ClusterSnapshot:
             self._rebuild_lines(queue.name)
 
     def _rebuild_lines(self, queue_name: str) -> None:
+        self._rankings.pop(queue_name, None)
         for key in [key for key in self.lines if key.queue == queue_name]:
             for job in self.lines.pop(key).jobs.values():
                 self._line(key).add(job)
@@ -378,7 +407,7 @@ class ClusterSnapshot:
                 key,
                 queue.policy if queue else "fcfs",
                 self.ordering,
-                is_ranked=queue is not None and queue.preempts,
+                is_ranked=self.preemption.enabled and queue is not None and queue.preempts,
                 passes_from=self.preemption.min_run_seconds if self.preemption.enabled else None,
             )
         return line
@@ -394,8 +423,8 @@ class Trial:
         #: a job that holds something from now on, and what it held instead before
         self._supposed: list[tuple[Job, Allocation, Job | None]] = []
         self._held: dict[str, Allocation] = {}
-        #: what a job will start on when others have given way, and the part of it that is kept
-        self._promised: dict[str, tuple[Job, Allocation, Allocation]] = {}
+        #: what is kept of what a job will start on when others have given way
+        self._promised: list[tuple[Job, Allocation]] = []
 
     def start(self, job: Job, allocation: Allocation) -> None:
         """Suppose that the job holds this from now on."""
@@ -420,33 +449,31 @@ class Trial:
         """Suppose no longer that anything is kept for that job."""
         self._fleet.give_back(self._held.pop(job_id))
 
-    def promise(self, job: Job, allocation: Allocation, held: Allocation) -> None:
-        """Suppose that the job starts on this as soon as others have given way: nobody else can have what is free of it
-        (`held`), and it counts as if it had it all."""
+    def promise(self, job: Job, held: Allocation) -> None:
+        """Suppose that the job starts as soon as others have given way: nobody else can have what is free already of
+        what it gets, and it counts as if it had it all."""
         self._fleet.take(held)
         self._snapshot.held.add(job)
-        self._promised[job.id] = (job, allocation, held)
+        self._promised.append((job, held))
 
     @contextmanager
-    def without(self, jobs: Iterable[Job]) -> Iterator[None]:
-        """Suppose within that these are gone, and that those to whom it was promised have what they give up."""
-        gone = [job.allocation for job in jobs if job.allocation is not None]
-        for allocation in gone:
+    def without(self, allocations: Sequence[Allocation], gone: Iterable[Job] = ()) -> Iterator[None]:
+        """Suppose within that these have ended, and that these jobs hold nothing any more."""
+        gone = list(gone)
+        for allocation in allocations:
             self._fleet.give_back(allocation)
-        for _, allocation, held in self._promised.values():
-            self._fleet.give_back(held)
-            self._fleet.take(allocation)
+        for job in gone:
+            self._snapshot.held.remove(job)
         try:
             yield
         finally:
-            for _, allocation, held in self._promised.values():
-                self._fleet.give_back(allocation)
-                self._fleet.take(held)
-            for allocation in gone:
+            for job in gone:
+                self._snapshot.held.add(job)
+            for allocation in allocations:
                 self._fleet.take(allocation)
 
     def undo(self) -> None:
-        for job, _, held in self._promised.values():
+        for job, held in self._promised:
             self._fleet.give_back(held)
             self._snapshot.held.remove(job)
         for allocation in self._held.values():
@@ -484,3 +511,7 @@ def _leave(sets: dict[str, set[str]], key: str | None, member: str) -> None:
     members.discard(member)
     if not members:
         del sets[key]
+
+
+def _pools_on(node: Node) -> list[tuple[str, str]]:
+    return [(gpu.id, gpu.pool) for gpu in node.gpus]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from corral.core.fleet import DomainIndex, Fleet, Slot, places
 from corral.core.model import WHOLE, Allocation, Grant, Job, Request
@@ -37,8 +38,7 @@ class Candidate:
         return Loss(self.lost_gpu_seconds, 1, -(self.job.allocated_at or 0.0))
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Loss:
+class Loss(NamedTuple):
     """What a set of victims costs: work first, then how many they are, then how long they have had what they lose."""
 
     gpu_seconds: float = 0.0
@@ -46,7 +46,7 @@ class Loss:
     #: the later they were allocated, the smaller
     seniority: float = 0.0
 
-    def __add__(self, other: Loss) -> Loss:
+    def and_of(self, other: Loss) -> Loss:
         return Loss(self.gpu_seconds + other.gpu_seconds, self.jobs + other.jobs, self.seniority + other.seniority)
 
 
@@ -69,11 +69,13 @@ def _choose_in(
 ) -> list[Candidate] | None:
     request = job.request
     rooms = _rooms(fleet, index, job, among, candidates)
-    ready = _ready_now(fleet, index, job, among & ~sum(room.slot.bit for room in rooms.values()))
+    ready = _ready_now(fleet, index, job, among)
     if ready >= request.nodes:
         return []
     cheapest: list[tuple[Loss, int, list[Candidate]]] = []
     for place, room in rooms.items():
+        if room.fits(request):
+            continue  # it is among those that are ready
         bound = cheapest[-1][0] if len(cheapest) == request.nodes - ready else None
         if bound is not None and room.candidates[0][0].loss >= bound:
             break  # nodes come in the order of their cheapest candidates
@@ -117,7 +119,7 @@ def _rooms(fleet: Fleet, index: DomainIndex, job: Job, among: int, candidates: I
 
 
 def _ready_now(fleet: Fleet, index: DomainIndex, job: Job, among: int) -> int:
-    """How many nodes without candidates have room as they are; no more of them are counted than the job asks for."""
+    """How many nodes have room as they are; no more of them are counted than the job asks for."""
     request, found = job.request, 0
     if request.nodes == 1:
         return 0  # it would not ask
@@ -162,16 +164,14 @@ class _Room:
 
     def least(self, request: Request, bound: Loss | None) -> list[Candidate] | None:
         """The cheapest set of candidates without which the request fits, if it costs less than `bound`."""
-        best: list[Candidate] | None = [] if self.fits(request) else None
-        if best is not None:
-            return best
+        best: list[Candidate] | None = None
         looked_at = 0
 
         def search(start: int, chosen: list[Candidate], loss: Loss) -> None:
             nonlocal best, bound, looked_at
             for number in range(start, len(self.candidates)):
                 candidate, grant = self.candidates[number]
-                more = loss + candidate.loss
+                more = loss.and_of(candidate.loss)
                 looked_at += 1
                 # They are sorted by what they lose: whoever comes later costs no less.
                 if (bound is not None and more >= bound) or (best is not None and looked_at > _MOST_SETS):
@@ -208,5 +208,5 @@ class _Room:
 def _loss(chosen: Iterable[Candidate]) -> Loss:
     total = Loss()
     for one in chosen:
-        total += one.loss
+        total = total.and_of(one.loss)
     return total

@@ -36,16 +36,20 @@ from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.checkpointing import CheckpointWatch
 from corral.server.context import ServerContext
+from corral.server.estimating import Estimating
 from corral.server.imaging import Imaging
 from corral.server.metrics import ServerMetrics
 from corral.server.monitoring import monitored
 from corral.server.presets import install_helpers
 from corral.server.proxy import JupyterProxy
 from corral.server.reporting import Reporting
+from corral.server.schemas.base import rfc3339
 from corral.server.secrets import SecretBox
 from corral.server.settings import FIRST_USER, Settings
+from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
 from corral.server.stream import EventFeed
+from corral.server.timetravel import TimeTravel
 from corral.server.workbenching import Workbenching
 from corral.stores import open_store
 from corral.stores.checkpoints import DirectoryCheckpoints
@@ -131,6 +135,13 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             cluster=settings.cluster[0].name,
         )
         _run(parts, reporting)
+        estimating = Estimating(
+            controller=controller,
+            store=store,
+            clock=clock,
+            announce=lambda at: feed.tell("estimates", "estimates", {"at": rfc3339(at)}, for_everyone=True),
+        )
+        _run(parts, estimating)
         simulating = Simulating(
             controller=controller,
             store=store,
@@ -139,6 +150,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             tell=feed.tell,
         )
         _run(parts, simulating)
+        shadowing = Shadowing(controller=controller, store=store, tell=feed.tell)
+        _run(parts, shadowing)
         # 4. What routes work with.
         context = ServerContext(
             settings=settings,
@@ -159,8 +172,11 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             box=box,
             sign_in=SignIn(box=box, clock=clock),
             feed=feed,
+            estimating=estimating,
             reporting=reporting,
             simulating=simulating,
+            shadowing=shadowing,
+            time_travel=TimeTravel(store, controller),
             metrics=metrics,
             version=VERSION,
             started_at=clock.now(),

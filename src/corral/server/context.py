@@ -31,14 +31,17 @@ from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
 from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
+from corral.server.estimating import Estimating
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import Problem
 from corral.server.proxy import JupyterProxy
 from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
+from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
 from corral.server.stream import EventFeed
+from corral.server.timetravel import TimeTravel
 from corral.server.workbenching import Workbenching
 from corral.telemetry.readings import LatestReadings
 
@@ -96,10 +99,16 @@ class ServerContext:
     #: signing in with providers
     sign_in: SignIn
     feed: EventFeed
+    #: when waiting jobs are expected to start
+    estimating: Estimating
     #: makes reports and has their files
     reporting: Reporting
+    #: answers of the past
+    time_travel: TimeTravel
     #: answers what-if questions
     simulating: Simulating
+    #: runs the shadow policy
+    shadowing: Shadowing
     metrics: ServerMetrics
     version: str
     started_at: float

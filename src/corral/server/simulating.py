@@ -40,6 +40,8 @@ Answer = TypeVar("Answer")
 TRACE = "trace.jsonl"
 #: How long one question may take.
 LONGEST_SECONDS = 3600.0
+#: As polite as a process can be.
+NICENESS = 19
 #: Between two looks at a process, and two words about it to followers.
 LOOK_SECONDS = 0.2
 TELL_SECONDS = 1.0
@@ -233,6 +235,8 @@ class Simulating:
                 start_new_session=True,
             )
         try:
+            # From outside: it shall not be in the way while it loads either.
+            os.setpriority(os.PRIO_PROCESS, worker.pid, NICENESS)
             self._follow(simulation_id, folder, worker, begun)
         finally:
             if worker.poll() is None:

@@ -1,6 +1,6 @@
 """Answers one what-if question in a process of its own: `python -m corral.server.simulation_worker FOLDER PARENT`.
 
-It steps behind everything else on the machine, and ends by itself when the server that started it is gone.
+The server makes it step behind everything else on the machine; it ends by itself when that server is gone.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from pathlib import Path
 from corral.server.simulation_orders import read_order, write_progress, write_result
 from corral.simulator.whatif import Progress, compare
 
-#: As polite as a process can be.
-NICENESS = 19
 #: What it may take of the machine's memory: beyond that it fails rather than somebody's job.
 MOST_MEMORY_BYTES = 4 * 2**30
 #: Between two written signs of progress.
@@ -46,7 +44,6 @@ class Reporter:
 
 
 def main(folder: Path, parent: int) -> int:
-    os.nice(NICENESS)
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
     begun = time.monotonic()
     try:

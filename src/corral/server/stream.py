@@ -31,11 +31,13 @@ TICK_SECONDS = 1.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Note:
-    """Something that goes on, for operators."""
+    """Something that goes on."""
 
     number: int
     name: str
     data: Mapping[str, Any]
+    #: or else for operators only
+    for_everyone: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,10 +85,10 @@ class EventFeed:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._tick_soon, taken.at)
 
-    def tell(self, key: str, name: str, data: Mapping[str, Any]) -> None:
+    def tell(self, key: str, name: str, data: Mapping[str, Any], *, for_everyone: bool = False) -> None:
         """Something goes on; it replaces what was told under the same key before. From any thread, never blocks."""
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._note, key, name, dict(data))
+            self._loop.call_soon_threadsafe(self._note, key, name, dict(data), for_everyone)
 
     def close(self) -> None:
         """End every follower; on the event loop."""
@@ -134,9 +136,9 @@ class EventFeed:
         self._ticked = self._loop.time()
         self._wake()
 
-    def _note(self, key: str, name: str, data: Mapping[str, Any]) -> None:
+    def _note(self, key: str, name: str, data: Mapping[str, Any], for_everyone: bool) -> None:
         self._noted += 1
-        self._notes[key] = Note(number=self._noted, name=name, data=data)
+        self._notes[key] = Note(number=self._noted, name=name, data=data, for_everyone=for_everyone)
         self._wake()
 
     def _take(self, events: Sequence[EventRecord]) -> None:

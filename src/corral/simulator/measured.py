@@ -81,9 +81,9 @@ class WindowOutcome:
             return
         queued_at = arrival.job.created_at
         completion = job.ended_at - queued_at
-        ran = max(job.ended_at - started_at, SLOWDOWN_SECONDS)
-        self.measured_jobs += 1
         limit = job.time_limit_seconds
+        ran = max(min(arrival.run_seconds, completion if limit is None else limit), SLOWDOWN_SECONDS)
+        self.measured_jobs += 1
         if job.elastic is None and limit is not None and limit < arrival.run_seconds:
             self.cut_jobs += 1
         if started_at > queued_at:

@@ -235,7 +235,7 @@ def _means(points: Sequence[tuple[float, float]], times: Sequence[float], step: 
             if until > end:
                 break
             place += 1
-        yield weighted / step if seconds else 0.0
+        yield round(weighted / step, 4) if seconds else 0.0
 
 
 def _fidelity(order: Order, base: _Run) -> dict[str, Any] | None:

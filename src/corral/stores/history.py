@@ -157,11 +157,9 @@ class SqlCycleTable:
         statement = select(cycle_rows).where(cycle_rows.c.id > cycle_id).order_by(cycle_rows.c.id).limit(limit)
         return [_cycle_of(row) for row in self._connection.execute(statement)]
 
-    def newest_base(self) -> CycleRecord | None:
-        base = self._connection.execute(_NEWEST_BASE).scalar_one()
-        if base is None:
-            return None
-        return _cycle_of(self._connection.execute(select(cycle_rows).where(cycle_rows.c.id == base)).one())
+    def count_since(self, cycle_id: int) -> int:
+        counted = select(func.count()).select_from(cycle_rows).where(cycle_rows.c.id > cycle_id)
+        return self._connection.execute(counted).scalar_one()
 
     def first_base_at(self) -> float | None:
         table = cycle_rows.c

@@ -11,6 +11,7 @@ from corral.control.ports import (
     ChannelTable,
     CredentialTable,
     CycleTable,
+    EstimateTable,
     EventTable,
     FleetTable,
     HealthTable,
@@ -33,6 +34,7 @@ from corral.stores.attempts import SqlAttemptTable
 from corral.stores.catalog import SqlCatalogTable
 from corral.stores.channels import SqlChannelTable
 from corral.stores.credentials import SqlCredentialTable, SqlSshKeyTable
+from corral.stores.estimates import SqlEstimateTable
 from corral.stores.fleet import SqlFleetTable
 from corral.stores.health import SqlHealthTable
 from corral.stores.history import SqlCycleTable, SqlEventTable
@@ -72,6 +74,7 @@ class SqlTransaction:
     simulations: SimulationTable
     shadow: ShadowTable
     reservations: ReservationTable
+    estimates: EstimateTable
     meta: MetaTable
 
     def __init__(self, connection: Connection) -> None:
@@ -96,4 +99,5 @@ class SqlTransaction:
         self.simulations = SqlSimulationTable(connection)
         self.shadow = SqlShadowTable(connection)
         self.reservations = SqlReservationTable(connection)
+        self.estimates = SqlEstimateTable(connection)
         self.meta = SqlMetaTable(connection)

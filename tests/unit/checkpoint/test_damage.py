@@ -18,6 +18,7 @@ from corral.checkpoint import catalog
 from corral.checkpoint.environment import Surroundings
 from corral.checkpoint.keeper import Keeper, RestoreError
 from corral.checkpoint.layout import MANIFEST, Damaged, Manifest, SealedFile, encode_manifest, read_manifest
+from tests.unit.searching import DEAR
 
 Make = Callable[..., Keeper]
 
@@ -33,6 +34,7 @@ def write_some_files(folder: Path, step: int) -> None:
     (folder / "empty").touch()
 
 
+@DEAR
 @given(
     files=st.booleans(),
     which=st.integers(min_value=0),

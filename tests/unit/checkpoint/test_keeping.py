@@ -17,6 +17,7 @@ from corral.checkpoint import catalog, writing
 from corral.checkpoint.environment import Surroundings
 from corral.checkpoint.keeper import Keeper
 from corral.checkpoint.writing import SaveError
+from tests.unit.searching import DEAR
 
 Make = Callable[..., Keeper]
 
@@ -25,6 +26,7 @@ def names(directory: Path) -> list[str]:
     return sorted(os.listdir(directory))
 
 
+@DEAR
 @given(
     keep=st.integers(1, 4),
     # Steps may go back: a program that resumes from an older state saves the same steps again.

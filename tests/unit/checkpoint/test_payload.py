@@ -30,7 +30,7 @@ def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "state",
     [0, None, (1, (2,)), {1: "a", ("b",): {3}}, OrderedDict(a=1), b"\0" * 3_000_000, float("inf"), [[]] * 3],
-    ids=str,
+    ids=lambda state: repr(state)[:30],
 )
 def test_anything_that_pickles_comes_back_equal(state: Any, make: Make, tmp_path: Path) -> None:
     make().save(state, step=1)

@@ -32,6 +32,7 @@ ONLY_GROUPS = {
     ("user",),
     ("quota",),
     ("pool",),
+    ("reservation",),
     ("group",),
     ("flavor",),
     ("package",),

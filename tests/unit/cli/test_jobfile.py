@@ -32,6 +32,7 @@ def test_every_word_of_the_flags_is_a_word_of_the_file() -> None:
         "env:\n  EPOCHS: 090\n  FAST: yes\n  EMPTY:\n"
         "workdir: runs\n"
         "retries: 2\n"
+        "preemptible: false\n"
         "hold: true\n"
         "command: [python, train.py]\n"
     )
@@ -51,6 +52,7 @@ def test_every_word_of_the_flags_is_a_word_of_the_file() -> None:
         "env": {"EPOCHS": "090", "FAST": "yes", "EMPTY": ""},
         "workdir": "/work/dir/runs",
         "max_retries": 2,
+        "preemptible": False,
         "hold": True,
         "command": ["python", "train.py"],
     }

@@ -39,7 +39,7 @@ def test_every_flag_reaches_the_server_in_its_words() -> None:
     flags = (
         "--name resnet --gpus 4 --nodes 2 --cpus 0.5 --memory 16GiB --model A100 --model H200 --label zone=a "
         "--label x= --queue night --priority 3 --time 2h --grace 10s --env A=1 --env B=x=y --workdir /data "
-        "--kind distributed --retries 0 --hold"
+        "--kind distributed --retries 0 --no-preemptible --hold"
     )
     # what belongs to corral ends where the program begins
     with scripted(lambda seen, n: as_json(JOB, status=201)) as server:
@@ -63,6 +63,7 @@ def test_every_flag_reaches_the_server_in_its_words() -> None:
         "workdir": "/data",
         "kind": "distributed",
         "max_retries": 0,
+        "preemptible": False,
         "hold": True,
         "command": ["python", "train.py", "--gpus", "9", "--"],
     }

@@ -1,31 +1,31 @@
-"""A real store for every test, copied from one that is made once, and a desk to work at."""
+"""A real store for every test, as good as new, and a desk to work at."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from corral.control.ports import Store
-from corral.stores import open_store
+from tests.unit.control.shelf import Shelf
 from tests.unit.control.world import Desk
 
 
 @pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("store") / "corral.db"
-    open_store(f"sqlite:///{path}").close()
-    return path
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    return Shelf(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="session")
+def empty_database(shelf: Shelf) -> Path:
+    return shelf.template
 
 
 @pytest.fixture
-def store(empty_database: Path, tmp_path: Path) -> Iterator[Store]:
-    shutil.copy(empty_database, tmp_path / "corral.db")
-    store = open_store(f"sqlite:///{tmp_path}/corral.db")
-    yield store
-    store.close()
+def store(shelf: Shelf) -> Iterator[Store]:
+    with shelf.fresh() as store:
+        yield store
 
 
 @pytest.fixture

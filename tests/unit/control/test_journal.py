@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -14,12 +15,26 @@ from corral.control.journal import JournalBroken, JournalWriter, replay
 from corral.control.policies import Policies
 from corral.control.records import CycleRecord
 from corral.control.state import State
-from corral.core.changes import Change, PutJob, PutLastNode, PutNode, PutQueue, PutRules
+from corral.core.changes import Change, PutJob, PutLastNode, PutNode, PutQueue, PutReservation, PutRules
 from corral.core.journal import decode_changes, encode_changes
-from corral.core.model import Job, JobState, Limits, Queue, Request
+from corral.core.model import (
+    AllocationRules,
+    BackfillRules,
+    Elastic,
+    Job,
+    JobState,
+    Limits,
+    PreemptionRules,
+    Queue,
+    Request,
+    Reservation,
+    Strategy,
+)
+from corral.core.plan import Plan, PreemptionRule
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import History, histories
+from tests.unit.searching import DEAR
 
 
 def recorded(history: History, *, every_step: bool = False) -> list[CycleRecord]:
@@ -33,10 +48,15 @@ def recorded(history: History, *, every_step: bool = False) -> list[CycleRecord]
             state.unjournaled.extend(changes)
 
     simulation = Simulation(snapshot=state.snapshot, arrivals=history.arrivals, observer=observe)
-    entries = [writer.entry(state, step.plan) for step in simulation if step.plan.starts or every_step]
+    entries = [writer.entry(state, step.plan) for step in simulation if _decides(step.plan) or every_step]
     return [replace(entry, id=number) for number, entry in enumerate(entries, start=1)]
 
 
+def _decides(plan: Plan) -> bool:
+    return bool(plan.starts or plan.resizes or plan.preemptions)
+
+
+@DEAR
 @given(histories(), st.sampled_from([200_000, 5]))
 def test_a_replay_decides_what_was_decided(history: History, changes_per_base: int) -> None:
     before = journal.CHANGES_PER_BASE
@@ -55,6 +75,7 @@ def test_a_replay_decides_what_was_decided(history: History, changes_per_base: i
     ]
 
 
+@DEAR
 @given(histories(), st.data())
 def test_a_lost_or_changed_input_is_noticed(history: History, data: st.DataObject) -> None:
     cycles = recorded(history, every_step=True)
@@ -72,6 +93,7 @@ def test_a_lost_or_changed_input_is_noticed(history: History, data: st.DataObjec
         list(replay(cycles))
 
 
+@DEAR
 @given(histories(), st.integers(0, 400), st.integers(1, 255))
 def test_damaged_bytes_are_noticed(history: History, place: int, flip: int) -> None:
     cycles = recorded(history, every_step=True)
@@ -102,3 +124,55 @@ def test_a_missing_entry_is_noticed() -> None:
         list(replay(cycles[1:]))
     with pytest.raises(JournalBroken, match="not readable"):
         list(replay([replace(cycles[0], plan=b"?")]))
+
+
+def test_preemptions_resizes_and_reservations_are_kept_and_decided_again() -> None:
+    """A queue takes back what it is guaranteed, an elastic job gives way, and an owner gets what is reserved."""
+    cluster: tuple[Change, ...] = (
+        PutRules(
+            limits=Limits(),
+            score_time_constant=60.0,
+            preemption=PreemptionRules(enabled=True, min_run_seconds=10.0, margin=0.25),
+            allocation=AllocationRules(strategy=Strategy.HYBRID, reserved_ratio=0.5),
+            backfill=BackfillRules(protected=2),
+        ),
+        PutNode(node=node("n1", gpus=2)),
+        PutNode(node=node("n2", gpus=4)),
+        PutQueue(queue=Queue(name="default", policy="fcfs")),
+        PutQueue(queue=Queue(name="owed", guaranteed_gpus=4, weight=2.0)),
+        PutReservation(
+            reservation=Reservation(
+                name="zoes", pool="default", gpus=("n2/0",), users=("zoe",), since=0.0, until=5000.0, lends=False
+            )
+        ),
+    )
+
+    def arrival(number: int, at: float, gpus: int, **given: Any) -> Arrival:
+        job = Job(id=f"j-{number}", name="name", user="ann", request=Request(gpus=gpus), created_at=at)
+        return Arrival(job=replace(job, **given), run_seconds=300.0)
+
+    arrivals = (
+        arrival(1, 1.0, 2),
+        arrival(2, 1.0, 1, elastic=Elastic(min_gpus=1, max_gpus=3)),
+        arrival(3, 100.0, 2, queue="owed", user="bob"),
+        arrival(4, 150.0, 1, user="zoe"),
+        arrival(5, 200.0, 2, preemptible=False),
+        # the elastic one has made room for the third already: this one needs more than that
+        arrival(6, 250.0, 2, queue="owed", user="bob"),
+    )
+    cycles = recorded(History(cluster=cluster, arrivals=arrivals))
+    replayed = list(replay(cycles))
+    assert all(item.decided == item.recorded for item in replayed)
+    preempted = [item for entry in replayed for item in entry.recorded.preemptions]
+    assert [(item.rule, item.for_job) for item in preempted] == [(PreemptionRule.GUARANTEE, "j-6")]
+    assert any(entry.recorded.resizes for entry in replayed)
+    assert any(
+        start.job_id == "j-4" and start.allocation.gpus == ("n2/0",)
+        for entry in replayed
+        for start in entry.recorded.starts
+    )
+    # what was lost cannot be left out unnoticed
+    first = decode_changes(cycles[0].changes)
+    without = [change for change in first if not isinstance(change, PutReservation)]
+    with pytest.raises(JournalBroken, match="cycle 1: digest"):
+        list(replay([replace(cycles[0], changes=encode_changes(without))]))

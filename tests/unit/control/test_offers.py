@@ -26,6 +26,7 @@ from tests.unit.control.tenants import A100S, two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import clusters, jobs, requests
+from tests.unit.searching import DEAR
 
 TRAINING, WORKBENCH, DISTRIBUTED = JobKind.TRAINING, JobKind.WORKBENCH, JobKind.DISTRIBUTED
 
@@ -191,6 +192,7 @@ def how_many_start(state: State, job: Job, now: float, at_most: int) -> int:
     return at_most
 
 
+@DEAR
 @given(
     cluster=clusters(),
     others=st.lists(st.integers(1, 99), unique=True, max_size=12).flatmap(

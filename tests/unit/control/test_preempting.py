@@ -5,11 +5,7 @@ The decision is handmade here: who gives way to whom is the core's business and 
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +24,7 @@ from corral.core.model import EndReason, Job, JobState
 from corral.core.plan import Plan, Preemption, PreemptionRule
 from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
-from corral.stores import open_store
+from tests.unit.control.shelf import Shelf
 from tests.unit.control.tenants import assert_state_is_stored
 from tests.unit.control.world import ANN, BOB, ROOT, TWO_NODES, Desk, draft, status
 
@@ -46,22 +42,6 @@ class Decisions:
         plan = schedule(snapshot, now)
         decided, self.next = tuple(self.next), []
         return replace(plan, preemptions=decided)
-
-
-@pytest.fixture
-def make_store(empty_database: Path, tmp_path: Path) -> Iterator[Callable[[], Store]]:
-    """A new store for every generated case."""
-    with ExitStack() as opened:
-
-        def make() -> Store:
-            path = tmp_path / f"{len(list(tmp_path.iterdir()))}" / "corral.db"
-            path.parent.mkdir()
-            shutil.copy(empty_database, path)
-            store = open_store(f"sqlite:///{path}")
-            opened.callback(store.close)
-            return store
-
-        yield make
 
 
 @pytest.fixture
@@ -304,13 +284,13 @@ def test_its_node_is_lost_while_it_stops(desk: Desk, decisions: Decisions) -> No
     end=st.sampled_from(["exit", "lost", "stopped"]),
 )
 def test_wherever_it_crashes_the_receipt_ends_the_same(
-    make_store: Callable[[], Store], reload_after: set[int], saves: bool, end: str
+    shelf: Shelf, reload_after: set[int], saves: bool, end: str
 ) -> None:
     """A server that is started anew between any two steps keeps the same receipt as one that never was."""
     decisions = Decisions()
-    with pytest.MonkeyPatch.context() as patched:
+    with pytest.MonkeyPatch.context() as patched, shelf.fresh() as store:
         patched.setattr(cycle, "schedule", decisions.schedule)
-        desk = Desk(make_store())
+        desk = Desk(store)
 
         def step(number: int) -> None:
             assert_state_is_stored(desk)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from corral.control.errors import Forbidden, Invalid, NotFound, Taken
 from corral.control.presets import Given, Parameter, ParameterType, Preset, add, problems_of, remove, render, value_of
 from tests.unit.control.world import ANN, ROOT, Desk
+from tests.unit.searching import DEAR
 
 INT, FLOAT, BOOL = ParameterType.INT, ParameterType.FLOAT, ParameterType.BOOL
 CHOICE, TEXT, PATH = ParameterType.CHOICE, ParameterType.TEXT, ParameterType.PATH
@@ -122,6 +123,7 @@ def test_a_template_is_filled_in_one_pass() -> None:
     assert rendered.parameters == {"it": "{other} $(x) {{", "other": "o"}
 
 
+@DEAR
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=200))
 def test_any_text_arrives_as_one_argument(value: str) -> None:
     assert render(preset(parameter(TEXT)), {"it": value}).command == ("run", value)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import shutil
-from contextlib import closing, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 from corral.control import catalog, editing, jobs, queues
@@ -17,7 +15,7 @@ from corral.control.suggestions import MOST_TRIED, Outcome, Suggestion, change_f
 from corral.core.advice import Operation
 from corral.core.model import Blocking, JobState, Limits, Queue, Request
 from corral.core.scaling import ScalingRules
-from corral.stores import open_store
+from tests.unit.control.shelf import Shelf
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node
 
@@ -101,10 +99,63 @@ def test_a_promised_start_can_come_earlier(store: Store) -> None:
         desk.started(draft(f"on-{model}", request=request, time_limit_seconds=hours * HOUR))
     [job] = desk.submit(draft("waits", request=Request(gpus=4, models=("A10",)), time_limit_seconds=HOUR))
     desk.cycle()
-    # Nothing is free, so there is nothing to propose: what is not free now is not looked for.
-    assert advice(desk, job.id) == []
+    [other] = [item for item in advice(desk, job.id) if "model" in item.proposal.change]
+    assert (other.outcome, dict(other.proposal.change)) == (Outcome.EARLIER, {"model": ["A10", "A100"]})
+    assert other.start_at < desk.now + 2 * HOUR
+    desk.do(editing.edit, ANN, job.id, change_for(other.proposal))
+    desk.cycle()
+    promised = desk.state.plan.planned_start(job.id)
+    assert promised is not None
+    assert promised.at == other.start_at
+
+
+def test_half_of_it_would_be_promised_earlier(store: Store) -> None:
+    desk = Desk(store, nodes=(node("n1", 4),))
+    for number, hours in ((1, 1), (2, 1), (3, 10), (4, 10)):
+        desk.started(draft(f"running-{number}", gpus=1, time_limit_seconds=hours * HOUR))
+    [job] = desk.submit(draft("waits", gpus=4, time_limit_seconds=HOUR))
+    desk.cycle()
+    assert changes(advice(desk, job.id)) == [("earlier", {"gpus": 2})]
+
+
+def test_fewer_nodes_would_be_promised_earlier(store: Store) -> None:
+    desk = Desk(store, nodes=tuple(node(f"n{number}", 2) for number in range(4)))
+    for number, hours in ((1, 1), (2, 1), (3, 10), (4, 10)):
+        desk.started(draft(f"running-{number}", gpus=2, time_limit_seconds=hours * HOUR))
+    [job] = desk.submit(draft("waits", gpus=2, nodes=4, time_limit_seconds=HOUR))
+    desk.cycle()
+    assert ("earlier", {"nodes": 2}) in changes(advice(desk, job.id))
+
+
+def test_a_shorter_time_fits_before_what_is_promised_to_another(store: Store) -> None:
+    desk = Desk(store, nodes=(node("n1", 4),))
+    desk.do(queues.edit, ROOT, Queue(name="default", policy="fcfs"))
+    desk.started(draft("running", gpus=2, time_limit_seconds=2 * HOUR))
+    desk.submit(draft("first", gpus=4, time_limit_seconds=HOUR))
+    [job] = desk.submit(draft("behind", gpus=2, time_limit_seconds=4 * HOUR))
+    assert desk.cycle() == []
+    [shorter] = [item for item in advice(desk, job.id) if "time" in item.proposal.change]
+    assert shorter.outcome is Outcome.START
+    desk.do(editing.edit, ANN, job.id, change_for(shorter.proposal))
+    assert desk.cycle() == [job.id]
+
+
+def test_another_queue_lets_it_pass(store: Store) -> None:
+    desk = Desk(store, nodes=(node("n1", 4),))
+    desk.do(queues.edit, ROOT, Queue(name="default", policy="fcfs", blocking=Blocking.STRICT))
     desk.do(queues.create, ROOT, Queue(name="second"))
-    assert all(item.outcome is Outcome.START for item in advice(desk, job.id))
+    desk.started(draft("running", gpus=2, queue="default", time_limit_seconds=2 * HOUR))
+    desk.submit(draft("first", gpus=4, queue="default", time_limit_seconds=HOUR))
+    [job] = desk.submit(draft("behind", gpus=1, queue="default", time_limit_seconds=HOUR / 2))
+    assert desk.cycle() == []
+    assert changes(advice(desk, job.id)) == [("start", {"queue": "second"})]
+
+
+def test_another_model_of_the_same_pool_has_room(store: Store) -> None:
+    desk = Desk(store, nodes=(node("n1", 2, model="A100"), node("n2", 2, model="A10")))
+    desk.started(draft("first", request=Request(gpus=2, models=("A100",))))
+    [job] = desk.submit(draft("second", request=Request(gpus=2, models=("A100",))))
+    assert ("start", {"model": ["A10", "A100"]}) in changes(advice(desk, job.id))
 
 
 def test_held_jobs_are_told_to_start_if_they_would(desk: Desk) -> None:
@@ -129,13 +180,11 @@ def test_trials_end_when_time_is_up(desk: Desk) -> None:
     assert len(advice(desk, job.id, trials=1)) == 1
 
 
-def test_whatever_is_told_to_start_a_job_does_start_it(empty_database: Path, tmp_path: Path) -> None:
+def test_whatever_is_told_to_start_a_job_does_start_it(shelf: Shelf) -> None:
     """In worlds made by chance, with limits, queues and promises in the way, advice is followed at once."""
     followed = 0
     for seed in range(12):
-        file = tmp_path / f"world-{seed}.db"
-        shutil.copy(empty_database, file)
-        with closing(open_store(f"sqlite:///{file}")) as store:
+        with shelf.fresh() as store:
             followed += _follow_advice(_world(store, random.Random(seed)), random.Random(seed))
     assert followed >= 6, "the worlds would prove nothing if there was never any advice"
 

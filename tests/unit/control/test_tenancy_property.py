@@ -5,10 +5,7 @@ What a user may use is worked out here from the stored records alone, without th
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -21,7 +18,7 @@ from corral.control.groups import GroupChange
 from corral.control.ports import AttemptPhase, Transaction
 from corral.control.work import Caller
 from corral.core.model import EndReason, JobState, Queue, Request
-from corral.stores import open_store
+from tests.unit.control.shelf import Shelf
 from tests.unit.control.tenants import A10S, A100S, assert_state_is_stored, contents, two_teams
 from tests.unit.control.world import ROOT, Desk, draft
 
@@ -137,11 +134,8 @@ def plan_and_check(desk: Desk) -> None:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stories)
-def test_jobs_only_ever_start_within_their_users_reach(empty_database: Path, story: list[list[Act]]) -> None:
-    home = Path(tempfile.mkdtemp(prefix="corral-tenancy-"))
-    shutil.copy(empty_database, home / "corral.db")
-    store = open_store(f"sqlite:///{home}/corral.db")
-    try:
+def test_jobs_only_ever_start_within_their_users_reach(shelf: Shelf, story: list[list[Act]]) -> None:
+    with shelf.fresh() as store:
         desk = two_teams(store)
         for between_plans in story:
             for act in (*(submit(user, 1, None) for user in USERS), *between_plans):
@@ -149,6 +143,3 @@ def test_jobs_only_ever_start_within_their_users_reach(empty_database: Path, sto
             desk.now += 3600.0
             plan_and_check(desk)
         assert_state_is_stored(desk)
-    finally:
-        store.close()
-        shutil.rmtree(home)

@@ -27,17 +27,19 @@ def test_a_job_that_is_too_large_for_what_is_free_may_ask_for_half() -> None:
     assert changes(snapshot, job, elastic=BOUNDS)[0] == {"min_gpus": 4, "max_gpus": 8}
 
 
-def test_nothing_is_proposed_where_there_is_no_room_at_all() -> None:
+def test_where_there_is_no_room_at_all_only_what_comes_back_sooner_is_proposed() -> None:
     job = waiting(2, gpus=2)
     snapshot = picture(node("n1", 2), running(1, {"n1": (0, 1)}), job)
-    assert changes(snapshot, job, elastic=BOUNDS) == []
+    assert changes(snapshot, job, elastic=BOUNDS) == [{"gpus": 1}]
+    only = waiting(3, gpus=1)
+    assert changes(picture(node("n1", 1), running(1, {"n1": (0,)}), only), only, elastic=BOUNDS) == []
 
 
 def test_a_gang_may_take_fewer_nodes_or_fewer_gpus_on_each() -> None:
     job = waiting(2, gpus=4, nodes=4)
     fleet = [node(f"n{number}", 4) for number in range(4)]
     snapshot = picture(*fleet, running(1, {"n0": (0, 1)}), running(3, {"n1": (0, 1, 2, 3)}), job)
-    assert changes(snapshot, job) == [{"nodes": 2}]
+    assert changes(snapshot, job) == [{"gpus": 2}, {"nodes": 2}]
     roomier = picture(*fleet, running(1, {"n0": (0, 1)}), job)
     assert changes(roomier, job) == [{"gpus": 2}, {"gpus": 1}, {"nodes": 2}]
 
@@ -46,8 +48,18 @@ def test_other_models_are_named_when_they_have_room() -> None:
     job = waiting(2, gpus=2, models=("A100",))
     snapshot = picture(node("n1", 2, model="A100"), node("n2", 2, model="A10"), running(1, {"n1": (0, 1)}), job)
     assert {"model": ["A10", "A100"]} in changes(snapshot, job)
-    full = picture(node("n1", 2, model="A100"), node("n2", 1, model="A10"), running(1, {"n1": (0, 1)}), job)
-    assert {"model": ["A10", "A100"]} not in changes(full, job)
+    small = picture(node("n1", 2, model="A100"), node("n2", 1, model="A10"), running(1, {"n1": (0, 1)}), job)
+    assert {"model": ["A10", "A100"]} not in changes(small, job)
+    full = picture(
+        node("n1", 2, model="A100"),
+        node("n2", 2, model="A10"),
+        node("n3", 2, model="H100"),
+        running(1, {"n1": (0, 1)}, model="A100"),
+        running(3, {"n2": (0, 1)}),
+        running(4, {"n3": (0, 1)}, model="H100"),
+        job,
+    )
+    assert {"model": ["A10", "A100", "H100"]} in changes(full, job)
 
 
 def test_packages_of_the_same_size_and_other_hardware() -> None:

@@ -14,6 +14,7 @@ from corral.core.explain import explain
 from corral.core.model import EndReason, Job, JobState
 from corral.core.scheduler import schedule
 from tests.unit.core.builders import node, picture, running, started, waiting
+from tests.unit.searching import DEAR
 
 
 def test_a_job_that_waits_for_another_stands_in_no_line_but_counts() -> None:
@@ -92,6 +93,7 @@ def test_behind_a_chain_the_first_failure_is_told() -> None:
     assert broken_words(replace(over, end_reason=EndReason.DEPENDENCY_FAILED)) == "j-3 (prepare) failed"
 
 
+@DEAR
 @given(st.data())
 def test_the_index_knows_exactly_who_waits(data: st.DataObject) -> None:
     """Jobs come, change what they wait for, start, end and go; a count from scratch says the same."""

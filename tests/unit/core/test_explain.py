@@ -21,6 +21,7 @@ from corral.core.model import (
     JobState,
     Limits,
     NodeState,
+    PreemptionRules,
     Queue,
     Quota,
     Request,
@@ -31,8 +32,10 @@ from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.strategies import History, histories
+from tests.unit.searching import DEAR
 
 
+@DEAR
 @given(histories())
 def test_every_waiting_job_has_an_answer_with_true_numbers(history: History) -> None:
     simulation = history.simulation()
@@ -254,3 +257,37 @@ def test_that_an_elastic_job_makes_room_is_told() -> None:
     told = next(reason for reason in explanation.reasons if reason.rule == "resizing")
     assert told.detail == "j-1 gives back 2 of its GPUs, within 30s at the latest"
     assert (told.jobs, told.numbers["coming_gpus"]) == (("j-1",), 2)
+
+
+# ---------------------------------------------------------------- who makes room, and when
+
+
+def _preempting() -> PutRules:
+    return PutRules(limits=Limits(), score_time_constant=3600.0, preemption=PreemptionRules(enabled=True))
+
+
+def test_a_job_that_others_give_way_to_is_told_who_and_how_soon() -> None:
+    queue = Queue(name="default", policy="priority", preempts=True)
+    victim = running(7, {"n1": (0, 1)}, priority=9, grace_seconds=30.0)
+    snapshot = picture(_preempting(), queue, node("n1", 2), victim, waiting(8, gpus=2, priority=1))
+    plan = schedule(snapshot, 5_000.0)
+    told = explain(snapshot, plan, snapshot.jobs["j-8"], 5_000.0)
+    assert told.summary == "j-7 gives way for it, within 30s"
+    assert [reason.rule for reason in told.reasons] == ["giving-way", "resources"]
+    assert told.reasons[0].numbers == {"coming_gpus": 2.0, "grace_seconds": 30.0}
+
+
+def test_what_others_are_owed_is_a_reason_with_numbers() -> None:
+    lab, rest = Queue(name="lab", guaranteed_gpus=3), Queue(name="rest")
+    snapshot = picture(_preempting(), lab, rest, node("n1", 4), waiting(1, queue="rest", gpus=2, preemptible=False))
+    told = explain(snapshot, schedule(snapshot, 100.0), snapshot.jobs["j-1"], 100.0)
+    assert [reason.rule for reason in told.reasons] == ["owed"]
+    assert told.reasons[0].numbers == {"asked": 2.0, "free": 4.0, "owed": 3.0}
+
+
+def test_a_protected_start_names_whose_end_it_waits_for() -> None:
+    ends = running(1, {"n1": (0,)}, time_limit_seconds=600.0)
+    later = running(2, {"n1": (1,)}, time_limit_seconds=6_000.0)
+    snapshot = picture(node("n1", 2), ends, later, waiting(3, gpus=1))
+    told = explain(snapshot, schedule(snapshot, 0.0), snapshot.jobs["j-3"], 0.0)
+    assert "it will run on n1 when j-1 has ended, in 10m at the latest" in told.summary

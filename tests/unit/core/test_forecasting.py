@@ -26,6 +26,7 @@ from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.recount import dump_snapshot
 from tests.unit.core.strategies import History, histories
+from tests.unit.searching import DEAR
 
 NOW = 100.0
 #: Everything is only counted.
@@ -33,7 +34,7 @@ COUNTED = Effort(sizes=((float("inf"), 3, 0),))
 
 
 def known(seconds: float) -> Prediction:
-    return Prediction(p50_seconds=seconds, p90_seconds=seconds, samples=3)
+    return Prediction(p50_seconds=seconds, p90_seconds=seconds, samples=32)
 
 
 def guessed(seconds: float) -> Prediction:
@@ -234,6 +235,7 @@ def _at_the_last_arrival(history: History) -> tuple[Simulation, float, dict[str,
     return Simulation(snapshot=snapshot, arrivals=()), now, starts
 
 
+@DEAR
 @given(histories())
 def test_with_known_run_times_and_no_arrivals_the_estimate_is_the_start(history: History) -> None:
     def told(arrival: Arrival) -> Arrival:
@@ -246,6 +248,7 @@ def test_with_known_run_times_and_no_arrivals_the_estimate_is_the_start(history:
     assert all(estimate.p90 == estimate.p50 for estimate in estimates.values())
 
 
+@DEAR
 @given(histories())
 def test_the_same_picture_gives_the_same_answer_and_is_not_changed(history: History) -> None:
     before, now, _ = _at_the_last_arrival(history)
@@ -259,6 +262,7 @@ def test_the_same_picture_gives_the_same_answer_and_is_not_changed(history: Hist
     assert forecast(ClusterSnapshot(snapshot.contents()), now) == first
 
 
+@DEAR
 @given(histories())
 def test_estimates_are_in_order_and_never_before_now(history: History) -> None:
     before, now, _ = _at_the_last_arrival(history)
@@ -268,6 +272,7 @@ def test_estimates_are_in_order_and_never_before_now(history: History) -> None:
             assert now <= estimate.p50 <= estimate.p90
 
 
+@DEAR
 @given(histories())
 def test_counting_tells_of_everybody_of_whom_the_scheduler_does(history: History) -> None:
     before, now, _ = _at_the_last_arrival(history)

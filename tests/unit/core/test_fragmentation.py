@@ -17,6 +17,7 @@ from corral.core.placing import choose_gpus, domains_for, find_place, has_cpu_an
 from corral.core.scheduler import schedule
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.strategies import nodes, requests
+from tests.unit.searching import DEAR
 
 GIB = 1 << 30
 
@@ -157,6 +158,7 @@ def room_for(made: Fleet, wanted: Job) -> bool:
     )
 
 
+@DEAR
 @given(cramped(), st.data())
 def test_what_fits_is_placed_and_what_is_placed_fits(
     case: tuple[Fleet, list[Request], list[tuple[Request, int]]], data: st.DataObject
@@ -181,6 +183,7 @@ def test_what_fits_is_placed_and_what_is_placed_fits(
             made.give_back(held.pop(data.draw(st.integers(0, len(held) - 1))))
 
 
+@DEAR
 @given(cramped())
 def test_a_node_that_changes_is_seen(case: tuple[Fleet, list[Request], list[tuple[Request, int]]]) -> None:
     made, sequence, _ = case

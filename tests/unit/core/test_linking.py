@@ -120,7 +120,7 @@ def plain(node: Node) -> Node:
     )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(nodes=fleets(), wanted=st.lists(asked(), max_size=6), placement=st.sampled_from(PLACEMENTS))
 def test_links_and_racks_refuse_nobody_and_slices_are_never_cut_or_mixed(
     nodes: list[Node], wanted: list[Job], placement: str

@@ -12,8 +12,8 @@ from corral.core.changes import PutJob, PutMembership, PutReservation, PutRules
 from corral.core.lifecycle import Ended, Planned, StopRequested, Up, advance
 from corral.core.model import EndReason, Limits, Membership, PreemptionRules, Queue, Reservation
 from corral.core.plan import Plan, PreemptionRule
-from corral.core.reservations import is_active, owns
 from corral.core.scheduler import schedule
+from corral.core.windows import is_active, owns
 from tests.unit.core.builders import node, picture, promises, running, started, waiting
 
 NOW = 10_000.0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from corral.core.changes import Change, PutMembership, PutReservation, PutRules
+from corral.core.changes import Change, DropReservation, PutMembership, PutReservation, PutRules
 from corral.core.explain import explain
 from corral.core.model import (
     AllocationRules,
@@ -22,8 +22,10 @@ from corral.core.model import (
     Strategy,
 )
 from corral.core.protecting import end_if_started
-from corral.core.reservations import Reserved, in_force, is_active, owns, reserved_reason
+from corral.core.reservations import Reserved, reserved_reason
 from corral.core.scheduler import schedule
+from corral.core.snapshot import ClusterSnapshot
+from corral.core.windows import in_force, is_active, owns
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node, picture, promises, running, started, waiting
 from tests.unit.core.strategies import arrivals, clusters
@@ -47,7 +49,8 @@ def test_a_picture_without_reservations_is_searched_as_ever() -> None:
     snapshot = picture(node("n1", 2), waiting(1, gpus=1))
     reserved = Reserved(snapshot, 0.0)
     job = snapshot.jobs["j-1"]
-    assert reserved.searches(job, "default", math.inf) == (job,)
+    assert [*reserved.searches(job, "default", math.inf)] == [job]
+    assert reserved.widest(job, "default", math.inf) is job
     assert reserved.ever(job, "default") is job
     assert reserved.kind_of("default") is None
     assert schedule(snapshot, 0.0).wake_at is None
@@ -224,7 +227,7 @@ def reserved_clusters(draw: st.DrawFn) -> tuple[Change, ...]:
     return tuple(changes)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cluster=reserved_clusters(), coming=arrivals(("default", "default", "strict")), data=st.data())
 def test_nobody_runs_on_what_is_reserved_for_others_unless_it_is_lent(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...], data: st.DataObject
@@ -254,7 +257,7 @@ def test_nobody_runs_on_what_is_reserved_for_others_unless_it_is_lent(
                 assert snapshot.preemption.enabled
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cluster=reserved_clusters(), coming=arrivals(("default", "default", "strict")))
 def test_when_a_window_opens_its_gpus_are_there_for_the_owners(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...]
@@ -306,3 +309,27 @@ def _check_terms(snapshot: Any, job: Job, gpus: tuple[str, ...], at: float) -> N
             assert job.preemptible
             assert snapshot.preemption.enabled
             assert snapshot.allocation.strategy is not Strategy.STATIC
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(cluster=reserved_clusters(), coming=arrivals(("default", "strict")), data=st.data())
+def test_what_is_kept_between_cycles_decides_as_if_it_were_worked_out_anew(
+    cluster: tuple[Change, ...], coming: tuple[Arrival, ...], data: st.DataObject
+) -> None:
+    """While reservations and groups come, change and go."""
+    simulation = Simulation(snapshot=_snapshot(cluster), arrivals=coming, until=100.0)
+    snapshot = simulation.snapshot
+    for step in simulation:
+        assert schedule(ClusterSnapshot(snapshot.contents()), step.at) == step.plan
+        names = sorted(snapshot.reservations)
+        match data.draw(st.integers(0, 5)):
+            case 0 if names:
+                snapshot.apply([DropReservation(name=data.draw(st.sampled_from(names)))])
+            case 1 if names:
+                one = snapshot.reservations[data.draw(st.sampled_from(names))]
+                snapshot.apply([PutReservation(reservation=replace(one, users=("bob",), lends=not one.lends))])
+            case 2:
+                member = Membership(group=data.draw(st.sampled_from([None, "vision"])))
+                snapshot.apply([PutMembership(user="eve", membership=member)])
+            case _:
+                pass

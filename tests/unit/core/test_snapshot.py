@@ -28,8 +28,10 @@ from corral.core.snapshot import ClusterSnapshot
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.recount import dump_snapshot, free_on
 from tests.unit.core.strategies import MODELS, POLICIES, USERS, History, gpu_healths, histories, node_states
+from tests.unit.searching import DEAR
 
 
+@DEAR
 @given(histories(), st.data())
 def test_any_way_to_a_content_leads_to_the_same_picture(history: History, data: st.DataObject) -> None:
     """Nodes come, change and go, queues too, jobs start and end: in the middle of it all, nothing is stale."""

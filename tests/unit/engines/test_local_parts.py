@@ -27,8 +27,10 @@ from corral.engines.local.rundir import (
     take_claim,
     write_json,
 )
+from tests.unit.searching import DEAR
 
 
+@DEAR
 @given(chunks=st.lists(st.binary(min_size=1, max_size=300), max_size=30), limit=st.integers(8, 600))
 def test_the_log_keeps_the_newest_bytes_under_their_offsets(
     tmp_path_factory: pytest.TempPathFactory, chunks: list[bytes], limit: int

@@ -22,7 +22,7 @@ from corral.core.plan import Preemption, PreemptionRule
 from corral.server.checkpointing import CheckpointWatch
 from corral.stores.checkpoints import DirectoryCheckpoints
 from corral.stores.workspace import DirectoryWorkspace
-from tests.unit.control.conftest import empty_database, store  # noqa: F401 - fixtures
+from tests.unit.control.conftest import shelf, store  # noqa: F401 - fixtures
 from tests.unit.control.world import ANN, RecordingEngine, StillClock, draft, eventually, status
 
 

@@ -20,7 +20,7 @@ from corral.core.health.model import HealthRules
 from corral.core.idling import IdleRules
 from corral.core.model import EndReason, GpuHealth, JobState
 from corral.server.watching import HealthWatch, IdleWatch
-from tests.unit.control.conftest import empty_database, store  # noqa: F401 - fixtures
+from tests.unit.control.conftest import shelf, store  # noqa: F401 - fixtures
 from tests.unit.control.world import (
     ANN,
     ROOT,

@@ -36,6 +36,7 @@ from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node
 from tests.unit.core.recount import check_never_oversubscribed, dump_snapshot, free_on
 from tests.unit.core.strategies import History
+from tests.unit.searching import DEAR
 
 INTERVAL = 200.0
 SAVE_SECONDS = 8.0
@@ -122,6 +123,7 @@ def mixed(draw: st.DrawFn) -> History:
     return History(cluster=tuple(cluster), arrivals=tuple(arrivals))
 
 
+@DEAR
 @given(mixed())
 def test_sizes_stay_within_bounds_and_nothing_is_held_twice(history: History) -> None:
     simulation = simulate(history)
@@ -165,6 +167,7 @@ def _check_limits(snapshot: ClusterSnapshot) -> None:
         assert snapshot.held.of_kind("ann", JobKind.TRAINING).gpu_milli <= quota.gpu_milli
 
 
+@DEAR
 @given(mixed(), st.integers(0, 2**16))
 def test_equal_pictures_give_equal_plans_and_planning_changes_nothing(history: History, seed: int) -> None:
     random = Random(seed)
@@ -178,6 +181,7 @@ def test_equal_pictures_give_equal_plans_and_planning_changes_nothing(history: H
         assert schedule(ClusterSnapshot(contents), step.at) == step.plan
 
 
+@DEAR
 @given(mixed())
 def test_the_journal_replays(history: History) -> None:
     state, writer = State(Policies()), JournalWriter()
@@ -195,6 +199,7 @@ def test_the_journal_replays(history: History) -> None:
     assert all(item.decided == item.recorded for item in replayed)
 
 
+@DEAR
 @given(mixed())
 def test_between_two_resizes_that_nobody_else_needs_there_is_time(history: History) -> None:
     simulation = simulate(history)
@@ -208,6 +213,7 @@ def test_between_two_resizes_that_nobody_else_needs_there_is_time(history: Histo
         assert all(later - earlier >= INTERVAL for earlier, later in pairwise(times))
 
 
+@DEAR
 @given(elastic_jobs(1, until=0), st.data())
 def test_under_a_constant_load_it_settles(arrival: Arrival, data: st.DataObject) -> None:
     """Alone on a node for very long: however its use depends on its size, the more time, the rarer the resizes."""
@@ -229,6 +235,7 @@ def test_under_a_constant_load_it_settles(arrival: Arrival, data: st.DataObject)
     assert len(simulation.resizes) <= episodes * (1 + math.log2(8))
 
 
+@DEAR
 @given(st.data())
 def test_nobody_waits_longer_for_it_than_one_grace_time(data: st.DataObject) -> None:
     """Against the same history with a job that always has its minimum: everybody else starts at most a grace time

@@ -17,8 +17,10 @@ from corral.core.snapshot import ClusterSnapshot
 from corral.simulator.simulation import Simulation
 from tests.unit.core.recount import check_allocation, check_never_oversubscribed, dump_snapshot, free_on
 from tests.unit.core.strategies import History, histories
+from tests.unit.searching import DEAR
 
 
+@DEAR
 @given(histories())
 def test_nothing_is_held_twice_and_no_limit_is_exceeded(history: History) -> None:
     simulation = history.simulation()
@@ -74,6 +76,7 @@ def _milli(limit: int | None) -> float:
     return float("inf") if limit is None else limit * WHOLE
 
 
+@DEAR
 @given(histories(), st.integers(0, 2**16))
 def test_planning_changes_nothing_and_equal_pictures_give_equal_plans(history: History, seed: int) -> None:
     random = Random(seed)
@@ -90,6 +93,7 @@ def test_planning_changes_nothing_and_equal_pictures_give_equal_plans(history: H
         assert schedule(ClusterSnapshot(contents), step.at) == step.plan
 
 
+@DEAR
 @given(histories())
 def test_what_a_job_avoids_it_never_gets_and_back_off_is_kept(history: History) -> None:
     """Half of the GPUs and one node are avoided by every job, and every third backs off, as after failures."""

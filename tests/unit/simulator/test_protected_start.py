@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.changes import PutNode, PutQueue
@@ -17,6 +17,7 @@ from corral.core.snapshot import ClusterSnapshot
 from corral.simulator.simulation import Arrival, Simulation, Step
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import GIB, PLACEMENTS, History, nodes
+from tests.unit.searching import DEAR
 
 policies = st.sampled_from(["fcfs", "priority"])
 
@@ -90,12 +91,13 @@ def _passed_by_arrivals(snapshot: ClusterSnapshot, line: LineKey, job_id: str, s
     return bool(set(order[: order.index(job_id)]) & set(step.arrived))
 
 
-@settings(max_examples=60 if settings().max_examples < 100 else settings().max_examples)
+@DEAR
 @given(st.booleans().flatmap(lambda gangs: contended(gangs=gangs, one_line=True)))
 def test_the_first_of_a_line_never_waits_longer_than_promised(history: History) -> None:
     check_promises(history, first_only=False)
 
 
+@DEAR
 @given(contended(gangs=True, one_line=False))
 def test_of_two_lines_the_longest_waiting_is_firm(history: History) -> None:
     check_promises(history, first_only=True)

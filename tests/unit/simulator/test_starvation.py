@@ -23,6 +23,7 @@ from corral.core.snapshot import ClusterSnapshot, Trial
 from corral.simulator.simulation import Arrival, Simulation, Step
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import TIME_CONSTANT, arrivals, nodes
+from tests.unit.searching import DEAR
 
 POLICIES = {"shortest": shortest, "weighted": weighted}
 #: fast enough for bounds that end within the histories
@@ -69,6 +70,7 @@ def overdue(policy: str, simulation: Simulation, step: Step, later: Job) -> list
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+@DEAR
 @given(jobs=crowds(), data=st.data())
 def test_in_a_strict_queue_nothing_queued_after_the_bound_starts_first(
     policy: str, jobs: tuple[Arrival, ...], data: st.DataObject
@@ -82,6 +84,7 @@ def test_in_a_strict_queue_nothing_queued_after_the_bound_starts_first(
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+@DEAR
 @given(jobs=crowds(), data=st.data())
 def test_nothing_queued_after_the_bound_starts_before_a_job_that_could_have_started(
     policy: str, jobs: tuple[Arrival, ...], data: st.DataObject

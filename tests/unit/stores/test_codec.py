@@ -13,6 +13,7 @@ from corral.core.model import Allocation, Grant, Job, JobKind, Request
 from corral.stores import codec
 from corral.stores.jobs import decode_job, encode_job
 from tests.contract.store_samples import BUSY_JOB
+from tests.unit.searching import DEAR
 from tests.unit.stores.strategies import MAPPINGS, TEXTS, every_field
 
 REQUESTS = every_field(Request)
@@ -32,6 +33,7 @@ def test_jobs(job: Job) -> None:
     assert decode_job(encode_job(job)) == job
 
 
+@DEAR
 @given(SPECS)
 def test_specs(spec: JobSpec) -> None:
     text = codec.encode_spec(spec)

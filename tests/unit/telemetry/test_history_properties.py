@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from corral.control.ports import Metric
+from tests.unit.searching import DEAR
 from tests.unit.telemetry.history_model import (
     HOUR_MS,
     HistoryModel,
@@ -131,4 +132,4 @@ class HistoryStory(RuleBasedStateMachine):
 
 
 TestHistoryStory = HistoryStory.TestCase
-TestHistoryStory.settings = settings(settings(), stateful_step_count=12)
+TestHistoryStory.settings = settings(DEAR, stateful_step_count=12)

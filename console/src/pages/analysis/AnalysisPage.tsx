@@ -3,6 +3,7 @@ import { Alert, List, SegmentedControl, SimpleGrid, Skeleton, Stack } from "@man
 import { $api, type Schema } from "@/api/client";
 import { useFilters } from "@/app/useFilters";
 import { Defragmentation } from "@/pages/analysis/Defragmentation";
+import { EstimateAccuracy } from "@/pages/analysis/EstimateAccuracy";
 import { Findings } from "@/pages/analysis/Findings";
 import { UsageBars } from "@/pages/analysis/UsageBars";
 import { words } from "@/pages/analysis/words";
@@ -49,6 +50,7 @@ export default function AnalysisPage() {
           {data !== undefined && data.notes.length > 0 && <Notes notes={data.notes} />}
           <Findings findings={data?.findings} />
           <UsageBars usage={data?.usage} />
+          <EstimateAccuracy period={filters.period} />
           <Defragmentation />
         </Stack>
       )}

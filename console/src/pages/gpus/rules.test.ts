@@ -16,6 +16,7 @@ const usual: Gpu = {
   allocated: 0,
   jobs: [],
   reading: null,
+  link_group: "",
 };
 const gpu = (change: Partial<Gpu>): Gpu => ({ ...usual, ...change });
 const job = { id: "j-1", name: "llama", user: "ann", gpus: 1, state: "running" as const };

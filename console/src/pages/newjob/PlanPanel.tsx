@@ -54,24 +54,44 @@ function PlanAnswer() {
   );
 }
 
+/** Listed in full up to here. */
+const MOST_JOBS = 5;
+
+function few(jobs: readonly string[]): string {
+  const more = jobs.length - MOST_JOBS;
+  return more > 0 ? `${jobs.slice(0, MOST_JOBS).join(", ")} + ${more}` : jobs.join(", ");
+}
+
+/** How likely it is when, whom it comes after, and who would give way to it. */
+function useExpectation(): (plan: Schema<"PlanView">) => string[] {
+  const t = useWords(words);
+  const format = useFormat();
+  return ({ estimate, would_start: start }) => {
+    const after = start?.after ?? [];
+    const preempting = start?.preempting.map((one) => one.job ?? t("someJob")) ?? [];
+    return [
+      ...(!estimate
+        ? []
+        : [t("wouldEstimate", { p50: format.dayTime(estimate.p50), p90: format.dayTime(estimate.p90) })]),
+      ...(after.length === 0 ? [] : [t("wouldComeAfter", { jobs: few(after) })]),
+      ...(preempting.length === 0 ? [] : [t("wouldPreempt", { jobs: few(preempting) })]),
+    ];
+  };
+}
+
 function PlanLines({ plan }: { plan: Schema<"PlanView"> }) {
   const t = useWords(words);
   const format = useFormat();
-  if (plan.outcome === "start")
-    return (
-      <Outcome
-        outcome="start"
-        lines={plan.nodes.length > 0 ? [t("wouldStartOn", { nodes: plan.nodes.join(", ") })] : []}
-      />
-    );
+  const expected = useExpectation()(plan);
+  const nodes = plan.nodes.length > 0 ? [t("wouldStartOn", { nodes: plan.nodes.join(", ") })] : [];
+  if (plan.outcome === "start") return <Outcome outcome="start" lines={[...nodes, ...expected]} />;
   if (plan.outcome === "refuse") return <Outcome outcome="refuse" lines={reasonsOf(plan)} />;
   const until =
     plan.start_at === null
       ? t("wouldWaitUnknown")
       : t("wouldWaitUntil", { time: format.time(plan.start_at), ago: format.ago(plan.start_at) });
-  const nodes = plan.nodes.length > 0 ? [t("wouldStartOn", { nodes: plan.nodes.join(", ") })] : [];
   const behind = plan.ahead_count > 0 ? [t("behind", { n: plan.ahead_count })] : [];
-  return <Outcome outcome="wait" lines={[...reasonsOf(plan), until, ...nodes, ...behind]} />;
+  return <Outcome outcome="wait" lines={[...reasonsOf(plan), until, ...expected, ...nodes, ...behind]} />;
 }
 
 function reasonsOf(plan: Schema<"PlanView">): string[] {

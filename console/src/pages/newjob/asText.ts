@@ -92,6 +92,7 @@ function flagsOf(body: object): string[] {
   return entriesOf(body).flatMap(([name, value]) => {
     const flag = `--${FLAGS[name] ?? name}`;
     if (value === true) return [flag];
+    if (value === false) return [flag.replace("--", "--no-")];
     if (Array.isArray(value)) return value.map((one) => `${flag} ${quoted(String(one))}`);
     if (typeof value === "object")
       return Object.entries(value).map(([key, one]) => `${flag} ${quoted(`${key}=${String(one)}`)}`);

@@ -51,6 +51,8 @@ function program(draft: Draft): JobBody {
     grace: draft.grace.trim() || undefined,
     max_retries: amount(draft.max_retries),
     checkpoint_interval: draft.checkpoint_interval.trim() || undefined,
+    // Left out where it is as usual.
+    preemptible: draft.preemptible ? undefined : false,
     after: draft.after.length === 0 ? undefined : [...draft.after],
   };
 }

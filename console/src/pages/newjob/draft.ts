@@ -45,6 +45,7 @@ export interface Draft {
   readonly after: readonly string[];
   readonly array: string;
   readonly hold: boolean;
+  readonly preemptible: boolean;
   readonly jupyter: boolean;
   readonly ssh: boolean;
   readonly idle_stop: string;
@@ -89,6 +90,7 @@ export const EMPTY: Draft = {
   after: [],
   array: "",
   hold: false,
+  preemptible: true,
   jupyter: true,
   ssh: false,
   idle_stop: "",
@@ -120,6 +122,7 @@ export function ofJob(job: Schema<"JobView">, origin: string, images: readonly S
     priority: String(job.priority),
     queue: job.queue,
     max_retries: String(job.max_retries),
+    preemptible: job.preemptible,
     checkpoint_interval: job.checkpoint_interval_seconds === null ? "" : durationText(job.checkpoint_interval_seconds),
   };
 }

@@ -37,6 +37,7 @@ const PROGRAM = [
   "after",
   "array",
   "hold",
+  "preemptible",
   "jupyter",
   "ssh",
   "idle_stop",

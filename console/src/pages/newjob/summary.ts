@@ -55,7 +55,7 @@ export function useSummary(): readonly SummaryPart[] {
       lines: said([[t("imageLabel"), draft.imageFrom === "node" ? t("imageNode") : draft.image]]),
     },
     { step: "size", title: t("sizeStep"), lines: said([...nodes, ...size]) },
-    { step: "tools", title: t("toolsStep"), lines: said(programLines(draft, t, c("yes"))) },
+    { step: "tools", title: t("toolsStep"), lines: said(programLines(draft, t, c("yes"), c("no"))) },
   ];
 }
 
@@ -63,6 +63,7 @@ function programLines(
   draft: Draft,
   t: (key: keyof typeof words, values?: Record<string, string | number>) => string,
   yes: string,
+  no: string,
 ): Line[] {
   const parameters = Object.entries(draft.parameters)
     .filter(([, value]) => value !== "")
@@ -102,6 +103,7 @@ function programLines(
     [t("grace"), isJob ? draft.grace : ""],
     [t("after"), isJob ? draft.after.join(", ") : ""],
     [t("array"), isJob ? draft.array : ""],
+    [t("preemptible"), isJob && !draft.preemptible ? no : ""],
     [t("hold"), draft.hold ? yes : ""],
   ];
 }

@@ -199,6 +199,18 @@ export const words = defineWords({
   ],
   arrayOf: ["{n} jobs", "{n} 个作业"],
   hold: ["Only create it; I start it later", "仅创建，稍后手动启动"],
+  preemptible: ["Preemptible", "可抢占"],
+  preemptibleHint: [
+    "It may have to give way, is asked to save, and goes on later. In return it may use what is lent or borrowed.",
+    "可能需要让位：系统会要求其保存进度，之后恢复运行。作为交换，可使用借出的 GPU。",
+  ],
+  wouldEstimate: [
+    "half of the time before {p50}, nine times in ten before {p90}",
+    "半数情况在 {p50} 之前，九成情况在 {p90} 之前",
+  ],
+  someJob: ["a job of somebody else", "他人的作业"],
+  wouldPreempt: ["preempting {jobs}", "抢占 {jobs}"],
+  wouldComeAfter: ["after {jobs}", "在 {jobs} 之后"],
   offers: ["What it offers", "提供的访问方式"],
   jupyter: ["JupyterLab in the browser", "浏览器中的 JupyterLab"],
   ssh: ["SSH with your registered keys", "使用已登记密钥的 SSH"],

@@ -45,7 +45,7 @@ export default function NodePage() {
 function NodeView({ node }: { node: Node }) {
   const t = useWords(words);
   const format = useFormat();
-  const actionsFor = useNodeActions();
+  const { actionsFor, parts } = useNodeActions();
   return (
     <>
       <PageHeader
@@ -63,6 +63,7 @@ function NodeView({ node }: { node: Node }) {
       >
         <ActionButtons actions={actionsFor([node])} />
       </PageHeader>
+      {parts}
       <Notes node={node} />
       <Figures node={node} />
       <Stack gap="sm" mt="sm">

@@ -46,7 +46,7 @@ function Nodes({ nodes }: { nodes: readonly Node[] | undefined }) {
   const [filters, setFilters] = useFilters(FILTERS);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const columns = useNodeColumns();
-  const actionsFor = useNodeActions();
+  const { actionsFor, parts } = useNodeActions();
   const shown = useMemo(() => (nodes === undefined ? undefined : matching(nodes, filters)), [nodes, filters]);
   const chosen = shown?.filter((node) => selected.has(node.id)) ?? [];
   if (nodes?.length === 0)
@@ -59,6 +59,7 @@ function Nodes({ nodes }: { nodes: readonly Node[] | undefined }) {
     <>
       <FilterBar nodes={nodes ?? []} filters={filters} setFilters={setFilters} />
       <BatchBar count={chosen.length} actions={actionsFor(chosen)} onClear={() => setSelected(new Set())} />
+      {parts}
       <Panel p={0}>
         <DataTable
           label={page("nodes")}

@@ -87,7 +87,7 @@ export function PlaceRow(props: PlaceRowProps) {
         <Waited since={place.queued_at} />
       </Text>
       <Text size="sm" component="div" className={`${classes.areaStarts} ${classes.right}`}>
-        <Start at={place.planned_start} />
+        <Start place={place} />
       </Text>
       <Text size="xs" c="dimmed" className={classes.areaReason}>
         {props.reason}
@@ -150,9 +150,20 @@ function Waited({ since }: { since: string | null }) {
   );
 }
 
-function Start({ at }: { at: string | null }) {
+/** What is planned; if nothing is, what is expected. */
+function Start({ place }: { place: Place }) {
   const t = useWords(words);
-  if (at !== null) return <Moment at={at} />;
+  const format = useFormat();
+  const { planned_start: planned, estimated_start: estimate } = place;
+  if (planned !== null) return <Moment at={planned} />;
+  if (estimate !== null)
+    return (
+      <Tooltip label={t("estimate", { p50: format.dateTime(estimate.p50), p90: format.dateTime(estimate.p90) })}>
+        <span>
+          {t("about")} <Moment at={estimate.p50} />
+        </span>
+      </Tooltip>
+    );
   return (
     <Tooltip label={t("notPlannedHint")}>
       <Text size="xs" c="dimmed" span>

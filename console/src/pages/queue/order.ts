@@ -70,6 +70,8 @@ export function withWish(places: readonly Place[], wish: Wish | undefined): read
   return places.map((place, index) => {
     const taken = order[slots.indexOf(index)];
     // When it starts belongs to the place; the server will tell it anew.
-    return taken === undefined || taken === place ? place : { ...taken, position: place.position, planned_start: null };
+    return taken === undefined || taken === place
+      ? place
+      : { ...taken, position: place.position, planned_start: null, estimated_start: null };
   });
 }

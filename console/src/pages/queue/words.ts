@@ -51,6 +51,11 @@ export const words = defineWords({
   hiddenJob: ["a job of {user}", "{user} 的作业"],
   yours: ["yours", "我的"],
   notPlanned: ["not planned yet", "尚未计划"],
+  about: ["about", "约"],
+  estimate: [
+    "half of the time before {p50}, nine times in ten before {p90}",
+    "半数情况在 {p50} 之前，九成情况在 {p90} 之前",
+  ],
   notPlannedHint: [
     "The scheduler promises a start to those at the head of a line. The others follow as places become free.",
     "调度器只为队首的作业承诺启动时间，其余作业随资源释放依次启动。",

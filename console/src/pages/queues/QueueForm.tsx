@@ -1,4 +1,4 @@
-import { Fieldset, MultiSelect, Radio, Select, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
+import { Fieldset, MultiSelect, Radio, Select, SimpleGrid, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { useForm } from "@mantine/form";
 import { useState } from "react";
 
@@ -12,6 +12,8 @@ import {
   NAME,
   PLACEMENTS,
   POLICIES,
+  RANKED,
+  weightOf,
   type Draft,
   type Queue,
 } from "@/pages/queues/draft";
@@ -86,6 +88,7 @@ export function QueueForm({
         </Text>
       )}
       <Rules form={form} />
+      <Shares form={form} />
       <Limits form={form} />
       <Users form={form} />
     </FormDrawer>
@@ -103,6 +106,8 @@ function useQueueForm(queue: Queue | undefined, taken: readonly string[]) {
     validate: {
       name: (name) =>
         queue !== undefined ? null : !NAME.test(name) ? t("nameWrong") : taken.includes(name) ? t("nameTaken") : null,
+      weight: (text) => (weightOf(text) === undefined ? t("weightWrong") : null),
+      guaranteed_gpus: count,
       max_gpus: count,
       max_length: count,
       max_job_gpus: count,
@@ -144,6 +149,13 @@ function Rules({ form }: { form: Form }) {
           {!isKnown && <Radio value={policy} label={policy} />}
         </Stack>
       </Radio.Group>
+      <Switch
+        label={t("preempts")}
+        description={t(RANKED.includes(policy) ? "preemptsHint" : "preemptsNot")}
+        disabled={!RANKED.includes(policy)}
+        {...form.getInputProps("preempts", { type: "checkbox" })}
+        checked={form.getValues().preempts && RANKED.includes(policy)}
+      />
       <Radio.Group label={t("blockingTitle")} {...form.getInputProps("blocking")}>
         <Stack gap={8} mt={6}>
           <Radio value="backfill" label={t("backfill")} description={t("backfillHint")} />
@@ -160,6 +172,31 @@ function Rules({ form }: { form: Form }) {
         {...form.getInputProps("placement")}
       />
     </>
+  );
+}
+
+/** What it may count on beside the other queues of its pool. */
+function Shares({ form }: { form: Form }) {
+  const t = useWords(words);
+  return (
+    <Fieldset legend={t("sharesTitle")}>
+      <SimpleGrid cols={{ base: 1, xs: 2 }}>
+        <TextInput
+          label={t("guaranteed")}
+          inputWrapperOrder={[...HINT_BELOW]}
+          description={t("guaranteedHint")}
+          inputMode="numeric"
+          {...form.getInputProps("guaranteed_gpus")}
+        />
+        <TextInput
+          label={t("weight")}
+          inputWrapperOrder={[...HINT_BELOW]}
+          description={t("weightHint")}
+          inputMode="decimal"
+          {...form.getInputProps("weight")}
+        />
+      </SimpleGrid>
+    </Fieldset>
   );
 }
 

@@ -6,6 +6,7 @@ import { useMemo, useState } from "react";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
 import { isDefaultOfPool, type Queue } from "@/pages/queues/draft";
+import { HeldBar } from "@/pages/queues/HeldBar";
 import { QueueForm } from "@/pages/queues/QueueForm";
 import { useDeleteQueues, useRefusal } from "@/pages/queues/useQueueAdmin";
 import { useLimitWords, usePolicyWords } from "@/pages/queues/useQueueWords";
@@ -140,7 +141,16 @@ function useQueueColumns(): readonly Column<Queue>[] {
         key: "policy",
         title: t("policy"),
         sort: (queue) => queue.policy,
-        render: (queue) => policyWords(queue.policy),
+        render: (queue) => (
+          <>
+            {policyWords(queue.policy)}
+            <Faint>
+              {[queue.preempts && t("preemptsShort"), queue.weight !== 1 && t("weightShort", { n: queue.weight })]
+                .filter((one) => one !== false)
+                .join(" · ")}
+            </Faint>
+          </>
+        ),
       },
       {
         key: "blocking",
@@ -148,7 +158,7 @@ function useQueueColumns(): readonly Column<Queue>[] {
         wide: true,
         sort: (queue) => queue.blocking,
         render: (queue) => (
-          <Badge variant="default" tt="none" fw={500}>
+          <Badge variant="default" tt="none" fw={500} miw="max-content">
             {t(queue.blocking)}
           </Badge>
         ),
@@ -185,7 +195,7 @@ function useQueueColumns(): readonly Column<Queue>[] {
         title: t("heldGpus"),
         numeric: true,
         sort: (queue) => queue.held_gpus,
-        render: (queue) => format.number(queue.held_gpus),
+        render: (queue) => <HeldBar queue={queue} />,
       },
     ],
     [t, c, format, policyWords, limitWords],

@@ -8,13 +8,17 @@ export type Kind = Queue["kinds"][number];
 export const POLICIES = ["fair-share", "priority", "fcfs", "shortest", "weighted"] as const;
 export const PLACEMENTS = ["fragmentation", "pack", "spread", "round-robin", "least-loaded"] as const;
 export const KINDS: readonly Kind[] = ["workbench", "training", "distributed", "preset"];
-export const COUNTS = ["max_gpus", "max_length", "min_job_gpus", "max_job_gpus"] as const;
+export const COUNTS = ["guaranteed_gpus", "max_gpus", "max_length", "min_job_gpus", "max_job_gpus"] as const;
+/** Policies with a strict rank, by which a job can be before another one that runs. */
+export const RANKED: readonly string[] = ["priority", "shortest", "weighted"];
 export const FIELDS = [
   "name",
   "pool",
   "policy",
   "blocking",
   "placement",
+  "weight",
+  "preempts",
   ...COUNTS,
   "max_seconds",
   "kinds",
@@ -28,6 +32,9 @@ export interface Draft {
   policy: string;
   blocking: Queue["blocking"];
   placement: string;
+  preempts: boolean;
+  weight: string;
+  guaranteed_gpus: string;
   max_gpus: string;
   max_length: string;
   min_job_gpus: string;
@@ -45,6 +52,9 @@ export function draftOf(queue: Queue | undefined): Draft {
     policy: queue?.policy ?? "fair-share",
     blocking: queue?.blocking ?? "backfill",
     placement: queue?.placement ?? "fragmentation",
+    preempts: queue?.preempts ?? false,
+    weight: String(queue?.weight ?? 1),
+    guaranteed_gpus: String(queue?.guaranteed_gpus ?? 0),
     max_gpus: count(queue?.max_gpus),
     max_length: count(queue?.max_length),
     min_job_gpus: count(queue?.min_job_gpus),
@@ -61,12 +71,22 @@ export function countOf(text: string): number | null | undefined {
   return /^\d+$/.test(text.trim()) ? Number(text) : undefined;
 }
 
-/** Everything but the name and the pool. What is not offered here (weight, guaranteed GPUs) stays as it is. */
+/** A weight is any number above zero. */
+export function weightOf(text: string): number | undefined {
+  const weight = text.trim() === "" ? Number.NaN : Number(text);
+  return Number.isFinite(weight) && weight > 0 ? weight : undefined;
+}
+
+/** Everything but the name and the pool. */
 export function settingsOf(draft: Draft): Schema<"QueueEdit"> {
   return {
     policy: draft.policy,
     blocking: draft.blocking,
     placement: draft.placement,
+    // Under a policy without a rank nobody is before another one: what was chosen before would mean nothing.
+    preempts: draft.preempts && RANKED.includes(draft.policy),
+    weight: weightOf(draft.weight) ?? 1,
+    guaranteed_gpus: countOf(draft.guaranteed_gpus) ?? 0,
     max_gpus: countOf(draft.max_gpus) ?? null,
     max_length: countOf(draft.max_length) ?? null,
     min_job_gpus: countOf(draft.min_job_gpus) ?? null,
@@ -80,4 +100,22 @@ export function settingsOf(draft: Draft): Schema<"QueueEdit"> {
 /** A pool's own queue has its name, and goes only with it. */
 export function isDefaultOfPool(queue: Queue): boolean {
   return queue.name === queue.pool;
+}
+
+export interface Holding {
+  /** Held within the guarantee. */
+  readonly own: number;
+  readonly borrowed: number;
+  /** Guaranteed, asked for by jobs that wait, and not held. */
+  readonly owed: number;
+  /** What the bar stands for. */
+  readonly whole: number;
+}
+
+export function holdingOf(
+  queue: Pick<Queue, "held_gpus" | "borrowed_gpus" | "owed_gpus" | "guaranteed_gpus">,
+): Holding {
+  const { borrowed_gpus: borrowed, owed_gpus: owed } = queue;
+  const own = Math.max(0, queue.held_gpus - borrowed);
+  return { own, borrowed, owed, whole: Math.max(queue.guaranteed_gpus, own + borrowed + owed) };
 }

@@ -3,6 +3,13 @@
 Times are RFC 3339 strings in UTC, sizes are bytes, GPUs and cpus are numbers (0.5 is a share).
 """
 
+from corral.client.views.estimates import (
+    AccuracyView,
+    EstimateAccuracyView,
+    EstimatedStartView,
+    EstimateView,
+    ExplainedEstimateView,
+)
 from corral.client.views.fleet import (
     AboutView,
     ClusterView,
@@ -97,16 +104,19 @@ from corral.client.views.waiting import (
     OrderedJobView,
     OrderView,
     PlanView,
+    PreemptingView,
     QueueView,
     ReasonView,
     ScorePointView,
     ScoreView,
     SuggestionView,
     WhyView,
+    WouldStartView,
 )
 
 __all__ = [
     "AboutView",
+    "AccuracyView",
     "AllocationView",
     "AnalysisView",
     "ArrayView",
@@ -118,8 +128,12 @@ __all__ = [
     "DisplacedJobView",
     "DrainPreviewView",
     "ElasticView",
+    "EstimateAccuracyView",
+    "EstimateView",
+    "EstimatedStartView",
     "EventView",
     "EvidenceView",
+    "ExplainedEstimateView",
     "FileView",
     "FindingView",
     "FlavorView",
@@ -161,6 +175,7 @@ __all__ = [
     "PoolDetailView",
     "PoolView",
     "PredictionView",
+    "PreemptingView",
     "PresetView",
     "QueueView",
     "QuotaUsageView",
@@ -189,4 +204,5 @@ __all__ = [
     "UserView",
     "WhyView",
     "WorkbenchView",
+    "WouldStartView",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
+from corral.client.views.estimates import EstimatedStartView
+
 
 class GrantView(TypedDict):
     node: str
@@ -91,6 +93,7 @@ class JobView(TypedDict):
     checkpoint_interval_seconds: NotRequired[float | None]
     checkpointed_at: NotRequired[str | None]
     predicted: NotRequired[PredictionView | None]
+    estimated_start: NotRequired[EstimatedStartView | None]
     created_at: str
     queued_at: str | None
     started_at: str | None

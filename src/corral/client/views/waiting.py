@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
+from corral.client.views.estimates import EstimatedStartView, EstimateView, ExplainedEstimateView
+
 
 class ReasonView(TypedDict):
     rule: str
@@ -37,6 +39,14 @@ class SuggestionView(TypedDict):
     change: ChangeView
 
 
+class CycleView(TypedDict):
+    id: int
+    at: str
+    exact: bool
+    known_until: str
+    words: str
+
+
 class WhyView(TypedDict):
     job_id: str
     state: str
@@ -48,7 +58,24 @@ class WhyView(TypedDict):
     ahead_count: int
     planned_start: str | None
     planned_nodes: list[str]
+    estimate: NotRequired[ExplainedEstimateView | None]
     suggestions: NotRequired[list[SuggestionView]]
+    at: NotRequired[str | None]
+    cycle: NotRequired[CycleView | None]
+
+
+class PreemptingView(TypedDict):
+    #: None where the caller may not see it
+    job: str | None
+    rule: str
+    lost_gpu_seconds: float
+
+
+class WouldStartView(TypedDict):
+    at: str | None
+    nodes: list[str]
+    after: list[str]
+    preempting: list[PreemptingView]
 
 
 class PlanView(TypedDict):
@@ -58,6 +85,8 @@ class PlanView(TypedDict):
     nodes: list[str]
     reasons: list[ReasonView]
     ahead_count: int
+    estimate: NotRequired[EstimateView | None]
+    would_start: NotRequired[WouldStartView | None]
 
 
 class QueueView(TypedDict):
@@ -98,6 +127,7 @@ class OrderedJobView(TypedDict):
     moved: bool
     queued_at: NotRequired[str | None]
     planned_start: str | None
+    estimated_start: NotRequired[EstimatedStartView | None]
 
 
 class LineView(TypedDict):

@@ -103,9 +103,10 @@ async def stream_events(
 ) -> StreamingResponse:
     """Events as they happen; after a break everything that was missed, in order and once.
 
-    Beside the events there are notes without an id: `hello` comes first, with the server's version and start, and
-    `readings` whenever there is something new that was measured. Operators also hear `simulation.progress` while a
-    what-if question is answered, and `shadow.differed` when the shadow policy would have decided otherwise.
+    Beside the events there are notes without an id: `hello` comes first, with the server's version and start,
+    `readings` whenever there is something new that was measured, and `estimates` when starts were estimated anew.
+    Operators also hear `simulation.progress` while a what-if question is answered, and `shadow.differed` when the
+    shadow policy would have decided otherwise.
     """
     after = await _start(context, last_event_id_header, last_event_id)
     return StreamingResponse(
@@ -133,8 +134,8 @@ async def _events(context: ServerContext, identity: Identity, after: int) -> Asy
         text = "".join(sse(event.action, event_view(event).model_dump(), event.id) for event in seen)
         if news.readings_at is not None:
             text += sse("readings", {"at": rfc3339(news.readings_at)})
-        if caller.is_operator:
-            text += "".join(sse(note.name, note.data) for note in news.notes)
+        notes = [note for note in news.notes if note.for_everyone or caller.is_operator]
+        text += "".join(sse(note.name, note.data) for note in notes)
         yield text or PING
 
 

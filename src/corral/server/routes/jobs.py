@@ -27,6 +27,7 @@ from corral.core.model import Job, JobKind, JobState
 from corral.core.rules import TOLD
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.drafts import change_of, clone_of, draft_of, drafts_of
+from corral.server.estimating import Current
 from corral.server.paging import Cursor, Limit
 from corral.server.presets import filled
 from corral.server.problems import invalid_field
@@ -83,7 +84,11 @@ async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> Plan
     """What would happen to this job now. Nothing is changed."""
     [whole] = await filled(context, [body])
     trial, now = await context.execute(_try_out, caller, draft_of(whole))
-    return plan_view(trial, now)
+    expected = None
+    if trial.start is None and trial.job is not None and trial.picture is not None:
+        expected = await asyncio.to_thread(context.estimating.foresee, trial.picture, trial.job, now)
+    live = trial.picture.jobs if trial.picture is not None else {}
+    return plan_view(trial, now, Veil(caller=caller, jobs=live), expected)
 
 
 async def where_of(
@@ -125,7 +130,9 @@ async def list_jobs(
         page = await context.read(lambda tables: tables.jobs.page(where, sort=sort, cursor=cursor, limit=limit))
     except ValueError as error:
         raise invalid_field("cursor", str(error)) from None
-    return ListView(items=[job_view(record, caller) for record in page.items], next_cursor=page.next_cursor)
+    expected = context.estimating.of
+    items = [job_view(record, caller, expected=expected(record.job)) for record in page.items]
+    return ListView(items=items, next_cursor=page.next_cursor)
 
 
 @router.get("/jobs:counts", operation_id="count_jobs", responses=problems())
@@ -145,7 +152,8 @@ async def get_job(job: str, caller: AnyCaller, context: Context) -> JobView:
         return record, tables.usage.of_job(record.job.id), tables.health.idle_warnings().get(record.job.id)
 
     record, used, warning = await context.read(read)
-    return job_view(record, caller, usage_view(usage_totals(used, context.clock.now())), warning)
+    used_so_far = usage_view(usage_totals(used, context.clock.now()))
+    return job_view(record, caller, used_so_far, warning, context.estimating.of(record.job))
 
 
 @router.patch("/jobs/{job}", operation_id="edit_job", responses=problems(404, 409))
@@ -220,10 +228,21 @@ async def resize_job(job: str, body: JobResize, caller: AnyCaller, context: Cont
 
 
 @router.get("/jobs/{job}/why", operation_id="why_job", responses=problems(404))
-async def why_job(job: str, caller: AnyCaller, context: Context) -> WhyView:
+async def why_job(
+    job: str,
+    caller: AnyCaller,
+    context: Context,
+    at: Annotated[str | None, Query(max_length=253, description="A moment of the past: why it waited then.")] = None,
+) -> WhyView:
     """Why it waits: every rule that holds it, with its numbers; and what its owner could change about it."""
+    moment = time_of("at", at)
+    if moment is not None:
+        return await context.time_travel.why(
+            caller, moment, context.clock.now(), lambda tables: find_job(tables, caller, job)
+        )
     asked = await context.read(_asked, caller, job)
-    return await context.inspect(_why, context.clock.now(), asked, caller)
+    expected = context.estimating.of(asked.record.job)
+    return await context.inspect(_why, context.clock.now(), asked, caller, expected)
 
 
 @router.get("/jobs/{job}/attempts", operation_id="list_attempts", responses=problems(404))
@@ -286,7 +305,7 @@ def _asked(tables: Transaction, caller: Caller, ref: str) -> _Asked:
     )
 
 
-def _why(state: State, now: float, asked: _Asked, caller: Caller) -> WhyView:
+def _why(state: State, now: float, asked: _Asked, caller: Caller, expected: Current | None) -> WhyView:
     """Shown on the controller's thread: what it refers to is gone a moment later."""
     job = asked.record.job
     live = state.snapshot.jobs.get(job.id, job)
@@ -297,7 +316,8 @@ def _why(state: State, now: float, asked: _Asked, caller: Caller) -> WhyView:
         advice = suggestions(
             state, now, job, asked.record.spec, asked.catalog, may_go_on=lambda: time.monotonic() < until
         )
-    return why_view(live, veil.over(views.why(state, now, job)), veil, advice)
+    waits = live.state is JobState.QUEUED
+    return why_view(live, veil.over(views.why(state, now, job)), veil, advice, expected if waits else None)
 
 
 def _extended(work: Work, caller: Caller, ref: str, rules: IdleRules) -> tuple[JobRecord, IdleWarning | None]:

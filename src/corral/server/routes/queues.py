@@ -74,7 +74,8 @@ async def delete_queues(body: NamesDelete, caller: Operator, context: Context) -
 async def get_queue_order(name: str, caller: AnyCaller, context: Context) -> OrderView:
     """The waiting jobs in the order in which they go, line by line: the first 500 of each, and the caller's own."""
     lines, others = await context.inspect(_order, context.clock.now(), name, caller.name)
-    return OrderView(lines=[line_view(line, caller) for line in lines], waiting_for_others=others)
+    expected = context.estimating.of
+    return OrderView(lines=[line_view(line, caller, expected) for line in lines], waiting_for_others=others)
 
 
 async def _shown(context: Context, name: str) -> QueueView:

@@ -11,12 +11,13 @@ from corral.control.records import Page, ReceiptFilter, ReceiptRecord
 from corral.control.work import Caller
 from corral.core.plan import PreemptionRule
 from corral.server.auth.callers import AnyCaller, Context
+from corral.server.context import ServerContext
 from corral.server.paging import Cursor, Limit
 from corral.server.problems import invalid_field
 from corral.server.routes.jobs import find_job
 from corral.server.routing import problems, resource_router
-from corral.server.schemas.base import ListView
-from corral.server.schemas.receipts import JobReceiptView, ReceiptView, job_receipt_view, receipt_view
+from corral.server.schemas.base import ListView, rfc3339
+from corral.server.schemas.receipts import ExpectedBackView, JobReceiptView, ReceiptView, job_receipt_view, receipt_view
 from corral.server.times import time_of
 
 router = resource_router("", "receipts")
@@ -48,7 +49,8 @@ async def list_receipts(
         page = await context.read(read)
     except ValueError as error:
         raise invalid_field("cursor", str(error)) from None
-    return ListView(items=[receipt_view(receipt) for receipt in page.items], next_cursor=page.next_cursor)
+    items = [receipt_view(receipt, _expected(receipt, context)) for receipt in page.items]
+    return ListView(items=items, next_cursor=page.next_cursor)
 
 
 @router.get("/jobs/{job}/receipts", operation_id="list_job_receipts", responses=problems(404))
@@ -60,7 +62,17 @@ async def list_job_receipts(job: str, caller: AnyCaller, context: Context) -> Li
         return job_id, [item for item in tables.receipts.of_job(job_id, TOLD) if _concerns(item, caller)]
 
     job_id, receipts = await context.read(read)
-    return ListView(items=[job_receipt_view(receipt, job_id) for receipt in receipts])
+    return ListView(items=[job_receipt_view(receipt, job_id, _expected(receipt, context)) for receipt in receipts])
+
+
+def _expected(receipt: ReceiptRecord, context: ServerContext) -> ExpectedBackView | None:
+    """When a job that gave way and waits is expected to run again."""
+    if receipt.ended_at is None or receipt.back_at is not None:
+        return None
+    current = context.estimating.of_wait((receipt.job_id, receipt.attempt + 1))
+    if current is None:
+        return None
+    return ExpectedBackView(p50=rfc3339(current.estimate.p50), p90=rfc3339(current.estimate.p90))
 
 
 def _concerns(receipt: ReceiptRecord, caller: Caller) -> bool:

@@ -11,10 +11,18 @@ from corral.control.suggestions import Outcome, Suggestion
 from corral.control.views import TrialRun
 from corral.core.advice import Operation
 from corral.core.explain import NAMED, Explanation
+from corral.core.forecasting import Estimate
 from corral.core.model import Job, JobState
-from corral.core.plan import PlannedStart
+from corral.core.plan import PlannedStart, Preemption, PreemptionRule
 from corral.core.rules import Reason
-from corral.server.schemas.base import View, rfc3339
+from corral.server.estimating import Current
+from corral.server.schemas.base import Number, View, number, rfc3339
+from corral.server.schemas.estimates import (
+    EstimateView,
+    ExplainedEstimateView,
+    estimate_view,
+    explained_estimate_view,
+)
 from corral.server.visibility import Veil
 
 
@@ -52,6 +60,16 @@ class SuggestionView(View):
     change: ChangeView
 
 
+class CycleView(View):
+    """Where in the journal an answer of the past comes from."""
+
+    id: int
+    at: str
+    exact: bool = Field(description="Everything that had happened is in the answer, and nothing else.")
+    known_until: str
+    words: str
+
+
 class WhyView(View):
     job_id: str
     state: JobState
@@ -63,19 +81,47 @@ class WhyView(View):
     ahead_count: int
     planned_start: str | None
     planned_nodes: list[str]
+    estimate: ExplainedEstimateView | None = Field(
+        default=None, description="When it is expected to start; null: it does not wait, or nobody can tell."
+    )
     suggestions: list[SuggestionView] = Field(description="For its owner and operators, the best first.")
+    at: str | None = Field(default=None, description="The moment that was asked about; null for now.")
+    cycle: CycleView | None = None
+
+
+class PreemptingView(View):
+    """A job that would be interrupted; of one that the caller may not see only the rule and the loss."""
+
+    job: str | None
+    rule: PreemptionRule
+    lost_gpu_seconds: Number
+
+
+class WouldStartView(View):
+    at: str | None = Field(description="Now, or the half of the estimate; null: nobody can tell.")
+    nodes: list[str] = Field(description="Where: for sure if it starts now, else as far as it is planned.")
+    after: list[str] = Field(description="Jobs in front of it that the caller may see, the first ones.")
+    preempting: list[PreemptingView]
 
 
 class PlanView(View):
     outcome: Literal["start", "wait", "refuse"]
     detail: str
-    start_at: str | None
+    start_at: str | None = Field(description="Now, or when it is promised at the latest.")
     nodes: list[str]
     reasons: list[ReasonView]
     ahead_count: int
+    estimate: EstimateView | None = Field(default=None, description="When it would start.")
+    would_start: WouldStartView | None = Field(default=None, description="null: it would be refused.")
 
 
-def why_view(job: Job, explanation: Explanation, veil: Veil, advice: Iterable[Suggestion] = ()) -> WhyView:
+def why_view(
+    job: Job,
+    explanation: Explanation,
+    veil: Veil,
+    advice: Iterable[Suggestion] = (),
+    expected: Current | None = None,
+) -> WhyView:
     """`veil` has the jobs ahead; one that has just gone is left out."""
     ahead = [veil.jobs[job_id] for job_id in explanation.ahead[:NAMED] if job_id in veil.jobs]
     return WhyView(
@@ -89,11 +135,13 @@ def why_view(job: Job, explanation: Explanation, veil: Veil, advice: Iterable[Su
         ahead_count=explanation.ahead_count,
         planned_start=_start(explanation.planned),
         planned_nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
+        estimate=explained_estimate_view(expected),
         suggestions=[_suggestion(item) for item in advice],
     )
 
 
-def plan_view(trial: TrialRun, now: float) -> PlanView:
+def plan_view(trial: TrialRun, now: float, veil: Veil, expected: Estimate | None) -> PlanView:
+    """`expected` is when it would start; `veil` has the live jobs."""
     if trial.refusal is not None:
         reason = ReasonView(
             rule=trial.refusal.slug, detail=trial.refusal.detail, numbers=dict(trial.refusal.numbers), jobs=[]
@@ -104,7 +152,16 @@ def plan_view(trial: TrialRun, now: float) -> PlanView:
     if trial.start is not None:
         nodes = [grant.node for grant in trial.start.allocation.grants]
         return PlanView(
-            outcome="start", detail="it would start now", start_at=rfc3339(now), nodes=nodes, reasons=[], ahead_count=0
+            outcome="start",
+            detail="it would start now",
+            start_at=rfc3339(now),
+            nodes=nodes,
+            reasons=[],
+            ahead_count=0,
+            estimate=EstimateView(p50=rfc3339(now), p90=rfc3339(now)),
+            would_start=WouldStartView(
+                at=rfc3339(now), nodes=nodes, after=[], preempting=_preempting(trial.preemptions, veil)
+            ),
         )
     explanation = trial.explanation
     assert explanation is not None
@@ -115,7 +172,30 @@ def plan_view(trial: TrialRun, now: float) -> PlanView:
         nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
         reasons=[_reason(reason) for reason in explanation.reasons],
         ahead_count=explanation.ahead_count,
+        estimate=None if expected is None else estimate_view(expected),
+        would_start=WouldStartView(
+            at=None if expected is None else rfc3339(expected.p50),
+            nodes=list(explanation.planned.nodes) if explanation.planned is not None else [],
+            after=[job_id for job_id in explanation.ahead[:NAMED] if _is_shown(job_id, veil)],
+            preempting=_preempting(trial.preemptions, veil),
+        ),
     )
+
+
+def _preempting(preemptions: Iterable[Preemption], veil: Veil) -> list[PreemptingView]:
+    return [
+        PreemptingView(
+            job=one.job_id if _is_shown(one.job_id, veil) else None,
+            rule=one.rule,
+            lost_gpu_seconds=number(round(one.lost_gpu_seconds, 1)),
+        )
+        for one in preemptions
+    ]
+
+
+def _is_shown(job_id: str, veil: Veil) -> bool:
+    job = veil.jobs.get(job_id)
+    return job is not None and not veil.hides(job)
 
 
 def _suggestion(item: Suggestion) -> SuggestionView:

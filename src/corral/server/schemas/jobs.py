@@ -13,7 +13,9 @@ from corral.control.work import Caller
 from corral.core.arrays import parse_array
 from corral.core.model import DEFAULT_PRIORITY, WHOLE, Allocation, Job, JobKind, JobState, Prediction
 from corral.core.quantities import parse_cpus, parse_gpus
+from corral.server.estimating import Current
 from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number, rfc3339, rfc3339_or_none
+from corral.server.schemas.estimates import EstimatedStartView, estimated_start_view
 from corral.server.schemas.measurements import UsageView
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -321,6 +323,9 @@ class JobView(View):
     usage: UsageView | None = Field(
         default=None, description="What it has held and used in all its attempts; only told of a single job."
     )
+    estimated_start: EstimatedStartView | None = Field(
+        default=None, description="While it waits; null: it does not, or nobody can tell."
+    )
     idle_warning: IdleWarningView | None = Field(
         default=None, description="It holds GPUs, does nothing, and was told so; only told of a single job."
     )
@@ -364,7 +369,11 @@ def idle_warning_view(warning: IdleWarning) -> IdleWarningView:
 
 
 def job_view(
-    record: JobRecord, caller: Caller, usage: UsageView | None = None, warning: IdleWarning | None = None
+    record: JobRecord,
+    caller: Caller,
+    usage: UsageView | None = None,
+    warning: IdleWarning | None = None,
+    expected: Current | None = None,
 ) -> JobView:
     """The job as this caller may see it: commands and environments often hold keys, so only its owner sees them."""
     job, spec, request = record.job, record.spec, record.job.request
@@ -421,6 +430,7 @@ def job_view(
         after=list(job.after),
         array=_array_view(spec),
         usage=usage,
+        estimated_start=estimated_start_view(expected),
         idle_warning=idle_warning_view(warning) if warning is not None and warning.attempt == job.attempt else None,
     )
 

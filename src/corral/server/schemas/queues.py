@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -10,8 +11,10 @@ from pydantic import Field
 from corral.control import views
 from corral.control.permissions import may_see_job
 from corral.control.work import Caller
-from corral.core.model import WHOLE, Blocking, JobKind, Queue
+from corral.core.model import WHOLE, Blocking, Job, JobKind, Queue
+from corral.server.estimating import Current
 from corral.server.schemas.base import Body, Duration, Label, Number, View, number, rfc3339, rfc3339_or_none
+from corral.server.schemas.estimates import EstimatedStartView, estimated_start_view
 
 MAX_GPUS = 1_000_000
 
@@ -92,6 +95,9 @@ class OrderedJobView(View):
     moved: bool = Field(description="Its owner has given it a place among the own jobs.")
     queued_at: str | None
     planned_start: str | None
+    estimated_start: EstimatedStartView | None = Field(
+        description="When it is expected to start; null while nothing can be told."
+    )
 
 
 class LineView(View):
@@ -151,16 +157,16 @@ def queue_view(view: views.QueueView) -> QueueView:
     )
 
 
-def line_view(view: views.LineView, caller: Caller) -> LineView:
+def line_view(view: views.LineView, caller: Caller, expected: Callable[[Job], Current | None]) -> LineView:
     return LineView(
         model=view.key.model,
         line="gang" if view.key.is_gang else "single",
         length=view.length,
-        jobs=[_ordered_job(place, caller) for place in view.places],
+        jobs=[_ordered_job(place, caller, expected(place.job)) for place in view.places],
     )
 
 
-def _ordered_job(place: views.LinePlace, caller: Caller) -> OrderedJobView:
+def _ordered_job(place: views.LinePlace, caller: Caller, expected: Current | None) -> OrderedJobView:
     job = place.job
     shown = may_see_job(caller, job.user)
     known = place.planned_start is not None and math.isfinite(place.planned_start)
@@ -178,4 +184,5 @@ def _ordered_job(place: views.LinePlace, caller: Caller) -> OrderedJobView:
         moved=job.user_order != 0,
         queued_at=rfc3339_or_none(job.queued_at),
         planned_start=rfc3339(place.planned_start) if known and place.planned_start is not None else None,
+        estimated_start=estimated_start_view(expected),
     )

@@ -54,6 +54,8 @@ export function Facts({ job }: { job: Job }) {
     [t("after"), job.after.length > 0 && <JobLinks jobs={job.after} />],
     [t("timeLimit"), job.time_limit_seconds === null ? t("noLimit") : format.duration(job.time_limit_seconds)],
     [t("retries"), t("retriesOf", { n: job.retries, max: job.max_retries })],
+    [t("preemptible"), t(job.preemptible ? "preemptibleYes" : "preemptibleNo")],
+    [t("preempted"), job.preemptions > 0 && t("preemptedTimes", { n: job.preemptions })],
     [t("created"), <Moment key="created" at={job.created_at} />],
     [t("queued"), job.queued_at && <Moment at={job.queued_at} />],
     [t("started"), job.started_at && <Moment at={job.started_at} />],

@@ -4,6 +4,8 @@ import { Grid, Stack } from "@mantine/core";
 import { isEnded, type Job } from "@/pages/jobs/actions/possible";
 import { EndedPanel } from "@/pages/jobs/job/EndedPanel";
 import { Facts } from "@/pages/jobs/job/Facts";
+import { PreemptedNote } from "@/pages/jobs/job/PreemptedNote";
+import { ReceiptsPanel } from "@/pages/jobs/job/ReceiptsPanel";
 import { RunningPanel } from "@/pages/jobs/job/RunningPanel";
 import { Timeline } from "@/pages/jobs/job/Timeline";
 import { UsagePanel } from "@/pages/jobs/job/UsagePanel";
@@ -15,8 +17,10 @@ export function SummaryTab({ job }: { job: Job }) {
     <Grid gap="sm">
       <Grid.Col span={{ base: 12, lg: 8 }}>
         <Stack gap="sm">
+          <PreemptedNote job={job} />
           {waits ? <WaitingPanel job={job} /> : isEnded(job) ? <EndedPanel job={job} /> : <RunningPanel job={job} />}
           {isEnded(job) && <UsagePanel job={job} />}
+          <ReceiptsPanel job={job} />
           <Timeline job={job} />
         </Stack>
       </Grid.Col>

@@ -36,6 +36,11 @@ export const words = defineWords({
   labels: ["Node labels", "节点标签"],
   timeLimit: ["Time limit", "时间上限"],
   noLimit: ["as the queue allows", "以队列为准"],
+  preemptible: ["Preemptible", "可抢占"],
+  preemptibleYes: ["yes, and goes on later", "是，之后会恢复"],
+  preemptibleNo: ["no", "否"],
+  preempted: ["Preempted", "被抢占"],
+  preemptedTimes: ["{n} {n|time|times}", "{n} 次"],
   retries: ["Retries", "重试"],
   retriesOf: ["{n} of {max}", "{n} / {max}"],
   created: ["Submitted", "提交"],
@@ -206,4 +211,38 @@ export const happenings = defineWords({
   "job.idle-cleared": ["works again", "恢复使用"],
   "job.idle-extended": ["given more time", "已延长时间"],
   "job.idle-stopped": ["stopped: did nothing", "因空闲被停止"],
+});
+
+/** Who gave way to whom. */
+export const receipts = defineWords({
+  title: ["Preemption", "抢占记录"],
+  gaveWay: ["Gave way to", "让位于"],
+  madeRoom: ["Took the place of", "取代了"],
+  someJob: ["a job of {user}", "{user} 的作业"],
+  gpus: ["{n} {n|GPU|GPUs}", "{n} 个 GPU"],
+  attempt: ["attempt {n}", "第 {n} 次运行"],
+  lost: ["{hours} GPU-hours of work lost", "损失 {hours} GPU 时的工作"],
+  saved: ["saved before its end", "结束前已保存"],
+  notSaved: ["not saved before its end", "结束前未保存"],
+  back: ["Back since {at}.", "已于 {at} 恢复运行。"],
+  expectedBack: [
+    "Expected back: half of the time before {p50}, nine times in ten before {p90}.",
+    "预计恢复：半数情况在 {p50} 之前，九成情况在 {p90} 之前。",
+  ],
+  stillStopping: ["It is being stopped.", "正在停止。"],
+  waitsTitle: ["It was preempted and waits to go on", "作业被抢占，正在等待恢复"],
+  stopsTitle: ["It is being preempted", "作业正被抢占"],
+  waitsText: ["It gave way", "它已让位"],
+  stopsText: ["It gives way, saves what it can, and comes back by itself", "它正在让位并尽量保存进度，之后会自动恢复"],
+  to: ["to", "给"],
+  stop: [".", "。"],
+  times: ["This has happened {n} times.", "这已发生 {n} 次。"],
+});
+
+/** By which right a job was preempted. */
+export const rules = defineWords({
+  guarantee: ["guarantee", "保证额度"],
+  reservation: ["reservation", "预留"],
+  order: ["order of the queue", "队列次序"],
+  overrun: ["ran longer than expected", "超出预计时长"],
 });

@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { Layers3, Pin } from "lucide-react";
 
 import { isEnded, type Job } from "@/pages/jobs/actions/possible";
-import { usePlannedStart } from "@/pages/jobs/list/planned";
+import { usePlace } from "@/pages/jobs/list/planned";
 import { reasons, words } from "@/pages/jobs/list/words";
 import { Faint } from "@/parts/DataTable";
 import { Moment, useNow } from "@/parts/Moment";
@@ -114,9 +114,11 @@ function span(job: Job): ["waiting" | "running" | "ran" | "waitedOnly", from: st
 
 /** When a waiting job is to start, and when a running one must end. */
 export function ExpectedCell({ job }: { job: Job }) {
-  const planned = usePlannedStart(job.id);
+  const place = usePlace(job.id);
+  const estimate = place?.estimated_start ?? job.estimated_start;
   const end = expectedEnd(job);
-  if (job.state === "queued" && planned !== undefined) return <When word="startsAt" at={planned} />;
+  if (job.state === "queued" && place?.planned_start) return <When word="startsAt" at={place.planned_start} />;
+  if (job.state === "queued" && estimate) return <Estimated estimate={estimate} />;
   return end === undefined ? <>–</> : <When word="endsBy" at={end} />;
 }
 
@@ -126,7 +128,21 @@ export function expectedEnd(job: Job): string | undefined {
   return new Date(Date.parse(job.started_at) + job.time_limit_seconds * 1000).toISOString();
 }
 
-function When({ word, at }: { word: "startsAt" | "endsBy"; at: string }) {
+/** Not planned yet: when half of such jobs have started, with the time of nine in ten on hover. */
+function Estimated({ estimate }: { estimate: NonNullable<Job["estimated_start"]> }) {
+  const t = useWords(words);
+  const format = useFormat();
+  return (
+    <span
+      title={t("estimate", { p50: format.dateTime(estimate.p50), p90: format.dateTime(estimate.p90) })}
+      data-testid="estimate"
+    >
+      <When word="startsAbout" at={estimate.p50} />
+    </span>
+  );
+}
+
+function When({ word, at }: { word: "startsAt" | "startsAbout" | "endsBy"; at: string }) {
   const t = useWords(words);
   const [before, after] = t(word, { when: "\u0000" }).split("\u0000");
   return (

@@ -1,4 +1,4 @@
-/** When waiting jobs are expected to start, read once for each queue that is in sight, not once for each job. */
+/** When waiting jobs are planned or expected to start, read once for each queue that is in sight, not once for each job. */
 import { useQueries } from "@tanstack/react-query";
 import { createContext, useContext, useMemo } from "react";
 
@@ -6,14 +6,16 @@ import { $api, type Schema } from "@/api/client";
 import { useAll } from "@/api/useAll";
 import type { Job } from "@/pages/jobs/actions/possible";
 
-const Context = createContext<ReadonlyMap<string, string>>(new Map());
+type Place = Schema<"OrderedJobView">;
+
+const Context = createContext<ReadonlyMap<string, Place>>(new Map());
 export const PlannedStarts = Context.Provider;
 
 /** A longer line is too much to read for a column; the job's own page tells. */
 const LONGEST_LINE = 1_000;
 const MOST_QUEUES = 6;
 
-export function usePlannedStarts(jobs: readonly Job[] | undefined): ReadonlyMap<string, string> {
+export function usePlannedStarts(jobs: readonly Job[] | undefined): ReadonlyMap<string, Place> {
   const { data: queues } = useAll("/queues");
   const names = useMemo(() => {
     const inSight = new Set(jobs?.filter((job) => job.state === "queued").map((job) => job.queue));
@@ -26,15 +28,12 @@ export function usePlannedStarts(jobs: readonly Job[] | undefined): ReadonlyMap<
   });
 }
 
-function combined(answers: readonly { readonly data?: Schema<"OrderView"> }[]): ReadonlyMap<string, string> {
+function combined(answers: readonly { readonly data?: Schema<"OrderView"> }[]): ReadonlyMap<string, Place> {
   const places = answers.flatMap((answer) => answer.data?.lines.flatMap((line) => line.jobs) ?? []);
-  return new Map(
-    places.flatMap((place) =>
-      place.id !== null && place.planned_start !== null ? [[place.id, place.planned_start] as const] : [],
-    ),
-  );
+  return new Map(places.flatMap((place) => (place.id === null ? [] : [[place.id, place] as const])));
 }
 
-export function usePlannedStart(job: string): string | undefined {
+/** Its place in line as it is told last; undefined where the line is too long to be read. */
+export function usePlace(job: string): Place | undefined {
   return useContext(Context).get(job);
 }

@@ -40,6 +40,11 @@ export const words = defineWords({
   waitedOnly: ["waited {time}", "等待了 {time}"],
   expected: ["Expected", "预计"],
   startsAt: ["starts {when}", "{when}启动"],
+  startsAbout: ["about {when}", "约{when}"],
+  estimate: [
+    "half of the time before {p50}, nine times in ten before {p90}",
+    "半数情况在 {p50} 之前，九成情况在 {p90} 之前",
+  ],
   endsBy: ["ends {when}", "{when}结束"],
   created: ["Submitted", "提交"],
   pinned: ["pinned", "置顶"],

@@ -5,6 +5,7 @@ import { Hourglass } from "lucide-react";
 import { $api, type Schema } from "@/api/client";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { Countdown } from "@/pages/jobs/why/Countdown";
+import { EstimateLine } from "@/pages/jobs/why/EstimateLine";
 import { JobLink, JobLinks } from "@/pages/jobs/why/JobRef";
 import { shownNumber, useReasons, type Reason } from "@/pages/jobs/why/reasons";
 import { Suggestions } from "@/pages/jobs/why/Suggestions";
@@ -29,6 +30,7 @@ export function WaitingPanel({ job }: { job: Job }) {
         <Stack gap="md">
           <Headline why={why} />
           {job.state === "queued" && <Figures why={why} />}
+          {why.estimate && job.state === "queued" && <EstimateLine estimate={why.estimate} />}
           {why.reasons.length > 0 && (
             <Stack gap="sm" component="ul" p={0} m={0} aria-label={t("title")}>
               {why.reasons.map((reason, index) => (
@@ -71,6 +73,8 @@ function Headline({ why }: { why: Why }) {
 function Figures({ why }: { why: Why }) {
   const t = useWords(words);
   const format = useFormat();
+  // What is planned holds whatever comes; what is estimated is the likelier.
+  const start = why.estimate?.p50 ?? why.planned_start;
   return (
     <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
       <Stat
@@ -80,8 +84,14 @@ function Figures({ why }: { why: Why }) {
       />
       <Stat
         label={t("expected")}
-        value={why.planned_start === null ? t("unknownStart") : <Countdown to={why.planned_start} />}
-        detail={why.planned_start === null ? t("unknownHint") : format.dateTime(why.planned_start)}
+        value={start === null ? t("unknownStart") : <Countdown to={start} />}
+        detail={
+          why.planned_start !== null
+            ? t("atLatest", { when: format.dateTime(why.planned_start) })
+            : start === null
+              ? t("unknownHint")
+              : t("about", { when: format.dateTime(start) })
+        }
       />
       <Stat
         label={t("onNodes")}

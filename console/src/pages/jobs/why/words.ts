@@ -17,6 +17,9 @@ export const titles = defineWords({
   kept: ["Room is kept for others", "空位已为其他作业保留"],
   order: ["Strict order", "严格顺序"],
   "limit-kept": ["The rest of the limit is kept", "剩余额度已保留"],
+  owed: ["GPUs are owed to other queues", "GPU 应留给其他队列"],
+  reserved: ["GPUs are reserved for others", "GPU 已为他人预留"],
+  "giving-way": ["Others give way to it", "其他作业正在让位"],
 });
 
 /** The same in whole sentences, from the numbers. The server's own English ones name more; these serve where it does not speak. */
@@ -79,6 +82,18 @@ export const sentences = defineWords({
     "队列采用严格顺序：不能越过排在前面的作业。",
   ],
   "limit-kept": ["What is left of a limit is kept for a job that came first.", "剩余额度已为更早的作业保留。"],
+  owed: [
+    "It cannot be preempted, and so leaves {owed} GPUs to queues that they are guaranteed to: asks {asked}, free {free}.",
+    "此作业不可抢占，因此须为有保证额度的队列留出 {owed} 个 GPU：申请 {asked} 个，空闲 {free} 个。",
+  ],
+  "giving-way": [
+    "Other jobs give {coming_gpus} GPUs back for it, within {grace_seconds} at the latest.",
+    "其他作业将为其让出 {coming_gpus} 个 GPU，最迟 {grace_seconds} 内完成。",
+  ],
+  reserved: [
+    "{reserved_gpus} GPUs are reserved: {reservations}; {free_reserved_gpus} of them are free.",
+    "{reserved_gpus} 个 GPU 已预留（{reservations}），其中 {free_reserved_gpus} 个空闲。",
+  ],
 });
 
 export const resources = defineWords({
@@ -108,6 +123,13 @@ export const numbers = defineWords({
   retry: ["retry", "重试"],
   max_retries: ["retries at most", "最多重试"],
   jobs: ["jobs before it", "前置作业"],
+  free: ["free", "空闲"],
+  owed: ["owed to others", "应留给其他队列"],
+  reserved_gpus: ["GPUs reserved", "已预留 GPU"],
+  free_reserved_gpus: ["of them free", "其中空闲"],
+  own_gpus: ["GPUs reserved for it", "为其预留的 GPU"],
+  free_own_gpus: ["of them free", "其中空闲"],
+  opens_in_seconds: ["opens in", "开放于"],
 });
 
 export const words = defineWords({
@@ -124,6 +146,16 @@ export const words = defineWords({
     "Some jobs in its way have no time limit, or its turn is too far away.",
     "前面的作业没有时间上限，或轮到它还太远。",
   ],
+  estimate: ["Estimated start", "预计启动时间"],
+  estimateText: [
+    "half of the time before {p50}, nine times in ten before {p90}",
+    "半数情况在 {p50} 之前，九成情况在 {p90} 之前",
+  ],
+  // The server's words for the basis are English; what they have in common is said instead.
+  estimateBasis: ["{basis}; worked out {when}", "由调度器向前推演得出；{when}计算"],
+  atLatest: ["at the latest {when}", "最迟 {when}"],
+  about: ["about {when}", "约{when}"],
+  now: ["now", "现在"],
   inTime: ["in {time}", "{time} 后"],
   anyMoment: ["any moment", "随时"],
   onNodes: ["On", "节点"],

@@ -27,6 +27,14 @@ export function ToolsStep() {
           <DependencyFields />
         </>
       )}
+      {draft.kind !== "workbench" && (
+        <Switch
+          label={t("preemptible")}
+          description={t("preemptibleHint")}
+          checked={draft.preemptible}
+          onChange={(event) => set({ preemptible: event.currentTarget.checked })}
+        />
+      )}
       <Switch label={t("hold")} checked={draft.hold} onChange={(event) => set({ hold: event.currentTarget.checked })} />
     </Stack>
   );

@@ -26,7 +26,7 @@ from corral.control.ports.store.people import (
     ProviderTable,
     SshKeyTable,
 )
-from corral.control.ports.store.scheduling import ReservationTable
+from corral.control.ports.store.scheduling import EstimateTable, ReservationTable
 from corral.control.ports.store.telling import (
     AlertTable,
     ChannelTable,
@@ -49,6 +49,7 @@ __all__ = [
     "ChannelTable",
     "CredentialTable",
     "CycleTable",
+    "EstimateTable",
     "EventTable",
     "FleetTable",
     "HealthTable",

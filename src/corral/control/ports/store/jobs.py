@@ -178,7 +178,8 @@ class CycleTable(Protocol):
     def since(self, cycle_id: int, limit: int) -> list[CycleRecord]:
         """The entries after that one, oldest first."""
 
-    def newest_base(self) -> CycleRecord | None: ...
+    def count_since(self, cycle_id: int) -> int:
+        """How many entries followed that one."""
 
     def first_base_at(self) -> float | None:
         """When the journal begins; None while it is empty."""

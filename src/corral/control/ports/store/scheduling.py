@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from corral.control.records import ReservationRecord
+from corral.core.accuracy import Told
+
+
+class EstimateTable(Protocol):
+    """Estimated starts and what became of them. Rows outlive their jobs."""
+
+    def add(self, told: Sequence[Told]) -> None:
+        """Insert or replace by job and time."""
+
+    def open(self) -> list[Told]:
+        """Of jobs that have not started, the oldest first."""
+
+    def settle(self, started: Mapping[tuple[str, int], float]) -> None:
+        """When these attempts (by job and number) started; only of estimates that are open."""
+
+    def withdraw(self, attempts: Collection[tuple[str, int]]) -> None:
+        """These will never start: their open estimates go."""
+
+    def latest(self, limit: int, since: float = 0.0) -> list[Told]:
+        """Those made last, the oldest of them first."""
+
+    def prune(self, before: float) -> int:
+        """Drop those made earlier."""
 
 
 class ReservationTable(Protocol):

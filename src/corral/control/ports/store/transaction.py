@@ -17,7 +17,7 @@ from corral.control.ports.store.jobs import (
     UsageTable,
 )
 from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SshKeyTable
-from corral.control.ports.store.scheduling import ReservationTable
+from corral.control.ports.store.scheduling import EstimateTable, ReservationTable
 from corral.control.ports.store.telling import AlertTable, ChannelTable, ReportTable
 from corral.control.ports.store.whatif import ShadowTable, SimulationTable
 
@@ -54,6 +54,7 @@ class Transaction(Protocol):
     simulations: SimulationTable
     shadow: ShadowTable
     reservations: ReservationTable
+    estimates: EstimateTable
     meta: MetaTable
 
 

@@ -1,10 +1,12 @@
 /** Cordon, uncordon, drain and remove, for one node or many: explained, confirmed, shown at once, and told. */
 import { Ban, CircleCheck, LogOut, Trash2, type LucideIcon } from "lucide-react";
+import { useState, type ReactNode } from "react";
 
 import { api, sent } from "@/api/client";
 import { runEach } from "@/api/each";
 import { Problem } from "@/api/problem";
 import { useAction, type Cache } from "@/api/useAction";
+import { DrainDialog } from "@/pages/nodes/DrainDialog";
 import { fitting, refusalOf, VERBS, type Node, type Verb } from "@/pages/nodes/rules";
 import { words } from "@/pages/nodes/words";
 import { useConfirm } from "@/parts/confirm";
@@ -24,9 +26,16 @@ interface Order {
   readonly names: readonly string[];
 }
 
-/** `actionsFor(nodes)` are the four actions for these nodes, each with the reason if it cannot be done. */
-export function useNodeActions(): (nodes: readonly Node[]) => RowAction[] {
+export interface NodeActions {
+  /** The four actions for these nodes, each with the reason if it cannot be done. */
+  readonly actionsFor: (nodes: readonly Node[]) => RowAction[];
+  /** The dialog of a drain; to be put on the page. */
+  readonly parts: ReactNode;
+}
+
+export function useNodeActions(): NodeActions {
   const t = useWords(words);
+  const [drained, setDrained] = useState<string>();
   const confirm = useConfirm();
   const action = useAction({
     run: ({ verb, names }: Order) => runEach(names, (node) => order(verb, node)),
@@ -48,6 +57,11 @@ export function useNodeActions(): (nodes: readonly Node[]) => RowAction[] {
       begin();
       return;
     }
+    // What a drain does to one node can be looked at before.
+    if (verb === "drain" && names.length === 1) {
+      setDrained(names[0]);
+      return;
+    }
     const left = nodes.filter((node) => !fit.includes(node));
     const text = t(`${verb}Text`, { names: listed(names), jobs: fit.reduce((sum, node) => sum + node.jobs.length, 0) });
     const rest =
@@ -62,12 +76,21 @@ export function useNodeActions(): (nodes: readonly Node[]) => RowAction[] {
       danger: verb === "remove",
     });
   }
-  return (nodes) =>
+  const actionsFor = (nodes: readonly Node[]): RowAction[] =>
     VERBS.map((verb) => {
       const reason = nodes.map((node) => refusalOf(verb, node)).find((one) => one !== undefined);
       const refusal = fitting(verb, nodes).length > 0 || reason === undefined ? undefined : t(reason);
-      return { label: t(verb), icon: ICONS[verb], refusal, danger: verb === "remove", onClick: () => ask(verb, nodes) };
+      const label = verb === "drain" && nodes.length === 1 ? t("drainMore") : t(verb);
+      return { label, icon: ICONS[verb], refusal, danger: verb === "remove", onClick: () => ask(verb, nodes) };
     });
+  const parts = drained !== undefined && (
+    <DrainDialog
+      node={drained}
+      onDrain={() => action.mutate({ verb: "drain", names: [drained] })}
+      onClose={() => setDrained(undefined)}
+    />
+  );
+  return { actionsFor, parts };
 }
 
 function order(verb: Verb, node: string): Promise<unknown> {

@@ -1,0 +1,76 @@
+/** What is done with questions: asked, cancelled, asked again, deleted. */
+import { Ban, RotateCcw, Trash2 } from "lucide-react";
+
+import { api, sent, type Schema } from "@/api/client";
+import type { Problem } from "@/api/problem";
+import { useAction } from "@/api/useAction";
+import { isOver, type Simulation } from "@/pages/whatif/numbers";
+import { words } from "@/pages/whatif/words";
+import { useConfirm } from "@/parts/confirm";
+import type { RowAction } from "@/parts/RowMenu";
+import { common } from "@/words/common";
+import { useWords } from "@/words/words";
+
+const TOUCHES = ["/simulations"];
+
+export function useAsk(onDone: (asked: Simulation) => void, onProblem: (problem: Problem) => void) {
+  const t = useWords(words);
+  return useAction<Schema<"SimulationCreate">, Simulation>({
+    run: (body) => sent(api.POST("/simulations", { body })),
+    touches: TOUCHES,
+    done: ({ name }) => t("asksNow", { name }),
+    onDone,
+    onProblem,
+  });
+}
+
+/** What can be done with a question; `onGone` after it was deleted. */
+export function useSimulationActions(onGone?: () => void): (simulation: Simulation) => RowAction[] {
+  const t = useWords(words);
+  const c = useWords(common);
+  const confirm = useConfirm();
+  const at = (id: string) => ({ params: { path: { id } } });
+  const cancel = useAction<Simulation, Simulation>({
+    run: ({ id }) => sent(api.POST("/simulations/{id}/cancel", at(id))),
+    touches: TOUCHES,
+    done: (_, { name }) => t("cancelled", { name }),
+  });
+  const again = useAction<Simulation, Simulation>({
+    run: ({ id }) => sent(api.POST("/simulations/{id}/again", at(id))),
+    touches: TOUCHES,
+    done: (_, { name }) => t("asksAgain", { name }),
+  });
+  const remove = useAction<Simulation, unknown>({
+    run: ({ id }) => sent(api.DELETE("/simulations/{id}", at(id))),
+    touches: TOUCHES,
+    optimistic: (cache, { id }) => cache.dropItems<Simulation>("/simulations", (one) => one.id === id),
+    done: (_, { name }) => t("deleted", { name }),
+    onDone: () => onGone?.(),
+  });
+  return (simulation) => [
+    {
+      label: t("cancel"),
+      icon: Ban,
+      refusal: isOver(simulation) ? t("cannotCancel") : undefined,
+      onClick: () => cancel.mutate(simulation),
+    },
+    {
+      label: t("again"),
+      icon: RotateCcw,
+      refusal: isOver(simulation) ? undefined : t("cannotAgain"),
+      onClick: () => again.mutate(simulation),
+    },
+    {
+      label: c("delete"),
+      icon: Trash2,
+      danger: true,
+      onClick: () =>
+        confirm({
+          title: t("deleteTitle", { name: simulation.name }),
+          text: t("deleteText"),
+          action: t("deleteAction"),
+          onConfirm: () => remove.mutate(simulation),
+        }),
+    },
+  ];
+}

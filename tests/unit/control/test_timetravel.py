@@ -1,0 +1,256 @@
+"""Looking back: the picture of a moment is the one that was, as far as the journal tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corral.control import journal
+from corral.control.errors import Invalid, NotFound
+from corral.control.journal import JournalBroken, JournalWriter
+from corral.control.policies import Policies
+from corral.control.records import CycleRecord
+from corral.control.state import State
+from corral.control.timetravel import Tail, picture_at, read_run, tail_of, why_then
+from corral.core.changes import Change, DropJob, PutJob, PutLastNode, PutNode, PutQueue, PutRules
+from corral.core.explain import explain
+from corral.core.journal import Digest, condensed, decode_changes, encode_changes
+from corral.core.model import EndReason, Job, JobState, Limits, Queue, Request
+from corral.core.scheduler import schedule
+from corral.simulator.simulation import Arrival, Simulation
+from tests.unit.core.builders import node
+from tests.unit.core.strategies import History, histories
+from tests.unit.searching import DEAR
+
+
+class Recorded:
+    """What the live system would have kept of a history, and the live jobs after each step."""
+
+    def __init__(self, history: History) -> None:
+        state, writer = State(Policies()), JournalWriter()
+        state.apply([*history.cluster, PutLastNode(id="")])
+        self.cycles: list[CycleRecord] = []
+        #: when, and the live jobs before the plan of that moment was applied
+        self.seen: list[tuple[float, dict[str, Job]]] = []
+
+        def observe(changes: list[Change]) -> None:
+            state.digest.add(changes)
+            if state.unjournaled is not None:
+                state.unjournaled.extend(changes)
+
+        for step in Simulation(snapshot=state.snapshot, arrivals=history.arrivals, observer=observe):
+            self.seen.append((step.at, dict(state.snapshot.jobs)))
+            if step.plan.starts or step.plan.resizes or step.plan.preemptions:
+                self.cycles.append(replace(writer.entry(state, step.plan), id=len(self.cycles) + 1))
+        self.tail = tail_of(state)
+
+    def run_until(self, at: float) -> list[CycleRecord]:
+        """As the store gives it."""
+        last = max((place for place, cycle in enumerate(self.cycles) if cycle.at <= at), default=None)
+        if last is None:
+            return []
+        base = max(place for place in range(last + 1) if self.cycles[place].is_base)
+        return self.cycles[base : last + 2]
+
+
+@DEAR
+@given(histories(), st.sampled_from([200_000, 5]))
+def test_the_picture_of_a_cycle_is_the_one_it_decided_from(history: History, changes_per_base: int) -> None:
+    before = journal.CHANGES_PER_BASE
+    journal.CHANGES_PER_BASE = changes_per_base
+    try:
+        recorded = Recorded(history)
+    finally:
+        journal.CHANGES_PER_BASE = before
+    for cycle in recorded.cycles:
+        picture = picture_at(recorded.run_until(cycle.at), cycle.at, recorded.tail)
+        assert picture.cycle.at == cycle.at
+        assert picture.cycle.at <= picture.known_until <= cycle.at
+
+
+@DEAR
+@given(histories(), st.data())
+def test_a_moment_is_told_without_what_came_later(history: History, data: st.DataObject) -> None:
+    """Every job in the picture was there with these very words at that time or before, and none of later times."""
+    recorded = Recorded(history)
+    if not recorded.cycles:
+        return
+    at = data.draw(st.floats(recorded.cycles[0].at, recorded.seen[-1][0] + 10))
+    picture = picture_at(recorded.run_until(at), at, recorded.tail)
+    assert picture.known_until <= at
+    for job in picture.snapshot.jobs.values():
+        assert job.created_at <= at
+        assert job.allocated_at is None or job.allocated_at <= at
+        assert job.started_at is None or job.started_at <= at
+    # whoever had arrived by then, and bears a time, is there or gone; nobody is forgotten
+    before = [jobs for seen_at, jobs in recorded.seen if seen_at <= at]
+    if before and not picture.uncertain:
+        last_at = max(seen_at for seen_at, _ in recorded.seen if seen_at <= at)
+        waiting = {job.id for job in before[-1].values() if job.state is JobState.QUEUED and job.created_at <= last_at}
+        started = {job.id for job in picture.snapshot.jobs.values() if job.state is not JobState.QUEUED}
+        assert waiting <= picture.snapshot.jobs.keys() | started
+
+
+@DEAR
+@given(histories())
+def test_what_is_condensed_is_what_was_applied_one_by_one(history: History) -> None:
+    recorded = Recorded(history)
+    for cycle in recorded.cycles:
+        run = [entry for entry in recorded.run_until(cycle.at) if entry.id <= cycle.id]
+        digest = Digest()
+        digest.add(condensed(entry.changes for entry in run))
+        assert digest.hex() == cycle.digest
+
+
+def story() -> Recorded:
+    """One GPU, three jobs that each run for 100 s and arrive at 1, 2 and 130; nothing starts between 101 and 201."""
+    cluster = (PutRules(limits=Limits(), score_time_constant=60.0), PutNode(node=node("n1", gpus=1)))
+    arrivals = tuple(
+        Arrival(job=Job(id=f"j-{n}", name="name", user="ann", request=Request(gpus=1), created_at=at), run_seconds=100)
+        for n, at in ((1, 1.0), (2, 2.0), (3, 130.0))
+    )
+    return Recorded(History(cluster=(*cluster, PutQueue(queue=Queue(name="default"))), arrivals=arrivals))
+
+
+def asked(recorded: Recorded, at: float, job_id: str) -> tuple[str, str]:
+    """The state then, and the words."""
+    stored = Job(id=job_id, name="name", user="ann", created_at={"j-1": 1.0, "j-2": 2.0, "j-3": 130.0}[job_id])
+    ended = {"j-1": 101.0, "j-2": 201.0, "j-3": 301.0}[job_id]
+    stored = replace(
+        stored, state=JobState.COMPLETED, queued_at=stored.created_at, ended_at=ended, end_reason=EndReason.EXIT_CODE
+    )
+    answer = why_then(picture_at(recorded.run_until(at), at, recorded.tail), at, stored)
+    return answer.job.state, answer.explanation.summary
+
+
+def test_the_story_can_be_asked_at_every_moment() -> None:
+    recorded = story()
+    assert [cycle.at for cycle in recorded.cycles] == [1.0, 101.0, 201.0]
+    assert asked(recorded, 1.0, "j-1") == ("running", "it did not wait then: it was running")
+    state, words = asked(recorded, 50.0, "j-2")
+    assert state == "queued"
+    assert words == "needs 1 GPU on one node; 0 GPUs are free in pool default, at most 0 on one node"
+    assert asked(recorded, 150.0, "j-1") == ("completed", "it did not wait then: it had ended (exit_code)")
+    # it came after the last entry, and is told by the next one
+    state, words = asked(recorded, 150.0, "j-3")
+    assert (state, words[:11]) == ("queued", "needs 1 GPU")
+    with pytest.raises(NotFound, match="did not exist then: it was created at 1970-01-01 00:02:10 UTC"):
+        asked(recorded, 129.0, "j-3")
+
+
+def test_what_no_entry_has_yet_is_told_from_memory() -> None:
+    recorded = story()
+    recorded.cycles = recorded.cycles[:2]
+    later = Job(
+        id="j-9", name="late", user="bob", request=Request(gpus=1), created_at=140.0, queued_at=140.0,
+        state=JobState.QUEUED,
+    )  # fmt: skip
+    digest = Digest()
+    after = list(_changes_after(story()))
+    digest.add(condensed(cycle.changes for cycle in recorded.cycles))
+    digest.add([*after, PutJob(job=later)])
+    tail = Tail(changes=(*after, PutJob(job=later)), digest=digest.hex())
+    picture = picture_at(recorded.run_until(145.0), 145.0, tail)
+    assert picture.snapshot.jobs["j-9"] == later
+    assert picture.known_until == 140.0
+    # an entry was written meanwhile: what is in memory does not follow on this one
+    stale = picture_at(recorded.run_until(145.0), 145.0, replace(tail, digest="0" * 32))
+    assert "j-9" not in stale.snapshot.jobs
+
+
+def _changes_after(whole: Recorded) -> Iterable[Change]:
+    """Of what the third entry has, only the start of the second job."""
+    changes = decode_changes(whole.cycles[2].changes)
+    return [change for change in changes if isinstance(change, PutJob) and change.job.id == "j-2"][:2]
+
+
+def test_it_agrees_with_what_was_explained_then() -> None:
+    """The answer of the past is word for word that of the moment."""
+    cluster = [
+        PutRules(limits=Limits(max_gpus_per_user=3), score_time_constant=60.0),
+        PutNode(node=node("n1", gpus=4)),
+        PutQueue(queue=Queue(name="default", policy="fcfs")),
+        PutLastNode(id=""),
+    ]
+    arrivals = [
+        Arrival(
+            job=Job(id=f"j-{n}", name="name", user=user, request=Request(gpus=gpus), created_at=float(n)),
+            run_seconds=50.0,
+        )
+        for n, (user, gpus) in enumerate(
+            [("ann", 2), ("ann", 2), ("bob", 1), ("bob", 3), ("zoe", 2), ("ann", 1)], start=1
+        )
+    ]
+    state, writer, cycles = State(Policies()), JournalWriter(), []
+    state.apply(cluster)
+    told: list[tuple[float, str, str]] = []
+
+    def observe(changes: list[Change]) -> None:
+        state.digest.add(changes)
+        if state.unjournaled is not None:
+            state.unjournaled.extend(changes)
+
+    simulation = Simulation(snapshot=state.snapshot, arrivals=arrivals, observer=observe)
+    for step in simulation:
+        told += [
+            (step.at, job.id, explain(state.snapshot, step.plan, job, step.at).summary)
+            for job in list(state.snapshot.jobs.values())
+            if job.state is JobState.QUEUED and not any(start.job_id == job.id for start in step.plan.starts)
+        ]
+        if step.plan.starts:
+            cycles.append(replace(writer.entry(state, step.plan), id=len(cycles) + 1))
+    assert len(told) > 10
+    for at, job_id, summary in told:
+        kept = Recorded.__new__(Recorded)
+        kept.cycles = cycles
+        run = kept.run_until(at)
+        picture = picture_at(run, at, tail_of(state))
+        assert why_then(picture, at, picture.snapshot.jobs[job_id]).explanation.summary == summary
+
+
+def test_a_broken_journal_says_so() -> None:
+    recorded = story()
+    recorded.cycles[0] = replace(recorded.cycles[0], changes=encode_changes([DropJob(id="j-1")]))
+    with pytest.raises(JournalBroken, match="cycle 2: digest"):
+        picture_at(recorded.run_until(150.0), 150.0, recorded.tail)
+    recorded.cycles[1] = replace(recorded.cycles[1], changes=b"?")
+    with pytest.raises(JournalBroken, match="not readable"):
+        picture_at(recorded.run_until(150.0), 150.0, recorded.tail)
+
+
+class FakeCycles:
+    def __init__(self, first: float | None) -> None:
+        self.first = first
+
+    def run_until(self, at: float) -> list[CycleRecord]:
+        return []
+
+    def first_base_at(self) -> float | None:
+        return self.first
+
+
+class FakeTables:
+    def __init__(self, first: float | None) -> None:
+        self.cycles = FakeCycles(first)
+
+
+def test_moments_that_cannot_be_told_are_refused_in_words() -> None:
+    with pytest.raises(Invalid, match="in the future"):
+        read_run(FakeTables(0.0), at=11.0, now=10.0)  # type: ignore[arg-type]
+    with pytest.raises(NotFound, match="the journal begins at 1970-01-01 00:01:00 UTC"):
+        read_run(FakeTables(60.0), at=5.0, now=100.0)  # type: ignore[arg-type]
+    with pytest.raises(NotFound, match="the journal is empty"):
+        read_run(FakeTables(None), at=5.0, now=100.0)  # type: ignore[arg-type]
+
+
+def test_a_moment_can_be_looked_at_again_and_again() -> None:
+    """Rebuilding does not change what it was built from."""
+    recorded = story()
+    run = recorded.run_until(150.0)
+    plans = [schedule(picture_at(run, 150.0, recorded.tail).snapshot, 150.0) for _ in range(2)]
+    assert plans[0] == plans[1]
+    assert [planned.job_id for planned in plans[0].planned] == ["j-3"]

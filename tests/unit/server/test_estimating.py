@@ -1,0 +1,183 @@
+"""Keeping estimated starts current beside a controller that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from corral.control.controller import Controller
+from corral.control.jobs import delete, stop, submit
+from corral.control.policies import Policies
+from corral.control.ports import AttemptPhase, Store
+from corral.core.accuracy import Told
+from corral.core.mirroring import picture_of
+from corral.core.model import EndReason, Job, JobState, Node
+from corral.server.estimating import LONGEST_SECONDS, Estimating
+from corral.stores.workspace import DirectoryWorkspace
+from tests.unit.control.conftest import shelf, store  # noqa: F401 - fixtures
+from tests.unit.control.world import ANN, RecordingEngine, StillClock, draft, eventually, status
+from tests.unit.core.builders import node
+
+HOUR = 3600.0
+
+
+class Watched:
+    def __init__(self, store: Store, root: Path) -> None:  # noqa: F811
+        self.store = store
+        self.clock = StillClock(10_000.0)
+        nodes: tuple[Node, ...] = (node("n1", 2),)
+        self.engine = RecordingEngine(nodes)
+        self.controller = Controller(
+            store=store,
+            engines={"local": self.engine},
+            clock=self.clock,
+            policies=Policies(),
+            workspace=DirectoryWorkspace(root),
+            observe_seconds=3600.0,
+            tidy_seconds=3600.0,
+        )
+        self.controller.start()
+        self.announced: list[float] = []
+        self.estimating = self.new()
+
+    def new(self) -> Estimating:
+        return Estimating(
+            controller=self.controller, store=self.store, clock=self.clock, announce=self.announced.append
+        )
+
+    def submit(self, name: str, gpus: int = 2, hours: float = 1.0) -> str:
+        wanted = draft(name, gpus=gpus, time_limit_seconds=hours * HOUR)
+        (record,) = self.controller.execute(submit, ANN, [wanted]).result(10)
+        job_id: str = record.job.id
+        return job_id
+
+    def end(self, job_id: str) -> None:
+        self.engine.report(status(f"{job_id}.1", AttemptPhase.RUNNING, self.clock.time))
+        over = status(f"{job_id}.1", AttemptPhase.ENDED, self.clock.time, reason=EndReason.EXIT_CODE, exit_code=0)
+        self.engine.report(over)
+        eventually(lambda: self.job(job_id).state is JobState.COMPLETED)
+
+    def job(self, job_id: str) -> Job:
+        with self.store.read() as tx:
+            record = tx.jobs.get(job_id)
+        assert record is not None
+        return record.job
+
+    def kept(self) -> list[Told]:
+        self.controller.execute(lambda work: None).result(10)
+        with self.store.read() as tx:
+            return tx.estimates.latest(100)
+
+
+@pytest.fixture
+def watched(store: Store, tmp_path: Path) -> Iterator[Watched]:  # noqa: F811
+    watched = Watched(store, tmp_path)
+    yield watched
+    watched.estimating.stop()
+    watched.controller.stop()
+
+
+def test_who_waits_is_told_and_who_runs_is_not(watched: Watched) -> None:
+    first, second = watched.submit("first"), watched.submit("second")
+    watched.estimating.look()
+    assert watched.estimating.of(watched.job(first)) is None
+    told = watched.estimating.of(watched.job(second))
+    assert told is not None
+    assert told.made_at == watched.clock.time < told.estimate.p50 <= told.estimate.p90
+    assert watched.announced == [watched.clock.time]
+
+
+def test_nothing_is_worked_out_again_until_something_changes_or_it_is_old(watched: Watched) -> None:
+    watched.submit("first")
+    watched.submit("second")
+    assert watched.estimating.look() > 0
+    assert watched.estimating.look() == 0
+    watched.submit("third")
+    assert watched.estimating.look() > 0
+    watched.clock.time += LONGEST_SECONDS
+    assert watched.estimating.look() > 0
+    assert len(watched.announced) == 3
+
+
+def test_what_became_of_an_estimate_is_kept(watched: Watched) -> None:
+    first, second = watched.submit("first"), watched.submit("second")
+    watched.estimating.look()
+    [told] = watched.kept()
+    assert (told.job_id, told.attempt, told.user, told.started_at) == (second, 1, "ann", None)
+    watched.clock.time += 600.0
+    watched.end(first)
+    eventually(lambda: watched.job(second).state is not JobState.QUEUED)
+    watched.estimating.look()
+    [settled] = watched.kept()
+    assert settled.wait_seconds == 600.0
+    assert watched.estimating.of(watched.job(second)) is None
+
+
+def test_one_that_never_starts_is_withdrawn(watched: Watched) -> None:
+    watched.submit("first")
+    second, third = watched.submit("second"), watched.submit("third")
+    watched.estimating.look()
+    assert {one.job_id for one in watched.kept()} == {second, third}
+    for job_id in (second, third):
+        watched.controller.execute(stop, ANN, job_id).result(10)
+    watched.controller.execute(delete, ANN, third).result(10)
+    watched.estimating.look()
+    assert watched.kept() == []
+
+
+def test_nearer_estimates_are_kept_beside_the_first(watched: Watched) -> None:
+    """From hours away, and again when it is less than an hour."""
+    first = watched.submit("first", hours=4.0)
+    watched.engine.report(status(f"{first}.1", AttemptPhase.RUNNING, watched.clock.time))
+    eventually(lambda: watched.job(first).state is JobState.RUNNING)
+    second = watched.submit("second")
+    watched.estimating.look()
+    for _ in range(5):
+        watched.clock.time += LONGEST_SECONDS
+        watched.estimating.look()
+    assert len(watched.kept()) == 1
+    watched.clock.time += 3.7 * HOUR
+    watched.estimating.look()
+    kept = watched.kept()
+    assert [one.job_id for one in kept] == [second, second]
+    assert kept[0].p50 - kept[0].made_at > HOUR > kept[1].p50 - kept[1].made_at
+
+
+def test_the_next_server_goes_on_where_this_one_stopped(watched: Watched) -> None:
+    first, second = watched.submit("first"), watched.submit("second")
+    watched.estimating.look()
+    watched.end(first)
+    eventually(lambda: watched.job(second).state is not JobState.QUEUED)
+    following = watched.new()
+    following.start()
+    following.stop()
+    following.look()
+    [settled] = watched.kept()
+    assert settled.started_at is not None
+
+
+def test_one_more_job_can_be_foreseen(watched: Watched) -> None:
+    watched.submit("first")
+    second = watched.submit("second")
+    watched.estimating.look()
+    known = watched.estimating.of(watched.job(second))
+    assert known is not None
+    picture = watched.controller.inspect(lambda state: picture_of(state.snapshot)).result(10)
+    job = watched.job(second)
+    later = Job(
+        id="j-999",
+        name="more",
+        user="ann",
+        state=JobState.QUEUED,
+        queue=job.queue,
+        request=job.request,
+        created_at=watched.clock.time,
+        queued_at=watched.clock.time,
+        time_limit_seconds=HOUR,
+    )
+    found = watched.estimating.foresee(picture, later, watched.clock.time)
+    assert found is not None
+    assert found.p50 > known.estimate.p50
+    assert watched.estimating.of(watched.job(second)) == known
