@@ -36,8 +36,8 @@ class OrderingRules:
     weights: Weights = field(default_factory=Weights)
     #: under `shortest`: GPU-hours of work that an hour of waiting makes up for
     ageing: float = 4.0
-    #: under `shortest`: how much the size counts. The cost of a job is its run time × GPUs to this power: 1 is GPU-time,
-    #: 0 run time alone. Below 1 large jobs wait less, above 1 more.
+    #: under `shortest` a job costs its run time × GPUs to this power: 1 is GPU-time, 0 run time alone. Below 1 large
+    #: jobs wait less, above 1 small ones.
     size_power: float = 1.0
     #: what a job is expected to run of which nothing is known and that has no time limit
     unknown_seconds: float = 86_400.0
@@ -55,30 +55,29 @@ def expected_seconds(job: Job, rules: OrderingRules, ran_seconds: float = 0.0) -
     """How long it will run from its next start, or from now on if it has run for some time already: as half of the runs
     like it did, and never longer than it may.
 
-    One that outlives this is expected to take as long as nine tenths of them, then twice as long, and so on; one that
-    nobody knows anything about the same from what is supposed of it. So it falls behind fresh ones, and each time for
-    longer.
+    One that outlives this is expected to take as long as nine tenths of them. Beyond that, nobody knows anything about
+    it, and what it has run so far says how long it takes: as long as is supposed of such jobs, twice as long once it
+    has outlived that, and so on. So it falls behind fresh ones, and each time for longer.
     """
     most = job.time_left_seconds
-    if job.predicted is not None:
-        left = _outlived(ran_seconds, job.predicted.p50_seconds, job.predicted.p90_seconds) - ran_seconds
+    known = job.predicted
+    if known is not None and (most is not None or ran_seconds < known.p90_seconds):
+        supposed = known.p50_seconds if ran_seconds < known.p50_seconds else known.p90_seconds
+        left = supposed - ran_seconds
     elif most is not None:
         left = most - ran_seconds
     else:
-        # Attempts that were lost count: else being interrupted would make it more urgent, and it interrupt in turn.
-        behind = job.attained_seconds + job.ran_seconds + ran_seconds
-        left = _outlived(behind, rules.unknown_seconds, rules.unknown_seconds) - behind
+        left = _unknown_seconds(job, rules, ran_seconds)
     return max(0.0, left if most is None else min(most - ran_seconds, left))
 
 
-def _outlived(seconds: float, half: float, most: float) -> float:
-    """The next of the run times that are supposed in turn."""
-    if seconds < half:
-        return half
-    supposed = max(half, most)
-    while 0.0 < supposed <= seconds:
+def _unknown_seconds(job: Job, rules: OrderingRules, ran_seconds: float) -> float:
+    """Attempts that were lost count: else being interrupted would make a job more urgent, and it interrupt in turn."""
+    behind = job.attained_seconds + job.ran_seconds + ran_seconds
+    supposed = rules.unknown_seconds
+    while 0.0 < supposed <= behind:
         supposed *= 2
-    return supposed
+    return supposed - behind
 
 
 def ran_seconds(job: Job, now: float) -> float:
