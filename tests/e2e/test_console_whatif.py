@@ -73,6 +73,22 @@ def test_a_question_is_asked_and_answered_side_by_side(visit: Visit, server: Cor
         assert http.get("/simulations").json()["items"] == []
 
 
+def test_a_shadow_is_started_and_stopped(visit: Visit, server: CorralServer) -> None:
+    page = visit().open("/what-if?tab=shadow", "What if")
+    page.get_by_role("button", name="Start a shadow").click()
+    form = page.get_by_role("dialog", name="Start a shadow")
+    expect(form.get_by_role("textbox", name="So many times the nodes")).to_have_count(0)
+    pick(page, "Order", "Shortest first")
+    form.get_by_role("button", name="Start a shadow").click()
+    expect(page.get_by_role("status", name="every queue: policy shortest")).to_be_visible()
+    with server.http("ann") as ann:
+        ann.post("/jobs", json={"name": "seen-by-both", "command": ["true"], "gpus": 1}).raise_for_status()
+    # Nobody loads the page anew.
+    expect(page.get_by_role("group", name="Rounds seen")).not_to_contain_text("Rounds seen0", timeout=20_000)
+    page.get_by_role("button", name="Stop the shadow").click()
+    expect(page.get_by_text("No shadow runs")).to_be_visible()
+
+
 def test_only_operators_ask(visit: Visit) -> None:
     page = visit("ann").open("/what-if")
     expect(page.get_by_text("This page is for operators")).to_be_visible()

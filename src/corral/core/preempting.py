@@ -14,18 +14,16 @@ from typing import Protocol
 from corral.core import guaranteeing
 from corral.core.model import WHOLE, Allocation, Job, JobState, Queue
 from corral.core.ordering import POLICIES
-from corral.core.ordering.cost import Rank, aged_from, falls_behind_at
+from corral.core.ordering.cost import Rank, aged_from
 from corral.core.plan import Preemption, PreemptionRule
 from corral.core.protecting import ProtectedStart, is_limited, likely_end_if_started
 from corral.core.quantities import format_duration
+from corral.core.ranking import RankingAt, rank_in
 from corral.core.reclaiming import ByReservation, own_part
 from corral.core.reservations import Reserved
 from corral.core.resources import gpus_text
 from corral.core.snapshot import ClusterSnapshot
 from corral.core.victims import Candidate, choose_victims
-
-#: Before everybody who is not pinned.
-_PINNED = Rank(-math.inf)
 
 #: The least loss is looked for among so many, of those who stand furthest behind; among more only if they do not do.
 _FIRST_LOOK = 512
@@ -67,7 +65,7 @@ class Preempting:
         self.reserved = Reserved(snapshot, now)
         #: to an installation without such rules they cost nothing
         self._sources = [one for one in SOURCES if one.counts(snapshot)] if snapshot.preemption.enabled else []
-        self._behind: dict[str, list[tuple[float, Job]]] = {}
+        self._rankings: dict[str, RankingAt] = {}
 
     @property
     def is_possible(self) -> bool:
@@ -128,12 +126,15 @@ class Preempting:
             return False
         return any(source.gives_back(self, job, protected) for source in self._sources)
 
-    def behind(self, queue: Queue) -> list[tuple[float, Job]]:
-        """Preemptible jobs that a queue whose order preempts has running: who stands before this point may preempt
-        them. The last comes first, so that one look tells whether there is anybody."""
-        found = self._behind.get(queue.name)
+    def ranking(self, queue: Queue) -> RankingAt:
+        """Preemptible jobs that a queue whose order preempts has running, by their rank."""
+        found = self._rankings.get(queue.name)
         if found is None:
-            found = self._behind[queue.name] = sorted(self._ranked(queue), key=lambda item: (-item[0], item[1].serial))
+            ranking = self.snapshot.ranking(queue)
+            found = self._rankings[queue.name] = ranking.at(self.now, self.snapshot.preemption.margin)
+            falls_at = found.next_fall()
+            if falls_at is not None:
+                self.wake(falls_at)
         return found
 
     def wake(self, at: float) -> None:
@@ -166,18 +167,6 @@ class Preempting:
     def _is_ripe(self, job: Job) -> bool:
         self.wake(self._ripe_at(job))
         return job.state is JobState.RUNNING and self._ripe_at(job) <= self.now
-
-    def _ranked(self, queue: Queue) -> Iterator[tuple[float, Job]]:
-        snapshot, policy = self.snapshot, POLICIES[queue.policy]
-        for job_id in snapshot.holding.get(queue.name, ()):
-            job = snapshot.jobs[job_id]
-            rank = rank_of(snapshot, queue, job, self.now)
-            if rank is None or not job.preemptible or job.state not in (JobState.STARTING, JobState.RUNNING):
-                continue
-            yield rank.place - (snapshot.preemption.margin * rank.cost if rank.cost else 0.0), job
-            falls_at = falls_behind_at(job, snapshot.ordering, self.now) if policy.looks_at_run_times else None
-            if falls_at is not None:
-                self.wake(falls_at)
 
 
 def claimants(snapshot: ClusterSnapshot) -> list[Job]:
@@ -226,11 +215,8 @@ def lost_gpu_seconds(job: Job, now: float) -> float:
 
 
 def rank_of(snapshot: ClusterSnapshot, queue: Queue, job: Job, now: float) -> Rank | None:
-    """Where a job stands in a queue whose order preempts; nothing in others. An operator's pin stands above it all."""
-    rank = POLICIES[queue.policy].rank
-    if not queue.preempts or rank is None:
-        return None
-    return _PINNED if job.pinned_at is not None else rank(job, snapshot.ordering, now)
+    """Where a job stands in a queue whose order preempts; nothing in others."""
+    return rank_in(queue.policy, job, snapshot.ordering, now) if queue.preempts else None
 
 
 # ---------------------------------------------------------------- the rules
@@ -271,8 +257,9 @@ class ByGuarantee:
 
     def _words(self, snapshot: ClusterSnapshot, own: Queue, other: Queue, job: Job) -> Callable[[], str]:
         held, borrows = (gpus_text(snapshot.held.by_queue.get(name, 0)) for name in (own.name, other.name))
+        count = f"{own.guaranteed_gpus} {'GPU' if own.guaranteed_gpus == 1 else 'GPUs'}"
         return lambda: (
-            f"queue {own.name} has {own.guaranteed_gpus} GPUs guaranteed and holds {held}; {job.id} asks for "
+            f"queue {own.name} has {count} guaranteed and holds {held}; {job.id} asks for "
             f"{gpus_text(job.request.total_gpu_milli)} of them, and queue {other.name}, which has "
             f"{other.guaranteed_gpus} guaranteed, holds {borrows}"
         )
@@ -291,16 +278,14 @@ class ByOrder:
         rank = rank_of(view.snapshot, queue, job, view.now)
         if rank is None:
             return False
-        behind = view.behind(queue)
-        return bool(behind) and behind[0][0] > rank.place
+        return next(view.ranking(queue).behind(rank.place), None) is not None
 
     def after(self, view: Preempting, job: Job) -> Iterator[After]:
         queue = view.snapshot.queues[job.queue]
         rank = rank_of(view.snapshot, queue, job, view.now)
-        for point, one in view.behind(queue) if rank is not None else ():
-            if rank is None or point <= rank.place:
-                break
-            yield one, self._words(view, queue, job, one)
+        if rank is not None:
+            behind = view.ranking(queue).behind(rank.place)
+            yield from ((one, self._words(view, queue, job, one)) for one in behind)
 
     def gives_back(self, view: Preempting, job: Job, protected: ProtectedStart) -> bool:
         """As they stand now: a job that gets more urgent while it runs keeps what it has."""

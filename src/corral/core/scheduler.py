@@ -35,7 +35,8 @@ from corral.core.protecting import (
 from corral.core.reservations import Reserved, find_open_place
 from corral.core.rules import all_reasons, first_reason, owed
 from corral.core.scaling import Scalable, Scaling, Wanted, make_room, scalable_jobs
-from corral.core.snapshot import ClusterSnapshot, Trial
+from corral.core.snapshot import ClusterSnapshot
+from corral.core.trial import Trial
 from corral.core.vacating import Vacating
 
 #: Sums of times are exact to less than this: who might just be gone in time is looked at.

@@ -11,7 +11,7 @@ import heapq
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
@@ -38,7 +38,6 @@ from corral.core.fleet import Fleet
 from corral.core.lines import Line, LineKey, line_of
 from corral.core.mix import Mix
 from corral.core.model import (
-    Allocation,
     AllocationRules,
     BackfillRules,
     Job,
@@ -55,7 +54,9 @@ from corral.core.model import (
     Score,
 )
 from corral.core.ordering.cost import OrderingRules
+from corral.core.ranking import Ranking
 from corral.core.resources import at_least
+from corral.core.trial import Trial
 from corral.core.usage import Usage
 
 _NEXT_FEW = 100
@@ -115,6 +116,8 @@ class ClusterSnapshot:
         self._scored_models: dict[str, set[str]] = {}
         self._by_state: dict[JobState, int] = dict.fromkeys(JobState, 0)
         self._queued_in: dict[str, int] = {}
+        #: of queues whose order preempts, from when they are first asked for
+        self._rankings: dict[str, Ranking] = {}
         #: jobs that have outlived their predictions, as of a revision and a time
         self._overdue: tuple[int, float, list[Release], int] = (-1, 0.0, [], 0)
         self.apply(changes)
@@ -153,6 +156,14 @@ class ClusterSnapshot:
     def queued_in(self, queue: str) -> int:
         """Jobs that wait in a queue: those in its lines, and those that come after others."""
         return self._queued_in.get(queue, 0)
+
+    def ranking(self, queue: Queue) -> Ranking:
+        """The jobs of a queue that may be preempted by its order."""
+        found = self._rankings.get(queue.name)
+        if found is None:
+            jobs = (self.jobs[job_id] for job_id in self.holding.get(queue.name, ()))
+            found = self._rankings[queue.name] = Ranking(queue.policy, self.ordering, jobs)
+        return found
 
     def ends(self, now: float) -> Iterator[Release]:
         """When allocations end from now on, soonest first. Who has outlived a prediction is expected anew; whoever has
@@ -266,7 +277,7 @@ class ClusterSnapshot:
     @contextmanager
     def trial(self) -> Iterator[Trial]:
         """Suppose that things start or are held; everything is as before when the block ends."""
-        trial = Trial(self)
+        trial = Trial(self.fleet, self.held)
         try:
             yield trial
         finally:
@@ -296,6 +307,8 @@ class ClusterSnapshot:
             self.elastic.add(job.id)
         _enter(self.giving_way, job.preempted_for, job.id)
         _enter(self.holding, job.queue, job.id)
+        if job.queue in self._rankings:
+            self._rankings[job.queue].add(job)
         insort(self.releases, _release(job))
         if self._fleet is not None:
             self._fleet.take(job.allocation)
@@ -315,6 +328,8 @@ class ClusterSnapshot:
         self.elastic.discard(job.id)
         _leave(self.giving_way, job.preempted_for, job.id)
         _leave(self.holding, job.queue, job.id)
+        if job.queue in self._rankings:
+            self._rankings[job.queue].remove(job.id)
         del self.releases[bisect_left(self.releases, _release(job))]
         if self._fleet is not None:
             self._fleet.give_back(job.allocation)
@@ -354,6 +369,7 @@ class ClusterSnapshot:
         self.backfill = rules.backfill
         if (self.ordering, self.preemption) != (rules.ordering, rules.preemption):
             self.ordering, self.preemption = rules.ordering, rules.preemption
+            self._rankings.clear()
             for name in {key.queue for key in self.lines}:
                 self._rebuild_lines(name)
 
@@ -377,6 +393,7 @@ class ClusterSnapshot:
             self._rebuild_lines(queue.name)
 
     def _rebuild_lines(self, queue_name: str) -> None:
+        self._rankings.pop(queue_name, None)
         for key in [key for key in self.lines if key.queue == queue_name]:
             for job in self.lines.pop(key).jobs.values():
                 self._line(key).add(job)
@@ -390,92 +407,10 @@ class ClusterSnapshot:
                 key,
                 queue.policy if queue else "fcfs",
                 self.ordering,
-                is_ranked=queue is not None and queue.preempts,
+                is_ranked=self.preemption.enabled and queue is not None and queue.preempts,
                 passes_from=self.preemption.min_run_seconds if self.preemption.enabled else None,
             )
         return line
-
-
-class Trial:
-    """What is supposed within `snapshot.trial()`."""
-
-    def __init__(self, snapshot: ClusterSnapshot) -> None:
-        self._snapshot = snapshot
-        self._fleet = snapshot.fleet
-        self._last_place = self._fleet.last_place
-        #: a job that holds something from now on, and what it held instead before
-        self._supposed: list[tuple[Job, Allocation, Job | None]] = []
-        self._held: dict[str, Allocation] = {}
-        #: what is kept of what a job will start on when others have given way
-        self._promised: list[tuple[Job, Allocation]] = []
-
-    def start(self, job: Job, allocation: Allocation) -> None:
-        """Suppose that the job holds this from now on."""
-        self._fleet.take(allocation)
-        self._fleet.last_place = self._fleet.place_of[allocation.grants[-1].node]
-        self._snapshot.held.add(job)
-        self._supposed.append((job, allocation, None))
-
-    def resize(self, job: Job, resized: Job) -> None:
-        """Suppose that a job which holds something, or is supposed to, holds and asks for something else."""
-        assert job.allocation is not None
-        assert resized.allocation is not None
-        self._swap(job, job.allocation, resized, resized.allocation)
-        self._supposed.append((resized, resized.allocation, job))
-
-    def hold(self, job_id: str, allocation: Allocation) -> None:
-        """Suppose that this is kept for a job that waits, and nobody else can have it."""
-        self._fleet.take(allocation)
-        self._held[job_id] = allocation
-
-    def lift(self, job_id: str) -> None:
-        """Suppose no longer that anything is kept for that job."""
-        self._fleet.give_back(self._held.pop(job_id))
-
-    def promise(self, job: Job, held: Allocation) -> None:
-        """Suppose that the job starts as soon as others have given way: nobody else can have what is free already of
-        what it gets, and it counts as if it had it all."""
-        self._fleet.take(held)
-        self._snapshot.held.add(job)
-        self._promised.append((job, held))
-
-    @contextmanager
-    def without(self, allocations: Sequence[Allocation], gone: Iterable[Job] = ()) -> Iterator[None]:
-        """Suppose within that these have ended, and that these jobs hold nothing any more."""
-        gone = list(gone)
-        for allocation in allocations:
-            self._fleet.give_back(allocation)
-        for job in gone:
-            self._snapshot.held.remove(job)
-        try:
-            yield
-        finally:
-            for job in gone:
-                self._snapshot.held.add(job)
-            for allocation in allocations:
-                self._fleet.take(allocation)
-
-    def undo(self) -> None:
-        for job, held in self._promised:
-            self._fleet.give_back(held)
-            self._snapshot.held.remove(job)
-        for allocation in self._held.values():
-            self._fleet.give_back(allocation)
-        # The latest first: what one gave back, another may have got.
-        for job, allocation, before in reversed(self._supposed):
-            if before is None:
-                self._fleet.give_back(allocation)
-                self._snapshot.held.remove(job)
-            else:
-                assert before.allocation is not None
-                self._swap(job, allocation, before, before.allocation)
-        self._fleet.last_place = self._last_place
-
-    def _swap(self, job: Job, allocation: Allocation, instead: Job, its: Allocation) -> None:
-        self._fleet.give_back(allocation)
-        self._snapshot.held.remove(job)
-        self._fleet.take(its)
-        self._snapshot.held.add(instead)
 
 
 def _release(job: Job) -> Release:

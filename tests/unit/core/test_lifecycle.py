@@ -220,3 +220,17 @@ def test_back_off_doubles_up_to_its_ceiling() -> None:
     waits = [backoff_seconds(retry) for retry in range(1, 12)]
     assert waits[0] == BACKOFF_SECONDS
     assert all(later == min(MAX_BACKOFF_SECONDS, 2 * sooner) for sooner, later in pairwise(waits))
+
+
+def test_what_a_job_ran_counts_for_its_rank_whether_it_was_saved_or_lost() -> None:
+    job = Job(
+        id="j-1", name="long", user="ann", state=JobState.RUNNING, attempt=1, allocation=ALLOCATION, started_at=100.0
+    )
+    stopping = advance(job, StopRequested(at=400.0, reason=EndReason.PREEMPTED, for_job="j-2")).job
+    back = advance(stopping, Ended(at=430.0, reason=EndReason.EXIT_CODE, exit_code=143)).job
+    assert (back.state, back.preemptions, back.preempted_for) == (JobState.QUEUED, 1, "j-2")
+    assert (back.attained_seconds, back.saved_seconds) == (330.0, 0.0)
+    again = advance(back, Planned(at=500.0, allocation=ALLOCATION)).job
+    assert again.preempted_for is None, "what it gave up is settled"
+    over = advance(advance(again, Up(at=500.0)).job, Ended(at=510.0, reason=EndReason.EXIT_CODE, exit_code=0)).job
+    assert advance(over, StartRequested(at=600.0)).job.attained_seconds == 0.0

@@ -35,6 +35,7 @@ from corral.core.snapshot import ClusterSnapshot
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.recount import check_never_oversubscribed, free_on
+from tests.unit.searching import DEAR
 
 RANKED = ("priority", "shortest", "weighted")
 
@@ -333,6 +334,7 @@ def fits_without(snapshot: ClusterSnapshot, job: Job, gone: tuple[Job, ...]) -> 
 # ---------------------------------------------------------------- switched off
 
 
+@DEAR
 @given(crowds(enabled=False))
 def test_where_nobody_is_preempted_guarantees_and_preempts_decide_nothing(crowd: Crowd) -> None:
     plain = replace(crowd, queues=tuple(replace(queue, guaranteed_gpus=0, preempts=False) for queue in crowd.queues))
@@ -341,6 +343,7 @@ def test_where_nobody_is_preempted_guarantees_and_preempts_decide_nothing(crowd:
     assert not any(plan.preemptions for _, plan in told)
 
 
+@DEAR
 @given(crowds())
 def test_equal_content_decides_alike(crowd: Crowd) -> None:
     simulation = crowd.simulation()

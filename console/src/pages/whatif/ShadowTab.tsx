@@ -6,6 +6,7 @@ import { useState, type FormEvent } from "react";
 import { $api, api, sent, type Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
+import { useEvery } from "@/api/useEvery";
 import { isEmpty, NO_CHANGES, shadowChangesOf, wrongOf, type Changes } from "@/pages/whatif/changes";
 import { ChangesFields } from "@/pages/whatif/ChangesFields";
 import { words } from "@/pages/whatif/words";
@@ -21,11 +22,16 @@ import { useWords } from "@/words/words";
 type Shadow = Schema<"ShadowView">;
 
 const TOUCHES = ["/shadow"];
+const AGAIN_MS = 5_000;
 
 export function ShadowTab() {
   const t = useWords(words);
   const [isOpen, setOpen] = useState(false);
   const { data: shadow, error, refetch } = $api.useQuery("get", "/shadow", {});
+  // The stream tells where it differs, not that it went on deciding alike.
+  useEvery(AGAIN_MS, () => {
+    if (shadow?.running === true) void refetch();
+  });
   if (error !== null) return <ProblemNote error={error} onRetry={() => void refetch()} />;
   if (shadow === undefined) return <Skeleton h={220} />;
   return (
@@ -69,7 +75,7 @@ function State({ shadow, onStart }: { shadow: Shadow; onStart: () => void }) {
       </Panel>
     );
   return (
-    <Alert color="blue" icon={<Ghost size={18} />} title={shadow.words}>
+    <Alert color="blue" icon={<Ghost size={18} />} title={shadow.words} role="status">
       <Group justify="space-between">
         <Text size="sm">
           {shadow.started_at !== null &&

@@ -1,0 +1,64 @@
+"""Who stands behind whom among running jobs, against a plain count of all of them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corral.core.model import Job, Prediction
+from corral.core.ordering.cost import OrderingRules
+from corral.core.ranking import Ranking, rank_in
+from tests.unit.core.builders import running
+
+RULES = OrderingRules(ageing=0.5, unknown_seconds=40.0)
+
+
+@st.composite
+def runners(draw: st.DrawFn, serial: int) -> Job:
+    told = draw(st.sampled_from([None, 20.0, 300.0]))
+    return running(
+        serial,
+        {"n1": tuple(range(draw(st.integers(1, 4))))},
+        priority=draw(st.integers(1, 3)),
+        started_at=draw(st.sampled_from([0.0, 30.0])),
+        aged_from=float(draw(st.integers(0, 50))),
+        time_limit_seconds=draw(st.sampled_from([None, 200.0])),
+        predicted=told and Prediction(p50_seconds=told, p90_seconds=told, samples=3),
+        preemptible=draw(st.integers(0, 4)) > 0,
+        pinned_at=draw(st.sampled_from([None, None, None, 1.0])),
+    )
+
+
+@given(
+    st.integers(1, 12).flatmap(lambda count: st.tuples(*(runners(serial) for serial in range(1, count + 1)))),
+    st.sampled_from(["priority", "shortest", "weighted"]),
+    st.floats(30.0, 500.0),
+    st.sampled_from([0.0, 0.3, 2.0]),
+    st.lists(st.floats(-10.0, 1_300.0), min_size=1, max_size=4),
+    st.sets(st.integers(1, 12)),
+)
+def test_all_behind_a_place_are_named_and_nobody_else(
+    jobs: tuple[Job, ...], policy: str, now: float, margin: float, places: list[float], gone: set[int]
+) -> None:
+    ranking = Ranking(policy, RULES, jobs)
+    for job in jobs:
+        if job.serial in gone:
+            ranking.remove(job.id)
+    left = [job for job in jobs if job.serial not in gone and job.preemptible and job.pinned_at is None]
+    then = ranking.at(now, margin)
+    for place in places:
+        expected = set()
+        for job in left:
+            rank = rank_in(policy, job, RULES, now)
+            assert rank is not None
+            if place < rank.place - margin * rank.cost:
+                expected.add(job.id)
+        assert {job.id for job in then.behind(place)} == expected
+
+
+def test_only_what_nothing_is_known_of_falls_back() -> None:
+    known = running(1, {"n1": (0,)}, time_limit_seconds=100.0)
+    unknown = running(2, {"n1": (1,)})
+    assert Ranking("shortest", RULES, [known]).at(10.0, 0.0).next_fall() is None
+    assert Ranking("shortest", RULES, [known, unknown]).at(10.0, 0.0).next_fall() == 40.0
+    assert Ranking("priority", RULES, [unknown]).at(10.0, 0.0).next_fall() is None
