@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import NamedTuple
 
-from corral.core.accuracy import NOTHING_KNOWN, Calibration, stretched
+from corral.core.accuracy import NOTHING_KNOWN, Calibration, Stretch, stretched
 from corral.core.arriving import NOBODY, Recent, coming
 from corral.core.coming import Course
 from corral.core.counted_lines import Order
@@ -32,6 +32,8 @@ from corral.core.snapshot import ClusterSnapshot
 _EARLY, _LATE = 0.1, 0.9
 #: What two courses are compared by.
 _LAST_STARTS = 500
+#: Where everything is known, there is nothing to correct.
+_KNOWN = Stretch()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,8 +136,10 @@ class Forecaster:
         # 3. What they have in common, corrected by experience.
         unknown = _unknown_before(base, snapshot, lengths, courses[0].starts if courses else {})
         told = {job_id: _now(now) for job_id in starting}
+        promised = _promised(base, plan)
         for job in waiting:
-            found = _estimate(job, courses, now, unknown.get(job.id, 0), calibration)
+            at_the_latest = promised.get(job.id, math.inf)
+            found = _estimate(job, courses, now, unknown.get(job.id, 0), calibration, at_the_latest)
             if found is not None:
                 told[job.id] = found
         return Forecast(at=now, estimates=told)
@@ -191,7 +195,14 @@ def _extended(ran: _Ran, middle: _Ran, now: float) -> _Ran:
     return _Ran(starts={**ran.starts, **rest}, counted_from=ran.counted_from)
 
 
-def _estimate(job: Job, courses: Sequence[_Ran], now: float, unknown: int, calibration: Calibration) -> Estimate | None:
+def _estimate(
+    job: Job,
+    courses: Sequence[_Ran],
+    now: float,
+    unknown: int,
+    calibration: Calibration,
+    at_the_latest: float,
+) -> Estimate | None:
     """None if it does not start in every course: then nobody can tell when it will."""
     job_id = job.id
     starts = [course.starts.get(job_id, math.inf) for course in courses]
@@ -199,11 +210,13 @@ def _estimate(job: Job, courses: Sequence[_Ran], now: float, unknown: int, calib
     if not starts or math.isinf(starts[-1]):
         return None
     half, most = starts[len(starts) // 2] - now, starts[-1] - now
-    stretch = calibration.stretch(job.queue, half)
-    p50 = stretched(half, stretch.p50)
+    stretch = calibration.stretch(job.queue, half) if len(courses) > 1 else _KNOWN
+    # What is promised holds, whatever became of others' estimates.
+    longest = max(most, at_the_latest - now)
+    p50 = min(stretched(half, stretch.p50), longest)
     return Estimate(
         p50=now + p50,
-        p90=now + max(p50, stretched(most, stretch.p90)),
+        p90=now + max(p50, min(stretched(most, stretch.p90), longest)),
         raw_p50=now + half,
         raw_p90=now + most,
         courses=len(courses),
@@ -211,6 +224,14 @@ def _estimate(job: Job, courses: Sequence[_Ran], now: float, unknown: int, calib
         unknown=unknown,
         outcomes=stretch.outcomes,
     )
+
+
+def _promised(picture: Picture, plan: Plan) -> dict[str, float]:
+    """When jobs start at the latest. Nothing is promised for sure while something runs that has no time limit."""
+    holding = (job for job in picture.jobs.values() if job.state is not JobState.QUEUED)
+    if not all(math.isfinite(job.expected_end) for job in holding):
+        return {}
+    return {planned.job_id: planned.at for planned in plan.planned if planned.is_known}
 
 
 def _now(now: float) -> Estimate:
