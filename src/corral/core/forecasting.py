@@ -16,8 +16,10 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from corral.core.accuracy import NOTHING_KNOWN, Calibration, stretched
+from corral.core.arriving import NOBODY, Recent, coming
 from corral.core.coming import Course
-from corral.core.counting import Counted, Order
+from corral.core.counted_lines import Order
+from corral.core.counting import Counted
 from corral.core.lasting import Length, Mood, length_of
 from corral.core.mirroring import Mirror, Picture, picture_of
 from corral.core.model import DEFAULT_POOL, Job, JobState
@@ -38,7 +40,7 @@ class Effort:
 
     #: for up to so many waiting jobs: how many courses (odd, so that there is one in the middle), and how many starts
     #: and cycles of each the scheduler itself decides
-    sizes: tuple[tuple[float, int, int], ...] = ((200, 9, 1000), (2000, 5, 400), (math.inf, 3, 60))
+    sizes: tuple[tuple[float, int, int], ...] = ((200, 9, 400), (2000, 5, 200), (math.inf, 3, 60))
     #: starts of all but the middle course that are counted; the rest is as much earlier or later as the last of these
     counted: int = 8000
 
@@ -83,9 +85,10 @@ def forecast(
     *,
     effort: Effort = Effort(),  # noqa: B008 - an immutable value
     calibration: Calibration = NOTHING_KNOWN,
+    recent: Recent = NOBODY,
 ) -> Forecast:
-    """When each waiting job starts. Nothing is changed."""
-    return Forecaster().forecast(picture_of(snapshot), now, effort=effort, calibration=calibration)
+    """When each waiting job starts, if those come again who came lately. Nothing is changed."""
+    return Forecaster().forecast(picture_of(snapshot), now, effort=effort, calibration=calibration, recent=recent)
 
 
 class Forecaster:
@@ -105,26 +108,29 @@ class Forecaster:
         *,
         effort: Effort = Effort(),  # noqa: B008 - an immutable value
         calibration: Calibration = NOTHING_KNOWN,
+        recent: Recent = NOBODY,
         pause: Callable[[], None] = lambda: None,
     ) -> Forecast:
         """`pause` is called often; what it raises ends the forecast, and the next one is right all the same."""
         # 1. What starts now starts in every course.
-        lengths = self._lengths(picture)
+        lengths = dict(self._lengths(picture))
         base, plan = self._begin(picture, now, lengths)
         snapshot = self._mirror.snapshot
         starting = {start.job_id for start in plan.starts}
         waiting = [job for job in base.jobs.values() if job.state is JobState.QUEUED]
         # 2. The courses. Where everything is known, there is only one.
-        is_guessed = any(length.sigma for length in lengths.values())
+        comes = recent.period(now) is not None and bool(recent.jobs)
+        is_guessed = comes or any(length.sigma for length in lengths.values())
         moods = effort.moods(len(waiting)) if is_guessed else [Mood()]
         exact = effort.exact(len(waiting))
         order = Order(snapshot, lengths) if len(waiting) >= exact else None
         middle, *others = moods[len(moods) // 2 :] + moods[: len(moods) // 2]
-        courses = [_run(snapshot, now, middle, lengths, exact, order, math.inf, pause)] if waiting else []
-        for mood in others if waiting else ():
+        courses: list[_Ran] = []
+        for mood in (middle, *others) if waiting else ():
             self._mirror.follow(base)
-            ran = _run(snapshot, now, mood, lengths, exact, order, effort.counted, pause)
-            courses.append(_extended(ran, courses[0], now))
+            course = Course(snapshot, now, mood, lengths, arrivals=coming(recent, now, mood), pause=pause)
+            ran = _run(course, exact, order, effort.counted if courses else math.inf)
+            courses.append(_extended(ran, courses[0], now) if courses else ran)
         # 3. What they have in common, corrected by experience.
         unknown = _unknown_before(base, snapshot, lengths, courses[0].starts if courses else {})
         told = {job_id: _now(now) for job_id in starting}
@@ -147,7 +153,7 @@ class Forecaster:
         self._before, self._rules = picture.jobs, rules
         return self._known
 
-    def _begin(self, picture: Picture, now: float, lengths: Mapping[str, Length]) -> tuple[Picture, Plan]:
+    def _begin(self, picture: Picture, now: float, lengths: dict[str, Length]) -> tuple[Picture, Plan]:
         snapshot = self._mirror.snapshot
         plan = schedule(snapshot, now)
         if not (plan.starts or plan.resizes or plan.preemptions):
@@ -163,21 +169,11 @@ class _Ran:
     counted_from: float
 
 
-def _run(
-    snapshot: ClusterSnapshot,
-    now: float,
-    mood: Mood,
-    lengths: Mapping[str, Length],
-    exact: float,
-    order: Order | None,
-    counted: float,
-    pause: Callable[[], None],
-) -> _Ran:
-    course = Course(snapshot, now, mood, lengths, pause=pause)
+def _run(course: Course, exact: float, order: Order | None, counted: float) -> _Ran:
     if course.run(exact):
         return _Ran(starts=course.starts, counted_from=math.inf)
     counted_from = course.now
-    Counted(course, order or Order(snapshot, lengths), most_starts=counted, pause=pause).run()
+    Counted(course, order or Order(course.snapshot, course.lengths), most_starts=counted).run()
     return _Ran(starts=course.starts, counted_from=counted_from)
 
 

@@ -116,13 +116,22 @@ def is_ending(job: Job) -> bool:
     return job.state is JobState.STOPPING
 
 
+def chance(serial: int, mood: Mood) -> float:
+    """A number from 0 to 1 that is always the same for a job in a course."""
+    return _mixed(serial, mood) % 65_536 / 65_536
+
+
 def _lateness(serial: int, mood: Mood) -> float:
     """A job's place between early and late in a course: partly the course's, partly its own."""
+    return SHARED * mood.late + _OWN * _QUANTILES[_mixed(serial, mood) % _STEPS]
+
+
+def _mixed(serial: int, mood: Mood) -> int:
+    """As good as drawn by chance."""
     mixed = (serial * 0x9E3779B97F4A7C15 + mood.number * 0xD1B54A32D192ED03 + 0x632BE59BD9B4E019) & _MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
-    own = _QUANTILES[(mixed >> 33) % _STEPS]
-    return SHARED * mood.late + _OWN * own
+    return mixed >> 33
 
 
 _OWN = math.sqrt(1.0 - SHARED * SHARED)
