@@ -92,13 +92,15 @@ def seconds_from_start(length: Length, serial: int, mood: Mood) -> float:
 
 def seconds_left(length: Length, ran: float, serial: int, mood: Mood) -> float:
     """How much longer it runs in that course after so many seconds."""
-    if ran <= 0:
+    # Next to nothing is nothing: it has no logarithm.
+    part = ran / length.median
+    if part <= 0:
         return seconds_from_start(length, serial, mood)
     # Who is still there although nine in ten like it would be gone was judged wrongly.
-    sigma = max(length.sigma, math.log(max(1.0, ran / length.median)) / _Z90)
+    sigma = max(length.sigma, math.log(max(1.0, part)) / _Z90)
     if not sigma:
         return max(LEAST_SECONDS, length.median - ran)
-    gone = _NORMAL.cdf(math.log(ran / length.median) / sigma)
+    gone = _NORMAL.cdf(math.log(part) / sigma)
     level = gone + (1.0 - gone) * _NORMAL.cdf(_lateness(serial, mood))
     total = length.median * math.exp(sigma * _NORMAL.inv_cdf(min(level, 1.0 - 1e-9)))
     return max(LEAST_SECONDS, min(total, length.most) - ran)

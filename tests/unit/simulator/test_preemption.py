@@ -118,6 +118,7 @@ def comers(draw: st.DrawFn, serial: int, *, is_known: bool) -> Arrival:
 # ---------------------------------------------------------------- every plan
 
 
+@DEAR
 @given(crowds())
 def test_every_preemption_keeps_the_rules(crowd: Crowd) -> None:
     simulation = crowd.simulation()
@@ -192,6 +193,7 @@ def could_never_run(snapshot: ClusterSnapshot, job: Job) -> bool:
     return takes_owed or not could_ever_fit(snapshot.fleet, job, "default")
 
 
+@DEAR
 @given(crowds())
 def test_who_is_made_room_for_starts_when_it_is_there(crowd: Crowd) -> None:
     """And nobody else gets it, and nobody more is preempted meanwhile."""
@@ -212,6 +214,7 @@ def test_who_is_made_room_for_starts_when_it_is_there(crowd: Crowd) -> None:
 # ---------------------------------------------------------------- no cycles
 
 
+@DEAR
 @given(crowds(is_known=True))
 def test_nobody_preempts_back(crowd: Crowd) -> None:
     """With run times known, of two jobs it is always the same that gives way to the other."""
