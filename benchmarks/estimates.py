@@ -15,7 +15,7 @@ import math
 import os
 import random
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from benchmarks import fairness
 from benchmarks.scheduling import NOW, fleet_and_jobs, started
 from benchmarks.tables import Row, median, print_table, spread
 from corral.core.accuracy import Told, accuracy_of, by_horizon, calibrate
+from corral.core.arriving import DAY, Recent
 from corral.core.changes import PutNode, PutQueue, PutRules
 from corral.core.forecasting import Forecaster
 from corral.core.mirroring import Mirror, picture_of
@@ -107,12 +108,15 @@ class Estimating:
         self.told: dict[str, Told] = {}
         self.seconds: list[float] = []
         self.ends_at = 0.0
+        self._since: float | None = None
+        self._recent: deque[Job] = deque()
 
     def run(self) -> None:
         arrived = 0
         for step in self._simulation:
             self.ends_at = step.at
             arrived += len(step.arrived)
+            self._remember(step.at, step.arrived)
             starting = {start.job_id for start in step.plan.starts}
             for job_id in starting & self.told.keys():
                 if self.told[job_id].started_at is None:
@@ -124,10 +128,19 @@ class Estimating:
                 picked = fresh[:: max(1, len(fresh) // MOST_AT_ONCE)]
                 self._estimate(step.at, [self._simulation.snapshot.jobs[job_id] for job_id in picked])
 
+    def _remember(self, now: float, arrived: Sequence[str]) -> None:
+        if self._since is None:
+            self._since = now
+        self._recent.extend(self._simulation.snapshot.jobs[job_id] for job_id in arrived)
+        while self._recent and (self._recent[0].queued_at or 0.0) < now - DAY:
+            self._recent.popleft()
+
     def _estimate(self, now: float, jobs: Sequence[Job]) -> None:
         begun = time.process_time()
         calibration = calibrate(self.told.values(), now)
-        found = self._forecaster.forecast(picture_of(self._simulation.snapshot), now, calibration=calibration)
+        recent = Recent(jobs=tuple(self._recent), since=self._since or now)
+        picture = picture_of(self._simulation.snapshot)
+        found = self._forecaster.forecast(picture, now, calibration=calibration, recent=recent)
         self.seconds.append(time.process_time() - begun)
         for job in jobs:
             estimate = found.estimates.get(job.id)

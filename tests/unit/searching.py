@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-#: For tests whose cases are whole histories: a third of the cases of others.
-DEAR = settings(max_examples=settings().max_examples // 3)
+#: For tests whose cases are whole histories: a quarter of the cases of others.
+DEAR = settings(max_examples=settings().max_examples // 4)

@@ -12,15 +12,19 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from corral.control.ports import Transaction
+from corral.control.records import JobFilter
 from corral.control.state import State
 from corral.control.work import Work
 from corral.core.accuracy import Accuracy, Told, accuracy_of, by_horizon, horizon_of
+from corral.core.arriving import DAY, Recent, came_at
 from corral.core.forecasting import Forecast
 from corral.core.mirroring import Picture, picture_of
 from corral.core.model import Job, JobState, attempt_id
 
 #: How many are looked back at, by people and by the next estimates.
 LOOKED_BACK = 5000
+#: Jobs of the last day that are read when a server starts.
+REMEMBERED = 1000
 #: How many single ones are shown.
 SHOWN = 50
 
@@ -42,6 +46,39 @@ class Summary:
 def take_picture(state: State) -> Picture:
     """A copy to estimate from, taken between two turns: it takes milliseconds, whatever follows."""
     return picture_of(state.snapshot)
+
+
+class Arrivals:
+    """Which jobs have come lately, by the pictures that were seen: what came and went in between is missed."""
+
+    def __init__(self, known: Iterable[Job], since: float) -> None:
+        self._since = since
+        #: by their ids, in the order in which they were queued
+        self._jobs = {job.id: job for job in sorted(known, key=came_at) if came_at(job) >= since}
+
+    def see(self, picture: Picture, now: float) -> Recent:
+        """Those of the last day, with the ones that are new in the picture."""
+        fresh = [job for job_id, job in picture.jobs.items() if job_id not in self._jobs and job.attempt <= 1]
+        for job in sorted(fresh, key=came_at):
+            self._jobs[job.id] = job
+        begin = max(self._since, now - DAY)
+        for job_id in [job_id for job_id, job in self._jobs.items() if came_at(job) < begin]:
+            if job_id not in picture.jobs:
+                del self._jobs[job_id]
+        jobs = [job for job in self._jobs.values() if came_at(job) >= begin]
+        return Recent(jobs=tuple(sorted(jobs, key=came_at)), since=self._since)
+
+
+def arrivals_known(tables: Transaction, now: float) -> Arrivals:
+    """What the store has of the last day, when a server starts."""
+    page = tables.jobs.page(JobFilter(since=now - DAY), sort="-created_at", cursor=None, limit=REMEMBERED)
+    jobs = [record.job for record in page.items if record.job.queued_at is not None]
+    first = tables.jobs.page(JobFilter(), sort="created_at", cursor=None, limit=1).items
+    since = min((record.job.created_at for record in first), default=now)
+    # Where there are more than are remembered, nothing is missing from the oldest of those on.
+    if page.next_cursor is not None:
+        since = min(job.created_at for job in jobs) if jobs else now
+    return Arrivals(jobs, max(since, now - DAY))
 
 
 def wait_of(job: Job) -> Wait:

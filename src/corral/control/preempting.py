@@ -105,6 +105,7 @@ def _tell_beneficiary(work: Work, job: Job, receipts: Sequence[ReceiptRecord]) -
 def _words(receipt: ReceiptRecord) -> str:
     """For the owner of the job that gives way."""
     seconds = receipt.lost_gpu_seconds * WHOLE / receipt.gpu_milli if receipt.gpu_milli else 0.0
-    lost = f"{format_duration(round(seconds))} of work on {gpus_text(receipt.gpu_milli)} GPUs is not saved yet"
+    gpus = f"{gpus_text(receipt.gpu_milli)} {'GPU' if receipt.gpu_milli == WHOLE else 'GPUs'}"
+    lost = f"{format_duration(round(seconds))} of work on {gpus} is not saved yet"
     whom = f"{receipt.for_job} ({receipt.for_job_name}) of {receipt.for_user}"
     return f"gives way to {whom}: {receipt.detail}; {lost}"

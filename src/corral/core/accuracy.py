@@ -28,7 +28,7 @@ HORIZONS: tuple[tuple[float, str], ...] = (
 _BOUNDS = tuple(most for most, _ in HORIZONS[:-1])
 #: Outcomes that are looked at, and how many of them are believed.
 KEPT = 200
-ENOUGH = 12
+ENOUGH = 10
 #: Nobody is told in seconds: where both are next to nothing, their ratio says nothing.
 GRAIN_SECONDS = 60.0
 LEAST_FACTOR, MOST_FACTOR = 0.25, 30.0
@@ -68,20 +68,24 @@ class Stretch:
     outcomes: int = 0
 
 
-UNCHANGED = Stretch()
+#: Until outcomes say how wrong they are, the latest course is not late enough.
+UNTRIED = Stretch(p90=1.3)
+#: Stands for all horizons together.
+_EVERY = -1
 
 
 class Calibration:
-    """By queue and horizon; where a queue has too little to say, all queues together say it."""
+    """By queue and horizon; where that has too little to say, all queues together say it, then all horizons."""
 
     def __init__(self, stretches: dict[tuple[str, int], Stretch]) -> None:
         self._stretches = stretches
 
     def stretch(self, queue: str, seconds: float) -> Stretch:
         if not self._stretches:
-            return UNCHANGED
+            return UNTRIED
         horizon = horizon_of(seconds)
-        return self._stretches.get((queue, horizon)) or self._stretches.get(("", horizon)) or UNCHANGED
+        known = (self._stretches.get(key) for key in ((queue, horizon), ("", horizon), ("", _EVERY)))
+        return next((stretch for stretch in known if stretch is not None), UNTRIED)
 
 
 NOTHING_KNOWN = Calibration({})
@@ -101,8 +105,9 @@ def calibrate(told: Iterable[Told], now: float) -> Calibration:
         waited = max(0.0, until - one.made_at)
         half, most = one.raw_p50 - one.made_at, one.raw_p90 - one.made_at
         ratios = (_ratio(waited, half), _ratio(waited, most))
-        for queue in (one.queue, ""):
-            groups[queue, horizon_of(half)].append(ratios)
+        horizon = horizon_of(half)
+        for key in ((one.queue, horizon), ("", horizon), ("", _EVERY)):
+            groups[key].append(ratios)
     return Calibration({key: _stretch(ratios[-KEPT:]) for key, ratios in groups.items() if len(ratios) >= ENOUGH})
 
 

@@ -1,21 +1,30 @@
 """One supposed course of what comes: the same scheduler and the same life of a job in virtual time, with run times that
 are guessed, until everybody has started or enough was looked at.
 
-Changes the picture that it is given. What only the world can tell is left out: nobody new comes, nothing fails, and
-elastic jobs change their size at once.
+Changes the picture that it is given. Those who come meanwhile are given, too (`arriving`). What only the world can tell
+is left out: nothing fails, and elastic jobs change their size at once.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from corral.core.accounting import change_usage
 from corral.core.changes import Change, DropJob, PutJob, PutLastNode, PutScore
 from corral.core.dependencies import Dependents, met
-from corral.core.lasting import LEAST_SECONDS, Length, Mood, is_ending, ran_seconds, seconds_from_start, seconds_left
+from corral.core.lasting import (
+    LEAST_SECONDS,
+    Length,
+    Mood,
+    is_ending,
+    length_of,
+    ran_seconds,
+    seconds_from_start,
+    seconds_left,
+)
 from corral.core.lifecycle import Ended, Planned, StopRequested, Up, advance
 from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
 from corral.core.plan import Plan, Preemption, Resize
@@ -35,12 +44,18 @@ class Course:
     now: float
     mood: Mood
     #: what is known of the run time of every live job
-    lengths: Mapping[str, Length]
+    lengths: dict[str, Length]
+    #: who comes meanwhile, in order
+    arrivals: Iterator[Job] = field(default_factory=lambda: iter(()))
     #: called between two cycles, so that a long course does not hold up others; may raise to end it
     pause: Callable[[], None] = lambda: None
     #: when each job starts
     starts: dict[str, float] = field(default_factory=dict)
     ends: list[End] = field(default_factory=list)
+    #: waiting jobs of the picture that have not started
+    wanted: set[str] = field(default_factory=set)
+    #: who comes next
+    next_arrival: Job | None = None
     _dependents: Dependents = field(default_factory=Dependents)
     #: what is left of a job that was interrupted
     _left: dict[str, float] = field(default_factory=dict)
@@ -49,8 +64,11 @@ class Course:
         for _, _, job_id in self.snapshot.releases:
             self._expect_end(self.snapshot.jobs[job_id])
         for job in self.snapshot.jobs.values():
-            if job.after:
-                self._dependents.follow(None, job)
+            if job.state is JobState.QUEUED:
+                self.wanted.add(job.id)
+                if job.after:
+                    self._dependents.follow(None, job)
+        self.next_arrival = next(self.arrivals, None)
 
     def run(self, most_starts: float = math.inf) -> bool:
         """Whether it came to its end: nobody waits any more, or nothing will ever happen."""
@@ -59,7 +77,7 @@ class Course:
         while True:
             plan = schedule(self.snapshot, self.now)
             self.apply(plan)
-            if not self.snapshot.count(JobState.QUEUED):
+            if not self.wanted:
                 return True
             # A cycle costs about as much as a few starts: time in which nothing starts is not free either.
             most_starts -= 1
@@ -70,7 +88,17 @@ class Course:
                 return True
             self.now = now
             self._end_until(now)
+            for job in self.arrived(now):
+                self.snapshot.apply([PutJob(job=job)])
             self.pause()
+
+    def arrived(self, now: float) -> Iterator[Job]:
+        """Those who have come by then; the next one stays the next."""
+        while self.next_arrival is not None and (self.next_arrival.queued_at or 0.0) <= now:
+            job = self.next_arrival
+            self.lengths[job.id] = length_of(job, self.snapshot.ordering)
+            self.next_arrival = next(self.arrivals, None)
+            yield job
 
     def apply(self, plan: Plan) -> None:
         """What the plan says happens."""
@@ -85,6 +113,8 @@ class Course:
 
     def _next_moment(self, plan: Plan) -> float | None:
         moments = [self.ends[0][0]] if self.ends else []
+        if self.next_arrival is not None:
+            moments.append(self.next_arrival.queued_at or 0.0)
         if plan.wake_at is not None:
             # A moment that has come already must not be waited for again and again.
             moments.append(plan.wake_at if plan.wake_at > self.now else self.now + LEAST_SECONDS)
@@ -93,6 +123,7 @@ class Course:
     def _start(self, job: Job, allocation: Allocation) -> None:
         planned = advance(job, Planned(at=self.now, allocation=allocation)).job
         self.starts.setdefault(job.id, self.now)
+        self.wanted.discard(job.id)
         self._charge(planned, allocation.total_gpu_milli / WHOLE, allocation.model)
         running = advance(planned, Up(at=self.now)).job
         self.snapshot.apply([PutJob(job=running)])

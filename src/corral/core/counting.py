@@ -9,78 +9,22 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
 from dataclasses import dataclass, field
 
-from corral.core.accounting import score_at
 from corral.core.claims import SHARED
 from corral.core.coming import HORIZON_SECONDS, Course
+from corral.core.counted_lines import LEAST_STEP_SECONDS, CountedLine, Order, Scores, Waiting
 from corral.core.fleet import EVERYWHERE, Domain
-from corral.core.lasting import Length, seconds_from_start
-from corral.core.lines import LineKey
+from corral.core.lasting import seconds_from_start
+from corral.core.lines import LineKey, line_of
 from corral.core.model import WHOLE, Job, Limits
-from corral.core.ordering import POLICIES, SortKey
-from corral.core.placing import could_ever_fit
+from corral.core.ordering import POLICIES
 from corral.core.rules import first_reason
 from corral.core.snapshot import ClusterSnapshot
-from corral.core.usage import Usage
 
 #: Ends within this part of the time looked ahead are one: a start in an hour is told to the quarter of a minute.
 STEP_PART = 0.004
-LEAST_STEP_SECONDS = 1.0
-#: Scores are worked out anew after this part of the time over which they look back.
-_SCORE_PART = 0.005
-
-
-class Waiting:
-    """A waiting job with what is asked of it again and again."""
-
-    __slots__ = ("gpus", "id", "job", "length", "need", "serial", "since", "user")
-
-    def __init__(self, job: Job, length: Length) -> None:
-        self.job = job
-        self.id = job.id
-        self.user = job.user
-        self.serial = job.serial
-        self.length = length
-        #: thousandths of what it takes of its domain
-        self.need = _need(job)
-        self.gpus = job.request.total_gpu_milli / WHOLE
-        self.since = job.created_at if job.queued_at is None else job.queued_at
-
-
-class Order:
-    """The lines of a picture as they stand, worked out once for all courses that begin there."""
-
-    def __init__(self, snapshot: ClusterSnapshot, lengths: Mapping[str, Length]) -> None:
-        self.plain: dict[LineKey, list[Waiting]] = {}
-        #: where the order is by score: each user's own
-        self.users: dict[LineKey, dict[str, list[Waiting]]] = {}
-        could_run: dict[object, bool] = {}
-
-        def told(jobs: Sequence[Job], pool: str) -> list[Waiting]:
-            """Without those that could never run: they hold up nobody."""
-            found = []
-            for job in jobs:
-                alike = (pool, job.user, job.kind, job.request, job.avoid_nodes, job.avoid_gpus)
-                if alike not in could_run:
-                    could_run[alike] = _could_run(snapshot, job, pool)
-                if could_run[alike]:
-                    found.append(Waiting(job, lengths[job.id]))
-            return found
-
-        for key, line in snapshot.lines.items():
-            queue = snapshot.queues.get(key.queue)
-            if queue is None:
-                continue
-            if not line.policy.uses_score:
-                self.plain[key] = told(list(line.in_order(lambda user: 0.0)), queue.pool)
-                continue
-            pinned = [job for job in line.jobs.values() if job.pinned_at is not None]
-            self.plain[key] = told(sorted(pinned, key=lambda job: (-(job.pinned_at or 0.0), job.serial)), queue.pool)
-            users = sorted({job.user for job in line.jobs.values()})
-            self.users[key] = {user: told(line.own_sequence(user), queue.pool) for user in users}
 
 
 @dataclass(slots=True)
@@ -91,18 +35,18 @@ class Counted:
     order: Order
     #: it ends when so many have started
     most_starts: float = math.inf
-    pause: Callable[[], None] = lambda: None
     _now: float = 0.0
     _since: float = 0.0
     _free: dict[Domain, int] = field(default_factory=dict)
     #: when, the number of a job, the job, its domain, and what comes back
     _ends: list[tuple[float, int, Job, Domain, int]] = field(default_factory=list)
-    _lines: list[_CountedLine] = field(default_factory=list)
+    _lines: list[CountedLine] = field(default_factory=list)
+    _line_of: dict[LineKey, CountedLine] = field(default_factory=dict)
     #: where somebody is ordered by them
-    _scores: _Scores | None = None
+    _scores: Scores | None = None
     _is_limited: bool = False
     #: jobs that a limit of their user's holds: looked at again when one of the user's jobs ends
-    _aside: dict[str, deque[tuple[_CountedLine, Waiting]]] = field(default_factory=dict)
+    _aside: dict[str, deque[tuple[CountedLine, Waiting]]] = field(default_factory=dict)
 
     def run(self) -> None:
         snapshot = self.course.snapshot
@@ -125,9 +69,10 @@ class Counted:
             if (job := snapshot.jobs.get(job_id)) is not None and job.attempt == attempt
         ]
         heapq.heapify(self._ends)
-        scores = _Scores(snapshot, course.now)
-        self._lines = [_CountedLine(snapshot, key, self.order, course.starts, scores) for key in self.order.plain]
-        self._scores = scores if any(line.is_scored for line in self._lines) else None
+        scores = Scores(snapshot, course.now)
+        self._scores = scores if any(POLICIES[queue.policy].uses_score for queue in snapshot.queues.values()) else None
+        for key in self.order.plain:
+            self._add_line(key, scores)
         self._is_limited = (
             snapshot.limits != Limits()
             or bool(snapshot.quotas)
@@ -137,20 +82,40 @@ class Counted:
 
     def _go_on(self) -> None:
         enough = len(self.course.starts) + self.most_starts
-        while len(self.course.starts) < enough:
+        while self.course.wanted and len(self.course.starts) < enough:
             step = max(LEAST_STEP_SECONDS, (self._now - self._since) * STEP_PART)
             if self._scores is not None:
                 is_new = self._scores.go_on(self._now)
                 for line in self._lines:
                     line.begin_step(step, rescored=is_new)
             self._start_what_fits()
-            if not self._ends or not (any(self._aside.values()) or any(line.head for line in self._lines)):
+            now = min(self._ends[0][0] if self._ends else math.inf, self._arrives_at())
+            if now > self._since + HORIZON_SECONDS:
                 return
-            self._now = self._ends[0][0]
-            if self._now > self._since + HORIZON_SECONDS:
-                return
+            self._now = now
             self._end_until(self._now + step)
-            self.pause()
+            self._arrive_until(self._now + step)
+            self.course.pause()
+
+    def _arrives_at(self) -> float:
+        coming = self.course.next_arrival
+        return math.inf if coming is None else coming.queued_at or 0.0
+
+    def _arrive_until(self, until: float) -> None:
+        snapshot, lengths = self.course.snapshot, self.course.lengths
+        jobs = (job for job in self.course.arrived(until) if job.queue in snapshot.queues)
+        for waiting in self.order.told(snapshot, jobs, lengths):
+            key = line_of(waiting.job)
+            line = self._line_of.get(key)
+            if line is None:
+                line = self._add_line(key, self._scores or Scores(snapshot, self._now))
+            line.arrive(waiting)
+
+    def _add_line(self, key: LineKey, scores: Scores) -> CountedLine:
+        line = CountedLine(self.course.snapshot, key, self.order, self.course.starts, scores)
+        self._lines.append(line)
+        self._line_of[key] = line
+        return line
 
     def _start_what_fits(self) -> None:
         """Line by line, in the order of how long their first jobs wait. Whoever does not fit keeps its domains."""
@@ -163,7 +128,7 @@ class Counted:
                 blocked.update(line.domains)
                 lines.remove(line)
 
-    def _start(self, line: _CountedLine, waiting: Waiting, blocked: set[Domain]) -> bool:
+    def _start(self, line: CountedLine, waiting: Waiting, blocked: set[Domain]) -> bool:
         """Whether the line may go on: the job has started, or a limit of its own holds it and others pass."""
         if self._is_limited and (rule := self._held_by_rule(waiting.job)) is not None:
             if rule in SHARED:
@@ -180,6 +145,7 @@ class Counted:
         line.pop()
         free[domain] -= need
         self.course.starts.setdefault(waiting.id, self._now)
+        self.course.wanted.discard(waiting.id)
         seconds = seconds_from_start(waiting.length, waiting.serial, self.course.mood)
         heapq.heappush(self._ends, (self._now + seconds, waiting.serial, waiting.job, domain, need))
         if self._scores is not None:
@@ -211,144 +177,8 @@ class Counted:
             line.put_back(waiting)
 
 
-class _Scores:
-    """Everybody's score, worked out in steps that are short beside the time over which it looks back."""
-
-    def __init__(self, snapshot: ClusterSnapshot, now: float) -> None:
-        self._time_constant = snapshot.score_time_constant
-        self._at = now
-        self._is_first = True
-        self.usage: dict[tuple[str, str], float] = defaultdict(float)
-        self._values: dict[tuple[str, str], float] = {}
-        for key, score in snapshot.scores.items():
-            self.usage[key] = score.usage
-            self._values[key] = score_at(score, now, self._time_constant)
-
-    def go_on(self, now: float) -> bool:
-        """Whether there are new ones."""
-        if not self._is_first and now - self._at < self._time_constant * _SCORE_PART:
-            return False
-        kept = math.exp(-(now - self._at) / self._time_constant)
-        for key, usage in self.usage.items():
-            self._values[key] = self._values.get(key, 0.0) * kept + usage * (1.0 - kept)
-        self._at, self._is_first = now, False
-        return True
-
-    def of(self, user: str, models: Sequence[str]) -> float:
-        return sum(self._values.get((user, model), 0.0) for model in models)
-
-
-class _CountedLine:
-    """One line as it is walked in one course; `head` is whose turn it is."""
-
-    def __init__(
-        self,
-        snapshot: ClusterSnapshot,
-        key: LineKey,
-        order: Order,
-        started: Mapping[str, float],
-        scores: _Scores,
-    ) -> None:
-        queue = snapshot.queues[key.queue]
-        self.domains = _domains_of(snapshot, key, queue.pool)
-        self.head: Waiting | None = None
-        self._again: deque[Waiting] = deque()
-        self._policy = POLICIES[queue.policy]
-        self._rules = snapshot.ordering
-        self._time_constant = snapshot.score_time_constant
-        self._plain = _Walk(order.plain[key], started)
-        self._walks = {user: _Walk(jobs, started) for user, jobs in order.users.get(key, {}).items()}
-        self.is_scored = bool(self._walks)
-        self._scores = scores
-        self._models = sorted({model for _, model in self.domains if model})
-        self._heap: list[tuple[SortKey, str]] = []
-        self._step = LEAST_STEP_SECONDS
-        self._find_head()
-
-    def begin_step(self, step: float, *, rescored: bool) -> None:
-        self._step = step
-        if rescored and self._walks:
-            heads = ((user, walk.head) for user, walk in self._walks.items())
-            self._heap = [(self._place(user, head), user) for user, head in heads if head is not None]
-            heapq.heapify(self._heap)
-            self._find_head()
-
-    def put_back(self, waiting: Waiting) -> None:
-        """It is its turn again."""
-        self._again.append(waiting)
-        self._find_head()
-
-    def pop(self) -> None:
-        """The head has gone; the next one is the head."""
-        if self._again:
-            self._again.popleft()
-        elif self._plain.head is not None:
-            self._plain.step()
-        else:
-            place, user = self._heap[0]
-            walk = self._walks[user]
-            assert walk.head is not None
-            # Its user has had a turn: as much as that will weigh when the step is over, it weighs now.
-            score = float(place[0]) + walk.head.gpus * self._step / self._time_constant
-            walk.step()
-            if walk.head is None:
-                heapq.heappop(self._heap)
-            else:
-                heapq.heapreplace(self._heap, (self._policy.merge_key(walk.head.job, score, self._rules), user))
-        self._find_head()
-
-    def _find_head(self) -> None:
-        if self._again:
-            self.head = self._again[0]
-        elif self._plain.head is not None or not self._heap:
-            self.head = self._plain.head
-        else:
-            self.head = self._walks[self._heap[0][1]].head
-
-    def _place(self, user: str, head: Waiting) -> SortKey:
-        return self._policy.merge_key(head.job, self._scores.of(user, self._models), self._rules)
-
-
-class _Walk:
-    """Through jobs of which some have started already."""
-
-    __slots__ = ("_jobs", "_started", "head")
-
-    def __init__(self, jobs: Sequence[Waiting], started: Mapping[str, float]) -> None:
-        self._jobs = iter(jobs)
-        self._started = started
-        self.head: Waiting | None = None
-        self.step()
-
-    def step(self) -> None:
-        started = self._started
-        for one in self._jobs:
-            if one.id not in started:
-                self.head = one
-                return
-        self.head = None
-
-
-def _first_waits_since(line: _CountedLine) -> tuple[float, int]:
+def _first_waits_since(line: CountedLine) -> tuple[float, int]:
     return (math.inf, 0) if line.head is None else (line.head.since, line.head.serial)
-
-
-def _could_run(snapshot: ClusterSnapshot, job: Job, pool: str) -> bool:
-    """Whether it would run if nobody else held anything."""
-    held = snapshot.held
-    snapshot.held = Usage()
-    try:
-        is_free = first_reason(snapshot, job, job.not_before) is None
-    finally:
-        snapshot.held = held
-    return is_free and could_ever_fit(snapshot.fleet, job, pool)
-
-
-def _domains_of(snapshot: ClusterSnapshot, key: LineKey, pool: str) -> list[Domain]:
-    if key.model == "cpu":
-        return [EVERYWHERE]
-    models = () if key.model == "any" else tuple(key.model.split("|"))
-    return [index.domain for index in snapshot.fleet.domains_of(pool, models)]
 
 
 def _free_of(snapshot: ClusterSnapshot) -> dict[Domain, int]:
@@ -380,8 +210,3 @@ def _comes_back(snapshot: ClusterSnapshot, job: Job) -> tuple[Domain, int]:
                 usable = sum(gpu in one.domains.get(domain, ()) for part, one in slots for gpu in part.gpus)
                 return domain, usable * grant.gpu_milli
     return EVERYWHERE, 0
-
-
-def _need(job: Job) -> int:
-    request = job.request
-    return request.total_gpu_milli if request.wants_gpu else request.nodes * request.cpu_milli

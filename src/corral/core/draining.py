@@ -16,7 +16,8 @@ from corral.core.placing import could_ever_fit
 from corral.core.protecting import end_if_started, protect
 from corral.core.reservations import Reserved, find_open_place
 from corral.core.resources import gpus_text
-from corral.core.snapshot import ClusterSnapshot, Trial
+from corral.core.snapshot import ClusterSnapshot
+from corral.core.trial import Trial
 
 #: How much longer a job that runs is expected to run; None if nothing is known of jobs like it.
 Remaining = Callable[[Job], Prediction | None]

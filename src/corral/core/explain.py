@@ -20,7 +20,8 @@ from corral.core.quantities import format_duration
 from corral.core.reservations import Reserved, find_open_place, reserved_reason
 from corral.core.resources import NOTHING, gpus_text, held_by
 from corral.core.rules import TOLD, Reason, all_reasons
-from corral.core.snapshot import ClusterSnapshot, Trial
+from corral.core.snapshot import ClusterSnapshot
+from corral.core.trial import Trial
 
 #: how many jobs in the way are named; their number is always complete
 NAMED = 20

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import NamedTuple
 
-from corral.core.accuracy import NOTHING_KNOWN, Calibration, stretched
+from corral.core.accuracy import NOTHING_KNOWN, Calibration, Stretch, stretched
+from corral.core.arriving import NOBODY, Recent, coming
 from corral.core.coming import Course
-from corral.core.counting import Counted, Order
+from corral.core.counted_lines import Order
+from corral.core.counting import Counted
 from corral.core.lasting import Length, Mood, length_of
 from corral.core.mirroring import Mirror, Picture, picture_of
 from corral.core.model import DEFAULT_POOL, Job, JobState
@@ -30,6 +32,8 @@ from corral.core.snapshot import ClusterSnapshot
 _EARLY, _LATE = 0.1, 0.9
 #: What two courses are compared by.
 _LAST_STARTS = 500
+#: Where everything is known, there is nothing to correct.
+_KNOWN = Stretch()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +42,7 @@ class Effort:
 
     #: for up to so many waiting jobs: how many courses (odd, so that there is one in the middle), and how many starts
     #: and cycles of each the scheduler itself decides
-    sizes: tuple[tuple[float, int, int], ...] = ((200, 9, 1000), (2000, 5, 400), (math.inf, 3, 60))
+    sizes: tuple[tuple[float, int, int], ...] = ((200, 9, 400), (2000, 5, 200), (math.inf, 3, 60))
     #: starts of all but the middle course that are counted; the rest is as much earlier or later as the last of these
     counted: int = 8000
 
@@ -83,9 +87,10 @@ def forecast(
     *,
     effort: Effort = Effort(),  # noqa: B008 - an immutable value
     calibration: Calibration = NOTHING_KNOWN,
+    recent: Recent = NOBODY,
 ) -> Forecast:
-    """When each waiting job starts. Nothing is changed."""
-    return Forecaster().forecast(picture_of(snapshot), now, effort=effort, calibration=calibration)
+    """When each waiting job starts, if those come again who came lately. Nothing is changed."""
+    return Forecaster().forecast(picture_of(snapshot), now, effort=effort, calibration=calibration, recent=recent)
 
 
 class Forecaster:
@@ -105,31 +110,36 @@ class Forecaster:
         *,
         effort: Effort = Effort(),  # noqa: B008 - an immutable value
         calibration: Calibration = NOTHING_KNOWN,
+        recent: Recent = NOBODY,
         pause: Callable[[], None] = lambda: None,
     ) -> Forecast:
         """`pause` is called often; what it raises ends the forecast, and the next one is right all the same."""
         # 1. What starts now starts in every course.
-        lengths = self._lengths(picture)
+        lengths = dict(self._lengths(picture))
         base, plan = self._begin(picture, now, lengths)
         snapshot = self._mirror.snapshot
         starting = {start.job_id for start in plan.starts}
         waiting = [job for job in base.jobs.values() if job.state is JobState.QUEUED]
         # 2. The courses. Where everything is known, there is only one.
-        is_guessed = any(length.sigma for length in lengths.values())
+        comes = recent.period(now) is not None and bool(recent.jobs)
+        is_guessed = comes or any(length.sigma for length in lengths.values())
         moods = effort.moods(len(waiting)) if is_guessed else [Mood()]
         exact = effort.exact(len(waiting))
         order = Order(snapshot, lengths) if len(waiting) >= exact else None
         middle, *others = moods[len(moods) // 2 :] + moods[: len(moods) // 2]
-        courses = [_run(snapshot, now, middle, lengths, exact, order, math.inf, pause)] if waiting else []
-        for mood in others if waiting else ():
+        courses: list[_Ran] = []
+        for mood in (middle, *others) if waiting else ():
             self._mirror.follow(base)
-            ran = _run(snapshot, now, mood, lengths, exact, order, effort.counted, pause)
-            courses.append(_extended(ran, courses[0], now))
+            course = Course(snapshot, now, mood, lengths, arrivals=coming(recent, now, mood), pause=pause)
+            ran = _run(course, exact, order, effort.counted if courses else math.inf)
+            courses.append(_extended(ran, courses[0], now) if courses else ran)
         # 3. What they have in common, corrected by experience.
         unknown = _unknown_before(base, snapshot, lengths, courses[0].starts if courses else {})
         told = {job_id: _now(now) for job_id in starting}
+        promised = _promised(base, plan)
         for job in waiting:
-            found = _estimate(job, courses, now, unknown.get(job.id, 0), calibration)
+            at_the_latest = promised.get(job.id, math.inf)
+            found = _estimate(job, courses, now, unknown.get(job.id, 0), calibration, at_the_latest)
             if found is not None:
                 told[job.id] = found
         return Forecast(at=now, estimates=told)
@@ -147,7 +157,7 @@ class Forecaster:
         self._before, self._rules = picture.jobs, rules
         return self._known
 
-    def _begin(self, picture: Picture, now: float, lengths: Mapping[str, Length]) -> tuple[Picture, Plan]:
+    def _begin(self, picture: Picture, now: float, lengths: dict[str, Length]) -> tuple[Picture, Plan]:
         snapshot = self._mirror.snapshot
         plan = schedule(snapshot, now)
         if not (plan.starts or plan.resizes or plan.preemptions):
@@ -163,21 +173,11 @@ class _Ran:
     counted_from: float
 
 
-def _run(
-    snapshot: ClusterSnapshot,
-    now: float,
-    mood: Mood,
-    lengths: Mapping[str, Length],
-    exact: float,
-    order: Order | None,
-    counted: float,
-    pause: Callable[[], None],
-) -> _Ran:
-    course = Course(snapshot, now, mood, lengths, pause=pause)
+def _run(course: Course, exact: float, order: Order | None, counted: float) -> _Ran:
     if course.run(exact):
         return _Ran(starts=course.starts, counted_from=math.inf)
     counted_from = course.now
-    Counted(course, order or Order(snapshot, lengths), most_starts=counted, pause=pause).run()
+    Counted(course, order or Order(course.snapshot, course.lengths), most_starts=counted).run()
     return _Ran(starts=course.starts, counted_from=counted_from)
 
 
@@ -195,7 +195,14 @@ def _extended(ran: _Ran, middle: _Ran, now: float) -> _Ran:
     return _Ran(starts={**ran.starts, **rest}, counted_from=ran.counted_from)
 
 
-def _estimate(job: Job, courses: Sequence[_Ran], now: float, unknown: int, calibration: Calibration) -> Estimate | None:
+def _estimate(
+    job: Job,
+    courses: Sequence[_Ran],
+    now: float,
+    unknown: int,
+    calibration: Calibration,
+    at_the_latest: float,
+) -> Estimate | None:
     """None if it does not start in every course: then nobody can tell when it will."""
     job_id = job.id
     starts = [course.starts.get(job_id, math.inf) for course in courses]
@@ -203,11 +210,13 @@ def _estimate(job: Job, courses: Sequence[_Ran], now: float, unknown: int, calib
     if not starts or math.isinf(starts[-1]):
         return None
     half, most = starts[len(starts) // 2] - now, starts[-1] - now
-    stretch = calibration.stretch(job.queue, half)
-    p50 = stretched(half, stretch.p50)
+    stretch = calibration.stretch(job.queue, half) if len(courses) > 1 else _KNOWN
+    # What is promised holds, whatever became of others' estimates.
+    longest = max(most, at_the_latest - now)
+    p50 = min(stretched(half, stretch.p50), longest)
     return Estimate(
         p50=now + p50,
-        p90=now + max(p50, stretched(most, stretch.p90)),
+        p90=now + max(p50, min(stretched(most, stretch.p90), longest)),
         raw_p50=now + half,
         raw_p90=now + most,
         courses=len(courses),
@@ -215,6 +224,14 @@ def _estimate(job: Job, courses: Sequence[_Ran], now: float, unknown: int, calib
         unknown=unknown,
         outcomes=stretch.outcomes,
     )
+
+
+def _promised(picture: Picture, plan: Plan) -> dict[str, float]:
+    """When jobs start at the latest. Nothing is promised for sure while something runs that has no time limit."""
+    holding = (job for job in picture.jobs.values() if job.state is not JobState.QUEUED)
+    if not all(math.isfinite(job.expected_end) for job in holding):
+        return {}
+    return {planned.job_id: planned.at for planned in plan.planned if planned.is_known}
 
 
 def _now(now: float) -> Estimate:

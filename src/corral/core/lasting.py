@@ -92,13 +92,15 @@ def seconds_from_start(length: Length, serial: int, mood: Mood) -> float:
 
 def seconds_left(length: Length, ran: float, serial: int, mood: Mood) -> float:
     """How much longer it runs in that course after so many seconds."""
-    if ran <= 0:
+    # Next to nothing is nothing: it has no logarithm.
+    part = ran / length.median
+    if part <= 0:
         return seconds_from_start(length, serial, mood)
     # Who is still there although nine in ten like it would be gone was judged wrongly.
-    sigma = max(length.sigma, math.log(max(1.0, ran / length.median)) / _Z90)
+    sigma = max(length.sigma, math.log(max(1.0, part)) / _Z90)
     if not sigma:
         return max(LEAST_SECONDS, length.median - ran)
-    gone = _NORMAL.cdf(math.log(ran / length.median) / sigma)
+    gone = _NORMAL.cdf(math.log(part) / sigma)
     level = gone + (1.0 - gone) * _NORMAL.cdf(_lateness(serial, mood))
     total = length.median * math.exp(sigma * _NORMAL.inv_cdf(min(level, 1.0 - 1e-9)))
     return max(LEAST_SECONDS, min(total, length.most) - ran)
@@ -116,13 +118,22 @@ def is_ending(job: Job) -> bool:
     return job.state is JobState.STOPPING
 
 
+def chance(serial: int, mood: Mood) -> float:
+    """A number from 0 to 1 that is always the same for a job in a course."""
+    return _mixed(serial, mood) % 65_536 / 65_536
+
+
 def _lateness(serial: int, mood: Mood) -> float:
     """A job's place between early and late in a course: partly the course's, partly its own."""
+    return SHARED * mood.late + _OWN * _QUANTILES[_mixed(serial, mood) % _STEPS]
+
+
+def _mixed(serial: int, mood: Mood) -> int:
+    """As good as drawn by chance."""
     mixed = (serial * 0x9E3779B97F4A7C15 + mood.number * 0xD1B54A32D192ED03 + 0x632BE59BD9B4E019) & _MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
-    own = _QUANTILES[(mixed >> 33) % _STEPS]
-    return SHARED * mood.late + _OWN * own
+    return mixed >> 33
 
 
 _OWN = math.sqrt(1.0 - SHARED * SHARED)

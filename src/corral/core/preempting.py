@@ -260,8 +260,9 @@ class ByGuarantee:
 
     def _words(self, snapshot: ClusterSnapshot, own: Queue, other: Queue, job: Job) -> Callable[[], str]:
         held, borrows = (gpus_text(snapshot.held.by_queue.get(name, 0)) for name in (own.name, other.name))
+        count = f"{own.guaranteed_gpus} {'GPU' if own.guaranteed_gpus == 1 else 'GPUs'}"
         return lambda: (
-            f"queue {own.name} has {own.guaranteed_gpus} GPUs guaranteed and holds {held}; {job.id} asks for "
+            f"queue {own.name} has {count} guaranteed and holds {held}; {job.id} asks for "
             f"{gpus_text(job.request.total_gpu_milli)} of them, and queue {other.name}, which has "
             f"{other.guaranteed_gpus} guaranteed, holds {borrows}"
         )

@@ -18,7 +18,8 @@ from corral.core.plan import Plan, Resize, ResizeCause, Start
 from corral.core.protecting import end_if_started
 from corral.core.reservations import Reserved
 from corral.core.rules import spare_gpus
-from corral.core.snapshot import ClusterSnapshot, Trial
+from corral.core.snapshot import ClusterSnapshot
+from corral.core.trial import Trial
 
 #: What a resize brings must be so many times what it costs.
 MARGIN = 2.0

@@ -35,7 +35,8 @@ from corral.core.protecting import (
 from corral.core.reservations import Reserved, find_open_place
 from corral.core.rules import all_reasons, first_reason, owed
 from corral.core.scaling import Scalable, Scaling, Wanted, make_room, scalable_jobs
-from corral.core.snapshot import ClusterSnapshot, Trial
+from corral.core.snapshot import ClusterSnapshot
+from corral.core.trial import Trial
 from corral.core.vacating import Vacating
 
 #: Sums of times are exact to less than this: who might just be gone in time is looked at.
@@ -61,7 +62,9 @@ def schedule(snapshot: ClusterSnapshot, now: float) -> Plan:
 
 
 def _scaled(cycle: _Cycle, plan: Plan, blocked: Sequence[_Walk]) -> Plan:
-    items = scalable_jobs(cycle.snapshot)
+    # Who is preempted gives back everything, and is not told to give back a part of it besides.
+    going = {preemption.job_id for preemption in plan.preemptions}
+    items = [item for item in scalable_jobs(cycle.snapshot) if item.job.id not in going]
     for_others = cycle.room_for_others(items)
     spared = {resize.job_id for resize in for_others}
     left = [item for item in items if item.job.id not in spared]

@@ -11,7 +11,7 @@ import heapq
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
@@ -38,7 +38,6 @@ from corral.core.fleet import Fleet
 from corral.core.lines import Line, LineKey, line_of
 from corral.core.mix import Mix
 from corral.core.model import (
-    Allocation,
     AllocationRules,
     BackfillRules,
     Job,
@@ -57,6 +56,7 @@ from corral.core.model import (
 from corral.core.ordering.cost import OrderingRules
 from corral.core.ranking import Ranking
 from corral.core.resources import at_least
+from corral.core.trial import Trial
 from corral.core.usage import Usage
 
 _NEXT_FEW = 100
@@ -277,7 +277,7 @@ class ClusterSnapshot:
     @contextmanager
     def trial(self) -> Iterator[Trial]:
         """Suppose that things start or are held; everything is as before when the block ends."""
-        trial = Trial(self)
+        trial = Trial(self.fleet, self.held)
         try:
             yield trial
         finally:
@@ -411,88 +411,6 @@ class ClusterSnapshot:
                 passes_from=self.preemption.min_run_seconds if self.preemption.enabled else None,
             )
         return line
-
-
-class Trial:
-    """What is supposed within `snapshot.trial()`."""
-
-    def __init__(self, snapshot: ClusterSnapshot) -> None:
-        self._snapshot = snapshot
-        self._fleet = snapshot.fleet
-        self._last_place = self._fleet.last_place
-        #: a job that holds something from now on, and what it held instead before
-        self._supposed: list[tuple[Job, Allocation, Job | None]] = []
-        self._held: dict[str, Allocation] = {}
-        #: what is kept of what a job will start on when others have given way
-        self._promised: list[tuple[Job, Allocation]] = []
-
-    def start(self, job: Job, allocation: Allocation) -> None:
-        """Suppose that the job holds this from now on."""
-        self._fleet.take(allocation)
-        self._fleet.last_place = self._fleet.place_of[allocation.grants[-1].node]
-        self._snapshot.held.add(job)
-        self._supposed.append((job, allocation, None))
-
-    def resize(self, job: Job, resized: Job) -> None:
-        """Suppose that a job which holds something, or is supposed to, holds and asks for something else."""
-        assert job.allocation is not None
-        assert resized.allocation is not None
-        self._swap(job, job.allocation, resized, resized.allocation)
-        self._supposed.append((resized, resized.allocation, job))
-
-    def hold(self, job_id: str, allocation: Allocation) -> None:
-        """Suppose that this is kept for a job that waits, and nobody else can have it."""
-        self._fleet.take(allocation)
-        self._held[job_id] = allocation
-
-    def lift(self, job_id: str) -> None:
-        """Suppose no longer that anything is kept for that job."""
-        self._fleet.give_back(self._held.pop(job_id))
-
-    def promise(self, job: Job, held: Allocation) -> None:
-        """Suppose that the job starts as soon as others have given way: nobody else can have what is free already of
-        what it gets, and it counts as if it had it all."""
-        self._fleet.take(held)
-        self._snapshot.held.add(job)
-        self._promised.append((job, held))
-
-    @contextmanager
-    def without(self, allocations: Sequence[Allocation], gone: Iterable[Job] = ()) -> Iterator[None]:
-        """Suppose within that these have ended, and that these jobs hold nothing any more."""
-        gone = list(gone)
-        for allocation in allocations:
-            self._fleet.give_back(allocation)
-        for job in gone:
-            self._snapshot.held.remove(job)
-        try:
-            yield
-        finally:
-            for job in gone:
-                self._snapshot.held.add(job)
-            for allocation in allocations:
-                self._fleet.take(allocation)
-
-    def undo(self) -> None:
-        for job, held in self._promised:
-            self._fleet.give_back(held)
-            self._snapshot.held.remove(job)
-        for allocation in self._held.values():
-            self._fleet.give_back(allocation)
-        # The latest first: what one gave back, another may have got.
-        for job, allocation, before in reversed(self._supposed):
-            if before is None:
-                self._fleet.give_back(allocation)
-                self._snapshot.held.remove(job)
-            else:
-                assert before.allocation is not None
-                self._swap(job, allocation, before, before.allocation)
-        self._fleet.last_place = self._last_place
-
-    def _swap(self, job: Job, allocation: Allocation, instead: Job, its: Allocation) -> None:
-        self._fleet.give_back(allocation)
-        self._snapshot.held.remove(job)
-        self._fleet.take(its)
-        self._snapshot.held.add(instead)
 
 
 def _release(job: Job) -> Release:

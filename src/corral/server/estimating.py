@@ -20,6 +20,7 @@ from corral.control.controller import Controller, ControllerStopped
 from corral.control.estimates import Wait
 from corral.control.ports import Clock, Store
 from corral.core.accuracy import Told, calibrate, horizon_of
+from corral.core.arriving import NOBODY
 from corral.core.forecasting import Estimate, Forecast, Forecaster
 from corral.core.mirroring import Picture
 from corral.core.model import Job, JobState
@@ -69,6 +70,9 @@ class Estimating:
         self._revision: int | None = None
         #: what is looked back at, the oldest first
         self._told: list[Told] = []
+        #: who came lately, and comes again
+        self._arrivals = estimates.Arrivals((), since=clock.now())
+        self._recent = NOBODY
         #: of every wait whose outcome is open, the horizon of what was kept last
         self._kept: dict[Wait, int] = {}
         self._stopping = threading.Event()
@@ -80,6 +84,7 @@ class Estimating:
         with self._store.read() as tables:
             self._told = tables.estimates.latest(estimates.LOOKED_BACK)
             still_open = tables.estimates.open()
+            self._arrivals = estimates.arrivals_known(tables, self._clock.now())
         for one in still_open:
             self._kept[one.job_id, one.attempt] = horizon_of(one.p50 - one.made_at)
         self._thread.start()
@@ -113,6 +118,7 @@ class Estimating:
         is_old = abs(now - self._forecast.at) >= LONGEST_SECONDS
         if picture.revision == self._revision and not is_old:
             return 0.0
+        self._recent = self._arrivals.see(picture, now)
         with self._lock:
             forecast = self._made(picture, now)
         had_any, self._forecast, self._revision = bool(self._forecast.estimates), forecast, picture.revision
@@ -140,7 +146,11 @@ class Estimating:
 
     def _made(self, picture: Picture, now: float) -> Forecast:
         return self._forecaster.forecast(
-            picture, now, calibration=calibrate(self._told, now), pause=_Breathing(self._stopping).pause
+            picture,
+            now,
+            calibration=calibrate(self._told, now),
+            recent=self._recent,
+            pause=_Breathing(self._stopping).pause,
         )
 
     def _settle(self, picture: Picture) -> None:

@@ -12,7 +12,7 @@ from corral.core.accuracy import (
     HORIZONS,
     KEPT,
     NOTHING_KNOWN,
-    UNCHANGED,
+    UNTRIED,
     Accuracy,
     Told,
     accuracy_of,
@@ -32,9 +32,9 @@ def told(number: int = 1, wait: float | None = None, **values: Any) -> Told:
 
 
 def test_without_outcomes_nothing_is_changed() -> None:
-    assert NOTHING_KNOWN.stretch("default", HOUR) is UNCHANGED
+    assert NOTHING_KNOWN.stretch("default", HOUR) is UNTRIED
     few = [told(number, wait=9 * HOUR) for number in range(ENOUGH - 1)]
-    assert calibrate(few, now=100 * HOUR).stretch("default", HOUR / 2) is UNCHANGED
+    assert calibrate(few, now=100 * HOUR).stretch("default", HOUR / 2) is UNTRIED
 
 
 def test_estimates_that_came_too_early_make_the_next_ones_later() -> None:
@@ -48,8 +48,12 @@ def test_estimates_that_came_too_early_make_the_next_ones_later() -> None:
 def test_each_horizon_is_judged_by_itself_and_a_queue_without_outcomes_by_all() -> None:
     late = [told(number, wait=4 * HOUR) for number in range(50)]
     calibration = calibrate(late, now=100 * HOUR)
-    assert calibration.stretch("default", 20 * HOUR) is UNCHANGED
     assert calibration.stretch("other", HOUR / 2) == calibration.stretch("default", HOUR / 2)
+    # Of another horizon nothing is known but what all say together.
+    far = [told(100 + number, wait=20 * HOUR, raw_p50=20 * HOUR, raw_p90=20 * HOUR) for number in range(ENOUGH)]
+    calibration = calibrate([*late, *far], now=100 * HOUR)
+    assert calibration.stretch("default", 20 * HOUR).p90 == 1.0
+    assert calibration.stretch("default", 60.0).outcomes == 50 + ENOUGH
 
 
 def test_those_who_wait_beyond_their_estimate_are_not_forgotten() -> None:

@@ -180,7 +180,7 @@ def test_earlier_outcomes_stretch_the_next_estimates() -> None:
         node("a", 1), running(1, {"a": (0,)}, predicted=guessed(4000.0)), waiting(2, gpus=1, predicted=guessed(50.0))
     )
     plain = forecast(cluster, NOW).estimates["j-2"]
-    half, most = plain.p50 - NOW, plain.p90 - NOW
+    half, most = plain.raw_p50 - NOW, plain.raw_p90 - NOW
     late = [
         Told(
             job_id=f"j-{number}",
@@ -196,7 +196,7 @@ def test_earlier_outcomes_stretch_the_next_estimates() -> None:
         for number in range(40)
     ]
     corrected = forecast(cluster, NOW, calibration=calibrate(late, now=10 * most)).estimates["j-2"]
-    assert corrected.raw_p90 == plain.p90
+    assert corrected.raw_p90 == plain.raw_p90
     assert 2.8 * most < corrected.p90 - NOW < 3.2 * most
     assert corrected.outcomes == 40
     assert "corrected by what became of 40 earlier estimates" in basis_words(corrected)

@@ -27,7 +27,7 @@ def count_groups(gpus: tuple[str, ...], links: dict[str, str]) -> int:
     return len({links.get(gpu, gpu) for gpu in gpus})
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(groups=groups_of_gpus, data=st.data())
 def test_no_choice_of_gpus_takes_fewer_groups(groups: list[str], data: st.DataObject) -> None:
     free, links = named(groups)
@@ -41,7 +41,7 @@ def test_no_choice_of_gpus_takes_fewer_groups(groups: list[str], data: st.DataOb
         assert [*chosen] == free[:count]
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(groups=groups_of_gpus, data=st.data())
 def test_of_the_groups_that_hold_a_job_the_fullest_is_taken(groups: list[str], data: st.DataObject) -> None:
     free, links = named(groups)
@@ -53,7 +53,7 @@ def test_of_the_groups_that_hold_a_job_the_fullest_is_taken(groups: list[str], d
         assert {sizes[links.get(gpu, gpu)] for gpu in chosen} == {min(holding)}
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(groups=groups_of_gpus, data=st.data())
 def test_who_grows_stays_with_its_own_links_first(groups: list[str], data: st.DataObject) -> None:
     gpus, links = named(groups)
@@ -120,7 +120,7 @@ def plain(node: Node) -> Node:
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(nodes=fleets(), wanted=st.lists(asked(), max_size=6), placement=st.sampled_from(PLACEMENTS))
 def test_links_and_racks_refuse_nobody_and_slices_are_never_cut_or_mixed(
     nodes: list[Node], wanted: list[Job], placement: str
@@ -151,7 +151,7 @@ def beside(fleet: Fleet, nodes: list[Node]) -> Fleet:
     return other
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     racks=st.lists(st.sampled_from(["r1", "r2", "r3", ""]), min_size=2, max_size=8),
     busy=st.sets(st.integers(0, 7)),

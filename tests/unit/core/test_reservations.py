@@ -227,7 +227,7 @@ def reserved_clusters(draw: st.DrawFn) -> tuple[Change, ...]:
     return tuple(changes)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cluster=reserved_clusters(), coming=arrivals(("default", "default", "strict")), data=st.data())
 def test_nobody_runs_on_what_is_reserved_for_others_unless_it_is_lent(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...], data: st.DataObject
@@ -257,7 +257,7 @@ def test_nobody_runs_on_what_is_reserved_for_others_unless_it_is_lent(
                 assert snapshot.preemption.enabled
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cluster=reserved_clusters(), coming=arrivals(("default", "default", "strict")))
 def test_when_a_window_opens_its_gpus_are_there_for_the_owners(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...]
@@ -280,7 +280,7 @@ def test_when_a_window_opens_its_gpus_are_there_for_the_owners(
         assert all(owns(snapshot, one, user) for user in holders)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cluster=clusters(), coming=arrivals(("default", "strict")))
 def test_a_reservation_that_is_over_or_elsewhere_changes_nothing(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...]
@@ -311,7 +311,7 @@ def _check_terms(snapshot: Any, job: Job, gpus: tuple[str, ...], at: float) -> N
             assert snapshot.allocation.strategy is not Strategy.STATIC
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cluster=reserved_clusters(), coming=arrivals(("default", "strict")), data=st.data())
 def test_what_is_kept_between_cycles_decides_as_if_it_were_worked_out_anew(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...], data: st.DataObject

@@ -78,11 +78,35 @@ def test_the_cost_of_a_preemption_is_paid_with_the_next_gpus() -> None:
     assert outcome.cut_jobs == 0, "its time limit does not count what the preemption costs"
 
 
+<<<<<<< HEAD
 def test_nobody_is_interrupted_before_the_least_run_time() -> None:
     work = workload(job("long", 0, 1000), job("short", 100, 50))
     found = ran(work, preempting(min_run=400))
     assert found["short"].started_at == 400, "time alone brings it to its turn"
     assert found["long"].ended_at == 1050
+=======
+@DEAR
+@given(crowds())
+def test_every_preemption_keeps_the_rules(crowd: Crowd) -> None:
+    simulation = crowd.simulation()
+    nodes, chosen = dict(simulation.snapshot.nodes), 0
+    for step in simulation:
+        snapshot = simulation.snapshot
+        expected = free_on(snapshot)
+        for slot in snapshot.fleet.slots:
+            assert (slot.free_cpu_milli, slot.free_memory_bytes, slot.free_milli) == expected[slot.node.id]
+        assert step.plan.wake_at is None or step.plan.wake_at > step.at
+        victims = [one.job_id for one in step.plan.preemptions]
+        assert len(set(victims)) == len(victims)
+        assert not set(victims) & {resize.job_id for resize in step.plan.resizes}
+        for one in step.plan.preemptions:
+            check_preemption(snapshot, step.plan, one, step.at)
+        chosen += len(victims)
+        assert chosen <= 40 * len(crowd.arrivals), "preemption must come to an end"
+    check_never_oversubscribed(nodes.values(), simulation.allocations)
+    left = simulation.snapshot.jobs.values()
+    assert all(job.state is JobState.QUEUED and could_never_run(simulation.snapshot, job) for job in left)
+>>>>>>> sched
 
 
 def test_fair_share_preempts_nobody() -> None:
@@ -98,11 +122,141 @@ def test_of_what_nobody_knows_anything_the_fresh_go_before_those_who_have_run_lo
     assert found["old"].ended_at == pytest.approx(50_300)
 
 
+<<<<<<< HEAD
 def cluster(rules: PreemptionRules = AT_ONCE) -> ClusterSnapshot:
     changes: list[Change] = [
         PutRules(limits=Limits(), score_time_constant=DEFAULT_TIME_CONSTANT, preemption=rules),
         PutQueue(queue=Queue(name="default", policy="priority", preempts=True)),
         PutNode(node=node("n0", gpus=4)),
+=======
+def could_never_run(snapshot: ClusterSnapshot, job: Job) -> bool:
+    """Alone on the whole cluster it would not fit, or would take what others are owed."""
+    owed = sum(queue.guaranteed_gpus for queue in snapshot.queues.values() if queue.name != job.queue) * WHOLE
+    everything = sum(len(one.gpus) for one in snapshot.nodes.values()) * WHOLE
+    takes_owed = not job.preemptible and everything - job.request.total_gpu_milli < owed
+    return takes_owed or not could_ever_fit(snapshot.fleet, job, "default")
+
+
+@DEAR
+@given(crowds())
+def test_who_is_made_room_for_starts_when_it_is_there(crowd: Crowd) -> None:
+    """And nobody else gets it, and nobody more is preempted meanwhile."""
+    simulation = crowd.simulation()
+    served: set[str] = set()
+    for step in simulation:
+        snapshot = simulation.snapshot
+        starting = {start.job_id for start in step.plan.starts}
+        for job_id in sorted(served - starting):
+            job = snapshot.jobs.get(job_id)
+            assert job is not None
+            assert snapshot.giving_way.get(job_id), f"{job_id} waits although all have given way"
+        served = (served - starting) | {one.for_job for one in step.plan.preemptions}
+        again = [one for one in step.plan.preemptions if snapshot.giving_way.get(one.for_job)]
+        assert not again, "those who give way already were enough"
+
+
+# ---------------------------------------------------------------- no cycles
+
+
+@DEAR
+@given(crowds(is_known=True))
+def test_nobody_preempts_back(crowd: Crowd) -> None:
+    """With run times known, of two jobs it is always the same that gives way to the other."""
+    simulation = crowd.simulation()
+    pairs: set[tuple[str, str]] = set()
+    for step in simulation:
+        for one in step.plan.preemptions:
+            pairs.add((one.for_job, one.job_id))
+            assert (one.job_id, one.for_job) not in pairs
+
+
+@settings(max_examples=5)
+@given(st.randoms(use_true_random=False), st.sampled_from(RANKED), st.booleans(), st.booleans())
+def test_a_long_crowd_is_not_interrupted_without_end(random: object, policy: str, is_known: bool, saves: bool) -> None:
+    """Hundreds of jobs on 16 GPUs: each is interrupted a few times, and all are done."""
+    choose = random.choice  # type: ignore[attr-defined]
+    count = 200
+    arrivals = []
+    for serial in range(1, count + 1):
+        runs = choose([10.0, 30.0, 100.0, 1_000.0])
+        told = Prediction(p50_seconds=runs, p90_seconds=runs, samples=3) if is_known else None
+        job = Job(
+            id=f"j-{serial}",
+            name=f"job-{serial}",
+            user="ann",
+            queue="ranked",
+            request=Request(gpus=choose([1, 1, 2, 4, 8])),
+            priority=choose([1, 5, 9]),
+            created_at=serial * 20.0,
+            grace_seconds=2.0,
+            predicted=told,
+        )
+        arrivals.append(Arrival(job=job, run_seconds=runs, saves=saves or policy != "priority"))
+    crowd = Crowd(
+        rules=PutRules(
+            limits=Limits(), score_time_constant=60.0, preemption=PreemptionRules(enabled=True, min_run_seconds=5.0)
+        ),
+        queues=(Queue(name="ranked", policy=policy, preempts=True),),
+        gpus=(8, 8),
+        arrivals=tuple(arrivals),
+    )
+    simulation = crowd.simulation()
+    for _ in simulation:
+        pass
+    assert len(simulation.finished) == count
+    assert len(simulation.preemptions) <= 3 * count
+
+
+# ---------------------------------------------------------------- the victims
+
+
+@st.composite
+def full_nodes(draw: st.DrawFn) -> tuple[ClusterSnapshot, Job]:
+    """Running jobs of one queue, and one that waits before them all."""
+    sizes = draw(st.lists(st.sampled_from([2, 4]), min_size=1, max_size=3))
+    things: list[Job] = []
+    serial = itertools.count(1)
+    for number, size in enumerate(sizes):
+        index = 0
+        while index < size:
+            gpus = min(size - index, draw(st.sampled_from([1, 1, 2])))
+            if draw(st.integers(0, 5)):
+                things.append(
+                    running(
+                        next(serial),
+                        {f"n{number}": tuple(range(index, index + gpus))},
+                        queue="ranked",
+                        priority=draw(st.sampled_from([1, 9, 9, 9])),
+                        preemptible=draw(st.integers(0, 5)) > 0,
+                        allocated_at=draw(st.sampled_from([0.0, 50.0])),
+                        checkpointed_at=draw(st.sampled_from([None, 60.0, 90.0])),
+                    )
+                )
+            index += gpus
+    wants = waiting(
+        99, queue="ranked", priority=5, nodes=draw(st.sampled_from([1, 1, 2])), gpus=draw(st.sampled_from([1, 2, 3, 4]))
+    )
+    rules = PutRules(
+        limits=Limits(), score_time_constant=60.0, preemption=PreemptionRules(enabled=True, min_run_seconds=0.0)
+    )
+    queue = Queue(name="ranked", policy="priority", preempts=True)
+    machines = [node(f"n{number}", size) for number, size in enumerate(sizes)]
+    return picture(rules, queue, *machines, *things, wants), wants
+
+
+@given(full_nodes())
+def test_the_victims_lose_the_least_and_none_could_be_spared(case: tuple[ClusterSnapshot, Job]) -> None:
+    snapshot, job = case
+    now = 100.0
+    plan = schedule(snapshot, now)
+    chosen = {one.job_id for one in plan.preemptions}
+    able = [one for one in snapshot.jobs.values() if one.allocation and one.preemptible and one.priority == 9]
+    fitting = [
+        set_of
+        for count in range(len(able) + 1)
+        for set_of in itertools.combinations(able, count)
+        if fits_without(snapshot, job, set_of)
+>>>>>>> sched
     ]
     return ClusterSnapshot(changes)
 

@@ -19,7 +19,8 @@ from corral.core.model import Blocking, Job, JobState, Limits, Queue, Request
 from corral.core.ordering import shortest, weighted
 from corral.core.ordering.cost import OrderingRules, Weights
 from corral.core.placing import could_ever_fit, find_place
-from corral.core.snapshot import ClusterSnapshot, Trial
+from corral.core.snapshot import ClusterSnapshot
+from corral.core.trial import Trial
 from corral.simulator.simulation import Arrival, Simulation, Step
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import TIME_CONSTANT, arrivals, nodes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -27,7 +27,8 @@ def values_of(hint: Any, texts: st.SearchStrategy[str] = TEXTS) -> st.SearchStra
         return st.lists(values_of(arguments[0]), max_size=4).map(tuple)
     if get_origin(hint) is tuple:
         return st.tuples(*map(values_of, arguments))
-    return st.from_type(hint)
+    # Values within values are drawn alike: left to itself, hypothesis would sometimes take what equals not even itself.
+    return every_field(hint, texts) if is_dataclass(hint) else st.from_type(hint)
 
 
 def every_field(
