@@ -60,24 +60,20 @@ def expected_seconds(job: Job, rules: OrderingRules, ran_seconds: float = 0.0) -
     has outlived that, and so on. So it falls behind fresh ones, and each time for longer.
     """
     most = job.time_left_seconds
-    known = job.predicted
-    if known is not None and (most is not None or ran_seconds < known.p90_seconds):
-        supposed = known.p50_seconds if ran_seconds < known.p50_seconds else known.p90_seconds
-        left = supposed - ran_seconds
-    elif most is not None:
-        left = most - ran_seconds
-    else:
-        left = _unknown_seconds(job, rules, ran_seconds)
-    return max(0.0, left if most is None else min(most - ran_seconds, left))
-
-
-def _unknown_seconds(job: Job, rules: OrderingRules, ran_seconds: float) -> float:
-    """Attempts that were lost count: else being interrupted would make a job more urgent, and it interrupt in turn."""
-    behind = job.attained_seconds + job.ran_seconds + ran_seconds
-    supposed = rules.unknown_seconds
+    if most is not None:
+        known = most if job.predicted is None else min(most, job.predicted.p50_seconds)
+        return max(0.0, known - ran_seconds)
+    # Attempts that were lost count: else being interrupted would make it more urgent, and it interrupt in turn.
+    attained = job.attained_seconds + ran_seconds
+    if job.predicted is not None:
+        ran = max(0.0, attained - job.saved_seconds)
+        for supposed in (job.predicted.p50_seconds, job.predicted.p90_seconds):
+            if ran < supposed:
+                return supposed - ran
+    behind, supposed = attained + job.ran_seconds, rules.unknown_seconds
     while 0.0 < supposed <= behind:
         supposed *= 2
-    return supposed - behind
+    return max(0.0, supposed - behind)
 
 
 def ran_seconds(job: Job, now: float) -> float:
