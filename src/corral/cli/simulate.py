@@ -33,6 +33,7 @@ STEPS = 100
         "corral simulate trace.csv --policy fair-share,fcfs,priority --plots plots",
         "corral simulate jobs.sacct --nodes 16x8xA100 --blocking strict,backfill --csv results",
         "corral simulate log.swf.gz --limit 10000 -o json",
+        "corral simulate trace.csv --policy shortest --preempt no,yes --preemption-cost 60s --time-limits known",
         "corral simulate history --policy fcfs,fair-share",
     ],
 )
@@ -63,6 +64,31 @@ def simulate(
         str,
         typer.Option(metavar="given|known|none", help="Those of the trace, the true run times, or none at all."),
     ] = "given",
+    preempt: Annotated[
+        str,
+        typer.Option(
+            metavar="no|yes[,…]",
+            help="Whether the jobs at the front take the GPUs of those behind them; with priority, shortest, weighted.",
+        ),
+    ] = "no",
+    preemption_cost: Annotated[
+        str, typer.Option(metavar="TIME", help="What each preemption adds to the run time of the job that gives way.")
+    ] = "0s",
+    min_run: Annotated[
+        str, typer.Option(metavar="TIME", help="How long an attempt runs at least before it is preempted.")
+    ] = "10m",
+    margin: Annotated[
+        float, typer.Option(min=0.0, max=0.99, help="By which part of the other's cost a job must be ahead.")
+    ] = 0.0,
+    ageing: Annotated[
+        float, typer.Option(min=0.001, help="Under shortest: GPU-hours that an hour of waiting makes up for.")
+    ] = 4.0,
+    size_power: Annotated[
+        float, typer.Option(min=0.0, max=2.0, help="Under shortest: the power of its GPUs with which size counts.")
+    ] = 1.0,
+    unknown_run: Annotated[
+        str, typer.Option(metavar="TIME", help="What a job is expected to run of which nothing is known.")
+    ] = "24h",
     any_model: Annotated[bool, typer.Option("--any-model", help="Every GPU model will do for every job.")] = False,
     csv: Annotated[str | None, typer.Option(metavar="DIR", help="Write jobs, utilisation and figures as CSV.")] = None,
     plots: Annotated[
@@ -83,6 +109,13 @@ def simulate(
         format_name=format_name,
         limit=limit,
         time_limits=time_limits,
+        preempts=_listed("--preempt", preempt),
+        preemption_cost=preemption_cost,
+        min_run=min_run,
+        margin=margin,
+        ageing=ageing,
+        size_power=size_power,
+        unknown_run=unknown_run,
         any_model=any_model,
         csv=csv,
         plots=plots,

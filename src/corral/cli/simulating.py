@@ -15,9 +15,11 @@ from pathlib import Path
 
 from corral.cli.failures import WrongUsage
 from corral.cli.terminal import Terminal
-from corral.core.model import Blocking, Node
+from corral.core.model import Blocking, Node, PreemptionRules
 from corral.core.ordering import POLICIES
+from corral.core.ordering.cost import OrderingRules
 from corral.core.placement import POLICIES as PLACEMENTS
+from corral.core.quantities import parse_duration
 from corral.reporting.simulation_charts import Bar, Curve, draw_gantt, draw_utilization, draw_waiting
 from corral.reporting.simulation_csv import JobTable, write_course, write_summaries
 from corral.simulator.fleets import parse_fleet
@@ -31,6 +33,9 @@ from corral.simulator.workload import TimeLimits, Workload, in_order
 #: In place of a file: the finished jobs of the server.
 HISTORY = "history"
 ENDED = ("completed", "failed", "stopped")
+NO, YES = "no", "yes"
+#: in the names of runs
+_PREEMPTS = {False: "waits", True: "preempts"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +50,13 @@ class Asked:
     format_name: str | None
     limit: int | None
     time_limits: str
+    preempts: tuple[str, ...]
+    preemption_cost: str
+    min_run: str
+    margin: float
+    ageing: float
+    size_power: float
+    unknown_run: str
     any_model: bool
     csv: str | None
     plots: str | None
@@ -158,20 +170,54 @@ def _rules(asked: Asked) -> list[Rules]:
         ("--policy", asked.policies, tuple(POLICIES)),
         ("--placement", asked.placements, tuple(PLACEMENTS)),
         ("--blocking", asked.blockings, tuple(Blocking)),
+        ("--preempt", asked.preempts, (NO, YES)),
     ):
         for name in names:
             if name not in known:
                 raise WrongUsage(f"{option}: {name!r} is not one of {', '.join(known)}")
+    preemption = PreemptionRules(
+        enabled=True, min_run_seconds=_seconds("--min-run", asked.min_run), margin=asked.margin
+    )
+    ordering = OrderingRules(
+        ageing=asked.ageing,
+        size_power=asked.size_power,
+        unknown_seconds=_seconds("--unknown-run", asked.unknown_run),
+    )
+    cost = _seconds("--preemption-cost", asked.preemption_cost)
     return [
-        Rules(policy=policy, blocking=Blocking(blocking), placement=placement)
-        for policy, blocking, placement in product(asked.policies, asked.blockings, asked.placements)
+        Rules(
+            policy=policy,
+            blocking=Blocking(blocking),
+            placement=placement,
+            preempts=_does_preempt(policy, preempts),
+            preemption=preemption,
+            preemption_cost=cost,
+            ordering=ordering,
+        )
+        for policy, blocking, placement, preempts in product(
+            asked.policies, asked.blockings, asked.placements, asked.preempts
+        )
     ]
+
+
+def _does_preempt(policy: str, answer: str) -> bool:
+    if answer == YES and POLICIES[policy].rank is None:
+        able = ", ".join(name for name, known in POLICIES.items() if known.rank is not None)
+        raise WrongUsage(f"--preempt: the order {policy} preempts nobody; {able} do")
+    return answer == YES
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise WrongUsage(f"{option}: {error}") from error
 
 
 def _names(rules: Sequence[Rules]) -> list[str]:
     """What is different about each run; the policy always."""
-    parts = [(one.policy, one.blocking.value, one.placement) for one in rules]
-    differing = [place for place in range(3) if place == 0 or len({part[place] for part in parts}) > 1]
+    parts = [(one.policy, one.blocking.value, one.placement, _PREEMPTS[one.preempts]) for one in rules]
+    differing = [place for place in range(4) if place == 0 or len({part[place] for part in parts}) > 1]
     return ["-".join(part[place] for place in differing) for part in parts]
 
 

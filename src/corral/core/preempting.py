@@ -169,11 +169,12 @@ class Preempting:
         return job.state is JobState.RUNNING and self._ripe_at(job) <= self.now
 
 
-def claimants(snapshot: ClusterSnapshot) -> list[Job]:
+def claimants(snapshot: ClusterSnapshot, now: float) -> list[Job]:
     """Waiting jobs that others give way to or have given way to since they wait.
 
     Those who ask for what is guaranteed to them come first, as they did when others were chosen to give way; then those
-    to whom all have given way, so that they start on that; then by how long they wait.
+    to whom all have given way, so that they start on that; then by the order of their queue, where that preempts, and
+    by how long they wait.
     """
     found: list[Job] = []
     for job_id in {*snapshot.giving_way, *snapshot.gave_way}:
@@ -187,10 +188,12 @@ def claimants(snapshot: ClusterSnapshot) -> list[Job]:
             found.append(job)
     waiting = {job.id: job for job in found}
 
-    def order(job: Job) -> tuple[int, bool, bool, float, int]:
+    def order(job: Job) -> tuple[int, bool, bool, float, float, int]:
         is_entitled = guaranteeing.is_entitled(snapshot, job)
         is_kept_waiting = job.id in snapshot.giving_way
-        return _steps_behind(job, waiting), not is_entitled, is_kept_waiting, job.queued_at or 0.0, job.serial
+        rank = rank_of(snapshot, snapshot.queues[job.queue], job, now)
+        place = -math.inf if rank is None else rank.place
+        return _steps_behind(job, waiting), not is_entitled, is_kept_waiting, place, job.queued_at or 0.0, job.serial
 
     return sorted(found, key=order)
 

@@ -123,7 +123,7 @@ class _Cycle:
         """Jobs that others were preempted for start, or keep what is free of it until the last of them is gone."""
         if not self.snapshot.preemption.enabled:
             return
-        for job in claimants(self.snapshot):
+        for job in claimants(self.snapshot, self.now):
             queue = self.snapshot.queues[job.queue]
             if job.not_before > self.now or first_reason(self.snapshot, job, self.now) is not None:
                 continue

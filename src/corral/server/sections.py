@@ -149,6 +149,8 @@ class SchedulingSettings(Section):
     weights: WeightSettings = Field(default_factory=WeightSettings)
     #: under `shortest`: GPU-hours of work that an hour of waiting makes up for
     ageing: Annotated[float, Field(ge=0.001, le=1_000_000)] = 4.0
+    #: under `shortest`: the power of its GPUs with which a job's size counts; 1 is GPU-time
+    size_power: Annotated[float, Field(ge=0, le=2)] = 1.0
     #: jobs of each line whose start is protected: nothing that passes them may delay it
     protected_starts: Annotated[int, Field(ge=1, le=100)] = 4
     #: what a job without a time limit is expected to run while nothing is known of its like
@@ -235,6 +237,8 @@ class PolicySettings(Section):
     enable_preemption: bool = True
     #: how long an attempt runs at least before it may be preempted
     preemption_min_run_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
+    #: in queues whose order preempts: by which part of the other's cost a job must be ahead
+    preemption_margin: Annotated[float, Field(ge=0, lt=1)] = 0.0
     #: GPUs that `corral allocate TASK` takes without --gpus, and the most that --gpus may ask for
     max_auto_gpus: GpuCount = 2
     max_manual_gpus: GpuCount = 6

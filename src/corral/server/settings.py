@@ -149,6 +149,7 @@ class Settings(SettingsFile):
         return OrderingRules(
             weights=Weights(**scheduling.weights.model_dump()),
             ageing=scheduling.ageing,
+            size_power=scheduling.size_power,
             unknown_seconds=scheduling.unknown_run_hours * 3600,
         )
 
@@ -156,7 +157,9 @@ class Settings(SettingsFile):
     def preemption_rules(self) -> PreemptionRules:
         policies = self.policies
         return PreemptionRules(
-            enabled=policies.enable_preemption, min_run_seconds=policies.preemption_min_run_minutes * 60
+            enabled=policies.enable_preemption,
+            min_run_seconds=policies.preemption_min_run_minutes * 60,
+            margin=policies.preemption_margin,
         )
 
     @property

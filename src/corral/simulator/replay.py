@@ -29,7 +29,8 @@ class Rules:
     preemption: PreemptionRules = field(default_factory=lambda: PreemptionRules(enabled=True))
     #: seconds that each preemption adds to what its job has left to run
     preemption_cost: float = 0.0
-    backfill: BackfillRules = field(default_factory=BackfillRules)
+    #: as a server has it by default
+    backfill: BackfillRules = field(default_factory=lambda: BackfillRules(protected=4))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +60,7 @@ def replay(
     since = workload.since
     outcome = Outcome(gpus=workload.gpus, since=since, group_of=workload.groups, on_detail=on_detail)
     simulation = Simulation(
-        snapshot=ClusterSnapshot(_cluster(workload.nodes, rules)),
+        snapshot=ClusterSnapshot(cluster_of(workload.nodes, rules)),
         arrivals=workload.arrivals(),
         in_order=True,
         until=until,
@@ -72,7 +73,8 @@ def replay(
     return outcome
 
 
-def _cluster(nodes: Sequence[Node], rules: Rules) -> list[Change]:
+def cluster_of(nodes: Sequence[Node], rules: Rules) -> list[Change]:
+    """The fleet with one queue that has these rules."""
     queue = Queue(
         name=DEFAULT_QUEUE,
         policy=rules.policy,

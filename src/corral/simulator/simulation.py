@@ -242,7 +242,9 @@ class Simulation:
             self._resize(resize, now)
         for preemption in plan.preemptions:
             self._preempt(preemption, now)
-        self._wake_at = plan.wake_at
+        # That jobs are up is news: from when on they may be preempted is known only now.
+        is_news = plan.starts and self.snapshot.preemption.enabled and self.snapshot.count(JobState.QUEUED)
+        self._wake_at = now if is_news else plan.wake_at
         if plan.starts:
             self._change([PutLastNode(id=plan.starts[-1].allocation.grants[-1].node)])
 

@@ -122,6 +122,8 @@ MISTAKES: list[tuple[str, int, str, str]] = [
     ("scheduling: {weights: {luck: 1}}\n", 1, "scheduling.weights.luck", "unknown"),
     ("scheduling: {protected_starts: 0}\n", 1, "scheduling.protected_starts", "at least 1"),
     ("policies: {preemption_min_run_minutes: -1}\n", 1, "policies.preemption_min_run_minutes", "at least 0"),
+    ("policies: {preemption_margin: 1}\n", 1, "policies.preemption_margin", "less than 1"),
+    ("scheduling: {size_power: 3}\n", 1, "scheduling.size_power", "at most 2"),
     ("scheduling: {max_queue_size: 0}\n", 1, "scheduling.max_queue_size", "at least 1"),
     ("allocation: {placement: best}\n", 1, "allocation.placement", "allowed: "),
     ("allocation: {reserved_ratio: 1.3}\n", 1, "allocation.reserved_ratio", "at most 1"),

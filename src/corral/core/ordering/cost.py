@@ -36,6 +36,9 @@ class OrderingRules:
     weights: Weights = field(default_factory=Weights)
     #: under `shortest`: GPU-hours of work that an hour of waiting makes up for
     ageing: float = 4.0
+    #: under `shortest` a job costs its run time × GPUs to this power: 1 is GPU-time, 0 run time alone. Below 1 large
+    #: jobs wait less, above 1 small ones.
+    size_power: float = 1.0
     #: what a job is expected to run of which nothing is known and that has no time limit
     unknown_seconds: float = 86_400.0
 
@@ -49,29 +52,32 @@ class Rank(NamedTuple):
 
 
 def expected_seconds(job: Job, rules: OrderingRules, ran_seconds: float = 0.0) -> float:
-    """How long it will run from its next start, or from now on if it has run for some time already: as runs like it
-    did, and never longer than it may.
+    """How long it will run from its next start, or from now on if it has run for some time already: as half of the runs
+    like it did, and never longer than it may.
 
-    Of one that nobody knows anything about, what it has run so far says how long it takes: twice as long as was
-    supposed once it has outlived that, and so on. So it falls behind fresh ones, and each time for twice as long.
+    One that outlives this is expected to take as long as nine tenths of them. Beyond that, nobody knows anything about
+    it, and what it has run so far says how long it takes: as long as is supposed of such jobs, twice as long once it
+    has outlived that, and so on. So it falls behind fresh ones, and each time for longer.
     """
     most = job.time_left_seconds
-    if job.predicted is not None:
-        left = job.predicted.p50_seconds
+    known = job.predicted
+    if known is not None and (most is not None or ran_seconds < known.p90_seconds):
+        supposed = known.p50_seconds if ran_seconds < known.p50_seconds else known.p90_seconds
+        left = supposed - ran_seconds
     elif most is not None:
-        left = most
+        left = most - ran_seconds
     else:
-        return _unknown_seconds(job, rules, ran_seconds)
-    return max(0.0, (left if most is None else min(most, left)) - ran_seconds)
+        left = _unknown_seconds(job, rules, ran_seconds)
+    return max(0.0, left if most is None else min(most - ran_seconds, left))
 
 
 def _unknown_seconds(job: Job, rules: OrderingRules, ran_seconds: float) -> float:
     """Attempts that were lost count: else being interrupted would make a job more urgent, and it interrupt in turn."""
     behind = job.attained_seconds + job.ran_seconds + ran_seconds
-    step = rules.unknown_seconds
-    while 0.0 < step <= behind:
-        step *= 2
-    return max(0.0, step - behind)
+    supposed = rules.unknown_seconds
+    while 0.0 < supposed <= behind:
+        supposed *= 2
+    return supposed - behind
 
 
 def ran_seconds(job: Job, now: float) -> float:
@@ -80,10 +86,11 @@ def ran_seconds(job: Job, now: float) -> float:
 
 
 def falls_behind_at(job: Job, rules: OrderingRules, now: float) -> float | None:
-    """When a running job outlives what is supposed of it, and more is supposed; never if something is known of it."""
-    if job.predicted is not None or job.time_left_seconds is not None or rules.unknown_seconds <= 0.0:
+    """When a running job outlives what is expected of it, and more is expected; never if it may not run as long."""
+    if job.time_left_seconds is not None:
         return None
-    return now + _unknown_seconds(job, rules, ran_seconds(job, now))
+    left = expected_seconds(job, rules, ran_seconds(job, now))
+    return now + left if left > 0.0 else None
 
 
 def gpus_asked(job: Job) -> float:

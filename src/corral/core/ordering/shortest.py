@@ -32,13 +32,13 @@ def merge_key(job: Job, score: float, rules: OrderingRules) -> tuple[float | int
 
 
 def cost(job: Job, rules: OrderingRules) -> float:
-    """GPU-seconds that it is expected to take from now on."""
-    return gpus_asked(job) * expected_seconds(job, rules)
+    """GPU-seconds that it is expected to take from now on; large jobs count for less or more where that is set."""
+    return _size(job, rules) * expected_seconds(job, rules)
 
 
 def rank(job: Job, rules: OrderingRules, now: float) -> Rank:
     """By what is left of it: of two jobs, the one that runs only gets more urgent."""
-    left = gpus_asked(job) * expected_seconds(job, rules, ran_seconds(job, now))
+    left = _size(job, rules) * expected_seconds(job, rules, ran_seconds(job, now))
     return Rank(left + rules.ageing * aged_from(job), left)
 
 
@@ -55,3 +55,8 @@ def bound_seconds(job: Job, rules: OrderingRules) -> float:
 def place_words(job: Job, score: float, rules: OrderingRules) -> str:
     bound = format_duration(max(1.0, bound_seconds(job, rules)))
     return f"{expected_words(job, rules)}; nothing queued over {bound} after it goes before it"
+
+
+def _size(job: Job, rules: OrderingRules) -> float:
+    gpus = gpus_asked(job)
+    return gpus if rules.size_power == 1.0 else gpus**rules.size_power
