@@ -1,90 +1,123 @@
-"""Runs in which the order preempts: jobs save, give way, come back with what they have left, and nothing is lost from
-the count."""
+"""What must hold whoever is preempted: random crowds in queues with guarantees and orders that preempt."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import Counter, defaultdict
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
 
-import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.core.changes import Change, PutNode, PutQueue, PutRules
-from corral.core.model import WHOLE, Elastic, Job, JobState, Limits, PreemptionRules, Queue, Request
-from corral.core.ordering.cost import OrderingRules
-from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
-from corral.simulator.fleets import parse_fleet
-from corral.simulator.outcome import Held, Ran
-from corral.simulator.replay import Rules, cluster_of, replay
-from corral.simulator.simulation import Arrival, History, Simulation
-from corral.simulator.summary import summary
-from corral.simulator.traces.job import TraceJob
-from corral.simulator.workload import TimeLimits, Workload, in_order
-from tests.unit.core.builders import node
-from tests.unit.core.recount import check_never_oversubscribed
+from corral.core.changes import DropJob, PutJob, PutNode, PutQueue, PutRules
+from corral.core.lifecycle import Planned, advance
+from corral.core.model import (
+    WHOLE,
+    BackfillRules,
+    Blocking,
+    Elastic,
+    Job,
+    JobKind,
+    JobState,
+    Limits,
+    Prediction,
+    PreemptionRules,
+    Queue,
+    Request,
+)
+from corral.core.ordering import POLICIES
+from corral.core.ordering.cost import OrderingRules, aged_from
+from corral.core.placing import could_ever_fit, find_place
+from corral.core.plan import Plan, Preemption, PreemptionRule
+from corral.core.preempting import lost_gpu_seconds
+from corral.core.scheduler import schedule
+from corral.core.snapshot import ClusterSnapshot
+from corral.simulator.simulation import Arrival, Simulation
+from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.core.recount import check_never_oversubscribed, free_on
+from tests.unit.searching import DEAR
 
-AT_ONCE = PreemptionRules(enabled=True, min_run_seconds=0.0)
+RANKED = ("priority", "shortest", "weighted")
 
 
-def preempting(policy: str = "shortest", **changes: float) -> Rules:
-    preemption = PreemptionRules(enabled=True, min_run_seconds=changes.get("min_run", 0.0))
-    return Rules(
-        policy=policy,
-        preempts=True,
-        preemption=preemption,
-        preemption_cost=changes.get("cost", 0.0),
-        ordering=OrderingRules(ageing=0.001, unknown_seconds=changes.get("unknown", 86_400.0)),
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    rules: PutRules
+    queues: tuple[Queue, ...]
+    gpus: tuple[int, ...]
+    arrivals: tuple[Arrival, ...]
+
+    def simulation(self) -> Simulation:
+        machines = [PutNode(node=node(f"n{number}", gpus)) for number, gpus in enumerate(self.gpus)]
+        changes = [self.rules, *machines, *(PutQueue(queue=queue) for queue in self.queues)]
+        return Simulation(snapshot=ClusterSnapshot(changes), arrivals=self.arrivals)
+
+
+@st.composite
+def crowds(draw: st.DrawFn, *, enabled: bool = True, is_known: bool = False) -> Crowd:
+    """Few GPUs and many jobs. If run times are known, they are as predicted, and everybody saves."""
+    rules = PutRules(
+        limits=Limits(),
+        score_time_constant=60.0,
+        ordering=OrderingRules(
+            ageing=draw(st.sampled_from([0.1, 1.0, 4.0])), unknown_seconds=draw(st.sampled_from([5.0, 50.0]))
+        ),
+        preemption=PreemptionRules(
+            enabled=enabled,
+            min_run_seconds=draw(st.sampled_from([0.0, 5.0, 20.0])),
+            margin=draw(st.sampled_from([0.0, 0.0, 0.3])),
+        ),
+        backfill=BackfillRules(protected=draw(st.sampled_from([1, 1, 3]))),
     )
-
-
-def workload(*jobs: TraceJob, fleet: str = "1x4", limits: TimeLimits = TimeLimits.KNOWN) -> Workload:
-    return Workload(parse_fleet(fleet), in_order(jobs), Counter(), time_limits=limits)
-
-
-def job(name: str, at: float, seconds: float, gpus: int = 4, user: str = "ann", group: str = "") -> TraceJob:
-    return TraceJob(name=name, user=user, group=group, submitted_at=at, run_seconds=seconds, gpus=gpus)
-
-
-def ran(work: Workload, rules: Rules) -> dict[str, Ran]:
-    found: dict[str, Ran] = {}
-    replay(
-        work, rules, on_detail=lambda event: found.update({event.job.name: event}) if isinstance(event, Ran) else None
+    blocking = st.sampled_from([Blocking.BACKFILL, Blocking.BACKFILL, Blocking.STRICT])
+    queues = (
+        Queue(name="lab", policy="fcfs", guaranteed_gpus=draw(st.sampled_from([0, 2, 4])), blocking=draw(blocking)),
+        Queue(name="rest", policy="fair-share", guaranteed_gpus=draw(st.sampled_from([0, 0, 2]))),
+        Queue(name="ranked", policy=draw(st.sampled_from(RANKED)), preempts=True, blocking=draw(blocking)),
     )
-    return found
+    gpus = tuple(draw(st.lists(st.sampled_from([4, 2, 4, 1]), min_size=1, max_size=3)))
+    count = draw(st.sampled_from([16, 10, 5]))
+    arrivals = tuple(draw(comers(serial, is_known=is_known)) for serial in range(1, count + 1))
+    return Crowd(rules=rules, queues=queues, gpus=gpus, arrivals=arrivals)
 
 
-def test_a_short_job_interrupts_a_long_one_which_goes_on_where_it_was() -> None:
-    work = workload(job("long", 0, 1000), job("short", 100, 50))
-    found = ran(work, preempting())
-    assert (found["short"].started_at, found["short"].ended_at) == (100, 150)
-    assert (found["long"].started_at, found["long"].ended_at) == (0, 1050)
-    assert found["long"].preemptions == 1
-    assert found["long"].wait_seconds == pytest.approx(50)
-    assert found["long"].lost_gpu_seconds == 0
+@st.composite
+def comers(draw: st.DrawFn, serial: int, *, is_known: bool) -> Arrival:
+    is_gang = draw(st.integers(0, 5)) == 0
+    share = draw(st.sampled_from([0, 0, 0, 0, 400, 700]))
+    elastic = Elastic(min_gpus=1, max_gpus=3) if not is_gang and not share and draw(st.integers(0, 6)) == 0 else None
+    runs = float(draw(st.integers(2, 60)))
+    predicted = draw(st.sampled_from([None, (4.0, 9.0), (30.0, 40.0)]))
+    if is_known:
+        predicted, elastic = (runs, runs), None
+    job = Job(
+        id=f"j-{serial}",
+        name=f"job-{serial}",
+        user=draw(st.sampled_from(["ann", "bob", "eve"])),
+        kind=JobKind.DISTRIBUTED if is_gang else JobKind.TRAINING,
+        queue=draw(st.sampled_from(["lab", "rest", "ranked", "ranked"])),
+        request=Request(
+            nodes=2 if is_gang else 1,
+            gpus=0 if share else (1 if elastic else draw(st.sampled_from([1, 1, 2, 4]))),
+            gpu_milli=share,
+            cpu_milli=draw(st.sampled_from([0, 0, 16_000])),
+        ),
+        priority=draw(st.sampled_from([1, 5, 9])),
+        created_at=float(draw(st.integers(0, 30))),
+        time_limit_seconds=None if is_known else draw(st.sampled_from([None, None, 20.0, 70.0])),
+        grace_seconds=draw(st.sampled_from([0.0, 3.0])),
+        preemptible=draw(st.sampled_from([True, True, True, False])),
+        elastic=elastic,
+        predicted=None
+        if predicted is None
+        else Prediction(p50_seconds=predicted[0], p90_seconds=predicted[1], samples=3),
+    )
+    return Arrival(job=job, run_seconds=runs, saves=is_known or draw(st.booleans()))
 
 
-def test_the_cost_of_a_preemption_is_paid_with_the_next_gpus() -> None:
-    work = workload(job("long", 0, 1000), job("short", 100, 50, user="bob", group="vision"))
-    outcome = replay(work, preempting(cost=60))
-    told = summary(preempting(cost=60), outcome)
-    assert outcome.makespan_seconds == 1110
-    assert outcome.lost_gpu_seconds == pytest.approx(60 * 4)
-    assert told["users"]["preemptions"] == {"ann": 1}
-    assert told["users"]["lost_gpu_hours"] == pytest.approx({"ann": 240 / 3600})
-    assert told["groups"]["preemptions"] == {"": 1}
-    assert outcome.cut_jobs == 0, "its time limit does not count what the preemption costs"
+# ---------------------------------------------------------------- every plan
 
 
-<<<<<<< HEAD
-def test_nobody_is_interrupted_before_the_least_run_time() -> None:
-    work = workload(job("long", 0, 1000), job("short", 100, 50))
-    found = ran(work, preempting(min_run=400))
-    assert found["short"].started_at == 400, "time alone brings it to its turn"
-    assert found["long"].ended_at == 1050
-=======
 @DEAR
 @given(crowds())
 def test_every_preemption_keeps_the_rules(crowd: Crowd) -> None:
@@ -106,29 +139,52 @@ def test_every_preemption_keeps_the_rules(crowd: Crowd) -> None:
     check_never_oversubscribed(nodes.values(), simulation.allocations)
     left = simulation.snapshot.jobs.values()
     assert all(job.state is JobState.QUEUED and could_never_run(simulation.snapshot, job) for job in left)
->>>>>>> sched
 
 
-def test_fair_share_preempts_nobody() -> None:
-    work = workload(job("long", 0, 1000), job("short", 100, 50))
-    assert replay(work, preempting("fair-share")).preemptions == 0
+def check_preemption(snapshot: ClusterSnapshot, plan: Plan, one: Preemption, now: float) -> None:
+    victim, job = snapshot.jobs[one.job_id], snapshot.jobs[one.for_job]
+    assert job.state is JobState.QUEUED
+    assert victim.state is JobState.RUNNING
+    assert victim.preemptible
+    assert victim.allocated_at is not None
+    assert now - victim.allocated_at >= snapshot.preemption.min_run_seconds
+    assert one.lost_gpu_seconds == lost_gpu_seconds(victim, now)
+    assert one.detail
+    planned = plan.planned_start(job.id)
+    assert planned is not None, "who is made room for has a start to count on"
+    assert now <= planned.at <= now + 3.0
+    check_rule(snapshot, one.rule, victim, job, now)
 
 
-def test_of_what_nobody_knows_anything_the_fresh_go_before_those_who_have_run_long() -> None:
-    work = workload(job("old", 0, 50_000), job("new", 4_000, 300), limits=TimeLimits.NONE)
-    found = ran(work, preempting(unknown=600))
-    assert found["new"].ended_at < 10_000
-    assert found["old"].preemptions >= 1
-    assert found["old"].ended_at == pytest.approx(50_300)
+def check_rule(snapshot: ClusterSnapshot, rule: PreemptionRule, victim: Job, job: Job, now: float) -> None:
+    """The victim stands strictly after the other, told independently."""
+    held = {
+        name: sum(
+            other.request.total_gpu_milli
+            for other in snapshot.jobs.values()
+            if other.allocation and other.queue == name
+        )
+        for name in snapshot.queues
+    }
+    match rule:
+        case PreemptionRule.GUARANTEE:
+            assert victim.queue != job.queue
+            assert held[job.queue] + job.request.total_gpu_milli <= snapshot.queues[job.queue].guaranteed_gpus * WHOLE
+            assert held[victim.queue] > snapshot.queues[victim.queue].guaranteed_gpus * WHOLE
+        case PreemptionRule.ORDER:
+            assert victim.queue == job.queue == "ranked"
+            rank = POLICIES[snapshot.queues["ranked"].policy].rank
+            assert rank is not None
+            assert rank(job, snapshot.ordering, now).place < rank(victim, snapshot.ordering, now).place
+        case PreemptionRule.OVERRUN:
+            assert victim.time_limit_seconds is None
+            assert victim.predicted is not None
+            assert victim.likely_end <= now
+            assert (aged_from(job), job.serial) < (aged_from(victim), victim.serial)
+        case _:
+            raise AssertionError(f"nothing is reserved: {rule}")
 
 
-<<<<<<< HEAD
-def cluster(rules: PreemptionRules = AT_ONCE) -> ClusterSnapshot:
-    changes: list[Change] = [
-        PutRules(limits=Limits(), score_time_constant=DEFAULT_TIME_CONSTANT, preemption=rules),
-        PutQueue(queue=Queue(name="default", policy="priority", preempts=True)),
-        PutNode(node=node("n0", gpus=4)),
-=======
 def could_never_run(snapshot: ClusterSnapshot, job: Job) -> bool:
     """Alone on the whole cluster it would not fit, or would take what others are owed."""
     owed = sum(queue.guaranteed_gpus for queue in snapshot.queues.values() if queue.name != job.queue) * WHOLE
@@ -256,162 +312,54 @@ def test_the_victims_lose_the_least_and_none_could_be_spared(case: tuple[Cluster
         for count in range(len(able) + 1)
         for set_of in itertools.combinations(able, count)
         if fits_without(snapshot, job, set_of)
->>>>>>> sched
     ]
-    return ClusterSnapshot(changes)
+    if any(start.job_id == job.id for start in plan.starts) or not fitting:
+        assert not chosen
+        assert bool(plan.starts) == (() in fitting)
+        return
 
-
-def waiting(number: int, at: float, priority: int, *, grace: float = 0.0) -> Job:
-    return Job(
-        id=f"j-{number}",
-        name=f"job-{number}",
-        user="ann",
-        request=Request(gpus=4),
-        priority=priority,
-        created_at=at,
-        grace_seconds=grace,
-    )
-
-
-def test_a_job_that_does_not_save_begins_anew_and_what_it_did_is_lost() -> None:
-    arrivals = [
-        Arrival(job=waiting(1, 0, 9), run_seconds=1000, saves=False),
-        Arrival(job=waiting(2, 100, 1), run_seconds=50),
-    ]
-    history = History()
-    simulation = Simulation(snapshot=cluster(), arrivals=arrivals, watcher=history)
-    steps = list(simulation)
-    assert [one.job_id for step in steps for one in step.plan.preemptions] == ["j-1"]
-    assert simulation.finished["j-1"].ended_at == 1150
-    assert history.lost == {"j-1": 400.0}
-
-
-def test_saving_takes_its_time_at_most_the_grace_and_the_gpus_are_held_meanwhile() -> None:
-    arrivals = [
-        Arrival(job=waiting(1, 0, 9, grace=30.0), run_seconds=1000),
-        Arrival(job=waiting(2, 100, 1), run_seconds=50),
-    ]
-    history = History()
-    simulation = Simulation(snapshot=cluster(), arrivals=arrivals, save_seconds=10.0, watcher=history)
-    list(simulation)
-    assert simulation.finished["j-2"].started_at == 110
-    assert simulation.finished["j-1"].ended_at == 1060
-    assert history.lost == {"j-1": 40.0}
-    assert [(job_id, since, until) for job_id, since, until, _ in simulation.allocations] == [
-        ("j-1", 0, 110),
-        ("j-2", 110, 160),
-        ("j-1", 160, 1060),
-    ]
-
-
-def test_an_elastic_job_that_is_preempted_has_its_work_left() -> None:
-    elastic = replace(waiting(1, 0, 9), request=Request(gpus=2), elastic=Elastic(min_gpus=2, max_gpus=4))
-    arrivals = [
-        Arrival(job=elastic, run_seconds=1000),
-        Arrival(job=waiting(2, 100, 1), run_seconds=50),
-    ]
-    history = History()
-    simulation = Simulation(snapshot=cluster(), arrivals=arrivals, watcher=history)
-    list(simulation)
-    worked = sum(
-        (until - since) * allocation.total_gpu_milli / WHOLE
-        for job_id, since, until, allocation in simulation.allocations
-        if job_id == "j-1"
-    )
-    assert simulation.finished.keys() == {"j-1", "j-2"}
-    assert worked == pytest.approx(2000 + history.lost.get("j-1", 0.0))
-
-
-# ---------------------------------------------------------------- properties
-
-
-@st.composite
-def jobs(draw: st.DrawFn) -> list[TraceJob]:
-    return in_order(
-        TraceJob(
-            name=f"job-{number}",
-            user=draw(st.sampled_from(["ann", "bob", "eve"])),
-            submitted_at=float(draw(st.integers(0, 60))),
-            run_seconds=float(draw(st.sampled_from([1, 7, 30, 100, 400]))),
-            gpus=draw(st.sampled_from([1, 2, 3, 4, 8])),
-            priority=draw(st.integers(0, 3)),
+    def loss(set_of: tuple[Job, ...]) -> tuple[float, int, float]:
+        return (
+            math.fsum(lost_gpu_seconds(one, now) for one in set_of),
+            len(set_of),
+            -math.fsum(one.allocated_at or 0.0 for one in set_of),
         )
-        for number in range(draw(st.integers(1, 14)))
-    )
+
+    assert loss(tuple(one for one in able if one.id in chosen)) == min(loss(set_of) for set_of in fitting)
+    assert chosen in [{one.id for one in set_of} for set_of in fitting]
 
 
-chosen = st.builds(
-    Rules,
-    policy=st.sampled_from(["priority", "shortest", "weighted"]),
-    preempts=st.just(True),
-    preemption=st.builds(
-        PreemptionRules,
-        enabled=st.just(True),
-        min_run_seconds=st.sampled_from([0.0, 5.0, 60.0]),
-        margin=st.sampled_from([0.0, 0.3]),
-    ),
-    preemption_cost=st.sampled_from([0.0, 3.0, 60.0]),
-    ordering=st.builds(
-        OrderingRules,
-        ageing=st.sampled_from([0.001, 1.0]),
-        size_power=st.sampled_from([0.5, 1.0, 1.5]),
-        unknown_seconds=st.sampled_from([10.0, 86_400.0]),
-    ),
-)
+def fits_without(snapshot: ClusterSnapshot, job: Job, gone: tuple[Job, ...]) -> bool:
+    copy = ClusterSnapshot([*snapshot.contents(), *(DropJob(id=one.id) for one in gone)])
+    return find_place(copy.fleet, job, "default", "pack") is not None
 
 
-@given(jobs(), chosen, st.sampled_from([TimeLimits.KNOWN, TimeLimits.NONE]))
-def test_gpu_time_is_work_or_lost_and_everybody_ends(jobs: list[TraceJob], rules: Rules, limits: TimeLimits) -> None:
-    work = Workload(parse_fleet("2x4"), jobs, Counter(), time_limits=limits)
-    over, held = list[Ran](), list[Held]()
-    outcome = replay(
-        work, rules, on_detail=lambda event: over.append(event) if isinstance(event, Ran) else held.append(event)
-    )
-    assert outcome.ended_jobs == len(work.jobs)
-    assert outcome.unfinished_jobs == outcome.cut_jobs == 0
-    asked = {f"j-{number}": (one, request) for number, (one, request) in enumerate(work.jobs, start=1)}
-    needed = math.fsum(one.run_seconds * request.total_gpu_milli / WHOLE for one, request in asked.values())
-    assert outcome.gpu_seconds == pytest.approx(needed + outcome.lost_gpu_seconds)
-    check_never_oversubscribed(work.nodes, [(one.job.id, one.since, one.until, one.allocation) for one in held])
-    _check_jobs(over, held, rules, outcome.preemptions)
+# ---------------------------------------------------------------- switched off
 
 
-def _check_jobs(over: list[Ran], held: list[Held], rules: Rules, preemptions: int) -> None:
-    """Each job was interrupted as often as it came back, never early, and lost what its restarts cost and no more."""
-    by_job: dict[str, list[Held]] = defaultdict(list)
-    for one in held:
-        by_job[one.job.id].append(one)
-    assert sum(one.preemptions for one in over) == preemptions
-    for one in over:
-        attempts = sorted(by_job[one.job.id], key=lambda item: item.since)
-        assert len(attempts) == one.preemptions + 1
-        for before, after in pairwise(attempts):
-            assert before.until - before.since >= rules.preemption.min_run_seconds
-            assert after.since >= before.until
-        gpus = one.job.request.total_gpu_milli / WHOLE
-        assert -1e-6 <= one.lost_gpu_seconds <= one.preemptions * rules.preemption_cost * gpus + 1e-6
-        assert one.wait_seconds == pytest.approx(one.completion_seconds - sum(a.until - a.since for a in attempts))
+@DEAR
+@given(crowds(enabled=False))
+def test_where_nobody_is_preempted_guarantees_and_preempts_decide_nothing(crowd: Crowd) -> None:
+    plain = replace(crowd, queues=tuple(replace(queue, guaranteed_gpus=0, preempts=False) for queue in crowd.queues))
+    told = [(step.at, step.plan) for step in crowd.simulation()]
+    assert told == [(step.at, step.plan) for step in plain.simulation()]
+    assert not any(plan.preemptions for _, plan in told)
 
 
-@given(jobs(), chosen)
-def test_a_run_that_preempts_can_be_repeated(jobs: list[TraceJob], rules: Rules) -> None:
-    work = Workload(parse_fleet("2x4"), jobs, Counter(), time_limits=TimeLimits.KNOWN)
-    assert summary(rules, replay(work, rules)) == summary(rules, replay(work, rules))
+@DEAR
+@given(crowds())
+def test_equal_content_decides_alike(crowd: Crowd) -> None:
+    simulation = crowd.simulation()
+    for step in simulation:
+        copy = ClusterSnapshot(reversed(list(simulation.snapshot.contents())))
+        assert schedule(copy, step.at) == step.plan
 
 
-def test_a_job_that_waits_again_is_expected_to_need_the_rest() -> None:
-    work = workload(job("long", 0, 1000), job("short", 100, 50))
-    simulation = Simulation(
-        snapshot=ClusterSnapshot(cluster_of(work.nodes, preempting())),
-        arrivals=work.arrivals(),
-        in_order=True,
-        preemption_cost=0.0,
-    )
-    seen = [
-        one.predicted.p50_seconds
-        for step in simulation
-        for one in simulation.snapshot.jobs.values()
-        if one.name == "long" and one.state is JobState.QUEUED and one.predicted and step.at >= 100
-    ]
-    assert seen
-    assert all(seconds == pytest.approx(900) for seconds in seen)
+def test_a_start_clears_what_it_gave_up() -> None:
+    job = replace(waiting(1, gpus=1), preempted_for="j-9")
+    snapshot = picture(node("n1", 1), job)
+    assert snapshot.gave_way == {"j-9": {"j-1"}}
+    (start,) = schedule(snapshot, 5.0).starts
+    snapshot.apply([PutJob(job=advance(job, Planned(at=5.0, allocation=start.allocation)).job)])
+    assert not snapshot.gave_way
+    assert not snapshot.giving_way
