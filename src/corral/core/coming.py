@@ -61,8 +61,8 @@ class Course:
     _left: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for _, _, job_id in self.snapshot.releases:
-            self._expect_end(self.snapshot.jobs[job_id])
+        for _, serial, job_id in self.snapshot.releases:
+            self._expect_end(self.snapshot.jobs[job_id], serial)
         for job in self.snapshot.jobs.values():
             if job.state is JobState.QUEUED:
                 self.wanted.add(job.id)
@@ -154,7 +154,7 @@ class Course:
             self._charge(after, after.allocation.total_gpu_milli / WHOLE, after.allocation.model)
             running = advance(after, Up(at=self.now)).job
             self.snapshot.apply([PutJob(job=running)])
-            self._expect_end(running)
+            self._expect_end(running, running.serial)
         elif after.state is JobState.QUEUED:
             self.snapshot.apply([PutJob(job=after)])
         else:
@@ -202,12 +202,12 @@ class Course:
         self.snapshot.apply([PutJob(job=stopping)])
         self._expect(stopping, self.now + job.grace_seconds)
 
-    def _expect_end(self, job: Job) -> None:
+    def _expect_end(self, job: Job, serial: int) -> None:
         if is_ending(job):
             self._expect(job, self.now + job.grace_seconds)
             return
-        left = seconds_left(self.lengths[job.id], ran_seconds(job, self.now), job.serial, self.mood)
-        self._expect(job, self.now + _with_its_size(job, left))
+        left = seconds_left(self.lengths[job.id], ran_seconds(job, self.now), serial, self.mood)
+        heapq.heappush(self.ends, (self.now + _with_its_size(job, left), serial, job.id, job.attempt))
 
     def _expect(self, job: Job, at: float) -> None:
         heapq.heappush(self.ends, (at, job.serial, job.id, job.attempt))

@@ -48,6 +48,8 @@ class Order:
         #: where the order is by score: each user's own
         self.users: dict[LineKey, dict[str, list[Waiting]]] = {}
         self._could_run: dict[object, bool] = {}
+        #: of jobs that run: what others can have when they end
+        self.comes_back: dict[str, tuple[Job, Domain, int]] = {}
         for key, line in snapshot.lines.items():
             queue = snapshot.queues.get(key.queue)
             if queue is None:

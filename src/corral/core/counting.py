@@ -64,7 +64,7 @@ class Counted:
         self._now = self._since = course.now
         self._free = _free_of(snapshot)
         self._ends = [
-            (at, serial, job, *_comes_back(snapshot, job))
+            (at, serial, job, *self._comes_back(job))
             for at, serial, job_id, attempt in course.ends
             if (job := snapshot.jobs.get(job_id)) is not None and job.attempt == attempt
         ]
@@ -79,6 +79,13 @@ class Counted:
             or bool(snapshot.memberships)
             or any(queue.max_gpus is not None for queue in snapshot.queues.values())
         )
+
+    def _comes_back(self, job: Job) -> tuple[Domain, int]:
+        """The same in every course of those that ran when they began."""
+        known = self.order.comes_back.get(job.id)
+        if known is None or known[0] is not job:
+            known = self.order.comes_back[job.id] = (job, *_comes_back(self.course.snapshot, job))
+        return known[1:]
 
     def _go_on(self) -> None:
         enough = len(self.course.starts) + self.most_starts

@@ -42,9 +42,9 @@ class Effort:
 
     #: for up to so many waiting jobs: how many courses (odd, so that there is one in the middle), and how many starts
     #: and cycles of each the scheduler itself decides
-    sizes: tuple[tuple[float, int, int], ...] = ((200, 9, 400), (2000, 5, 200), (math.inf, 3, 60))
+    sizes: tuple[tuple[float, int, int], ...] = ((200, 9, 400), (2000, 5, 200), (math.inf, 3, 40))
     #: starts of all but the middle course that are counted; the rest is as much earlier or later as the last of these
-    counted: int = 8000
+    counted: int = 3000
 
     def exact(self, waiting: int) -> int:
         return next(exact for most, _, exact in self.sizes if waiting <= most)
@@ -65,9 +65,9 @@ class Estimate(NamedTuple):
     #: before earlier outcomes were looked at
     raw_p50: float
     raw_p90: float
-    #: how many courses it comes from, and in how many of them GPUs were only counted
+    #: how many courses it comes from, and whether GPUs were only counted
     courses: int = 1
-    counted: int = 0
+    is_counted: bool = False
     #: jobs in front of it of which nothing is known
     unknown: int = 0
     #: earlier estimates that corrected it
@@ -137,11 +137,14 @@ class Forecaster:
         unknown = _unknown_before(base, snapshot, lengths, courses[0].starts if courses else {})
         told = {job_id: _now(now) for job_id in starting}
         promised = _promised(base, plan)
+        starts = [course.starts for course in courses]
+        counted_from = courses[0].counted_from if courses else math.inf
         for job in waiting:
-            at_the_latest = promised.get(job.id, math.inf)
-            found = _estimate(job, courses, now, unknown.get(job.id, 0), calibration, at_the_latest)
+            found = _estimate(job, starts, now, counted_from, calibration, promised.get(job.id, math.inf))
             if found is not None:
                 told[job.id] = found
+        for job_id in unknown.keys() & told.keys():
+            told[job_id] = told[job_id]._replace(unknown=unknown[job_id])
         return Forecast(at=now, estimates=told)
 
     def _lengths(self, picture: Picture) -> dict[str, Length]:
@@ -183,7 +186,8 @@ def _run(course: Course, exact: float, order: Order | None, counted: float) -> _
 
 def _extended(ran: _Ran, middle: _Ran, now: float) -> _Ran:
     """Beyond what was counted, everything is as much earlier or later than in the middle course as at the end of it."""
-    missing = middle.starts.keys() - ran.starts.keys()
+    known = ran.starts
+    missing = [(job_id, at) for job_id, at in middle.starts.items() if job_id not in known]
     common = sorted((at, job_id) for job_id, at in ran.starts.items() if job_id in middle.starts)[-_LAST_STARTS:]
     if not missing or not common:
         return ran
@@ -191,39 +195,32 @@ def _extended(ran: _Ran, middle: _Ran, now: float) -> _Ran:
     ratio = waits / max(1.0, math.fsum(middle.starts[job_id] - now for _, job_id in common))
     # Nobody who was not counted starts before those who were.
     last = common[-1][0]
-    rest = {job_id: max(last, now + (middle.starts[job_id] - now) * ratio) for job_id in sorted(missing)}
-    return _Ran(starts={**ran.starts, **rest}, counted_from=ran.counted_from)
+    rest = {job_id: max(last, now + (at - now) * ratio) for job_id, at in missing}
+    return _Ran(starts={**known, **rest}, counted_from=ran.counted_from)
 
 
 def _estimate(
     job: Job,
-    courses: Sequence[_Ran],
+    courses: Sequence[dict[str, float]],
     now: float,
-    unknown: int,
+    counted_from: float,
     calibration: Calibration,
     at_the_latest: float,
 ) -> Estimate | None:
     """None if it does not start in every course: then nobody can tell when it will."""
     job_id = job.id
-    starts = [course.starts.get(job_id, math.inf) for course in courses]
+    starts = [course.get(job_id, math.inf) for course in courses]
+    is_counted = starts[0] > counted_from
     starts.sort()
-    if not starts or math.isinf(starts[-1]):
-        return None
     half, most = starts[len(starts) // 2] - now, starts[-1] - now
-    stretch = calibration.stretch(job.queue, half) if len(courses) > 1 else _KNOWN
+    if math.isinf(most):
+        return None
+    stretch = calibration.stretch(job.queue, half) if len(starts) > 1 else _KNOWN
     # What is promised holds, whatever became of others' estimates.
     longest = max(most, at_the_latest - now)
     p50 = min(stretched(half, stretch.p50), longest)
-    return Estimate(
-        p50=now + p50,
-        p90=now + max(p50, min(stretched(most, stretch.p90), longest)),
-        raw_p50=now + half,
-        raw_p90=now + most,
-        courses=len(courses),
-        counted=sum([course.starts[job_id] > course.counted_from for course in courses]),
-        unknown=unknown,
-        outcomes=stretch.outcomes,
-    )
+    p90 = max(p50, min(stretched(most, stretch.p90), longest))
+    return Estimate(now + p50, now + p90, now + half, now + most, len(starts), is_counted, 0, stretch.outcomes)
 
 
 def _promised(picture: Picture, plan: Plan) -> dict[str, float]:
@@ -242,6 +239,8 @@ def _unknown_before(
     picture: Picture, snapshot: ClusterSnapshot, lengths: Mapping[str, Length], starts: Mapping[str, float]
 ) -> dict[str, int]:
     """Of each waiting job: how many run or start before it in its pool of which nothing is known."""
+    if all(length.is_known for length in lengths.values()):
+        return {}
     pools = {queue.name: queue.pool for queue in snapshot.queues.values()}
     counts: dict[str, int] = defaultdict(int)
     for job in picture.jobs.values():
@@ -267,7 +266,7 @@ def basis_words(estimate: Estimate) -> str:
     if estimate.unknown:
         jobs = "1 job" if estimate.unknown == 1 else f"{estimate.unknown} jobs"
         parts.append(f"nothing is known of the run time of {jobs} in front of it")
-    if estimate.counted:
+    if estimate.is_counted:
         parts.append("it is so far back that GPUs were only counted, not looked at one by one")
     if estimate.outcomes:
         parts.append(f"corrected by what became of {estimate.outcomes} earlier estimates")

@@ -159,7 +159,7 @@ def test_counting_follows_shares() -> None:
         order = sorted(estimates, key=lambda job_id: estimates[job_id].p50)
         assert order.index("j-5") < order.index("j-3")
         assert order[-1] == "j-4" or order[-1] == "j-7"
-    assert {one.counted for one in counted.estimates.values()} == {1}
+    assert {one.is_counted for one in counted.estimates.values()} == {True}
     assert "GPUs were only counted" in basis_words(counted.estimates["j-7"])
 
 
