@@ -1,10 +1,14 @@
 """How soon jobs are done: the Philly traces of Muri (SIGCOMM'22) on 64 GPUs, through the scheduler that runs live.
 
-Without preemption: a job that has started runs to its end, and others pass it by backfill only. Run times are known
-as time limits. The published policies preempt, and charge 4 to 46 s for it; no cost is charged here, as there is
-nothing to charge.
+Three cases. Run times known, nobody preempted: others pass by backfill only. Run times known, and the order preempts:
+at no cost, and at 60 s that every preempted job holds its next GPUs before its work goes on; the published runs charge
+every running job 4 to 46 s at every event. Run times unknown: no time limits, and what is predicted was learned from
+jobs that ended earlier in the same run.
 
-    CORRAL_TRACES=DIR python -m benchmarks.completion [TRACE …]
+All traces run with the same settings. They are weeks long, so that hardly anybody grows old (`ageing` 0.001, where 4 is
+the default), and all jobs are one user's. Jobs save when they are warned, and stay on the node that they were given.
+
+    CORRAL_TRACES=DIR python -m benchmarks.completion [--case NAME] [TRACE …]
 """
 
 from __future__ import annotations
@@ -14,78 +18,148 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.tables import Row, print_table
-from corral.core.model import Blocking
+from corral.core.model import Blocking, PreemptionRules
 from corral.core.ordering.cost import OrderingRules
 from corral.simulator.outcome import Outcome
 from corral.simulator.replay import Rules, replay
 from corral.simulator.traces import philly
 from corral.simulator.workload import TimeLimits, Workload, in_order
 
-#: average completion time in seconds: SRSF, Tiresias, Themis, and what no policy without sharing can be below
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Published:
+    """Average completion time in seconds, and what no policy that does not share GPUs can be below."""
+
+    srsf: float
+    tiresias: float
+    themis: float
+    bound: float
+
+
 PUBLISHED = {
-    "trace1": (980_141, 3_330_371, 1_823_179, 810_339),
-    "trace1_pr": (1_801_860, 6_921_683, 3_314_303, 1_777_526),
-    "trace3": (185_022, 347_213, 397_059, 134_707),
-    "trace3_pr": (798_058, 2_213_110, 1_502_768, 782_425),
+    "trace1": Published(srsf=980_141, tiresias=3_330_371, themis=1_823_179, bound=810_339),
+    "trace1_pr": Published(srsf=1_801_860, tiresias=6_921_683, themis=3_314_303, bound=1_777_526),
+    "trace3": Published(srsf=185_022, tiresias=347_213, themis=397_059, bound=134_707),
+    "trace3_pr": Published(srsf=798_058, tiresias=2_213_110, themis=1_502_768, bound=782_425),
 }
-#: all jobs are one user's: `fair-share` and `priority` order them by age too. The default ageing, 4, keeps the lines of
-#: these traces, which are weeks long, nearer to their age; 0.25 was tried on these very traces.
-RUNS = (
-    Rules(policy="fcfs", blocking=Blocking.STRICT),
-    Rules(policy="fcfs"),
-    Rules(policy="weighted"),
-    Rules(policy="shortest"),
-    Rules(policy="shortest", ordering=OrderingRules(ageing=0.25)),
+COST_SECONDS = 60.0
+#: nobody grows old, and a hair's breadth is worth an interruption when run times are known
+KNOWN = Rules(
+    policy="shortest",
+    placement="pack",
+    preempts=True,
+    preemption=PreemptionRules(enabled=True, min_run_seconds=0.0),
+    ordering=OrderingRules(ageing=0.001),
 )
+#: below GPU-time: large jobs wait less
+SIZE_POWER = 0.85
+#: of what nobody knows anything: short turns that double, small jobs first, nobody is interrupted for less than half
+UNKNOWN = Rules(
+    policy="shortest",
+    placement="pack",
+    preempts=True,
+    preemption=PreemptionRules(enabled=True, min_run_seconds=600.0, margin=0.5),
+    ordering=OrderingRules(ageing=0.001, size_power=1.5, unknown_seconds=600.0),
+)
+CASES: dict[str, tuple[TimeLimits, tuple[Rules, ...]]] = {
+    "backfill": (
+        TimeLimits.KNOWN,
+        (
+            Rules(policy="fcfs", blocking=Blocking.STRICT),
+            Rules(policy="fcfs"),
+            Rules(policy="weighted"),
+            Rules(policy="shortest"),
+            Rules(policy="shortest", ordering=KNOWN.ordering),
+        ),
+    ),
+    "known": (
+        TimeLimits.KNOWN,
+        (
+            KNOWN,
+            replace(KNOWN, preemption_cost=COST_SECONDS),
+            replace(KNOWN, ordering=replace(KNOWN.ordering, size_power=SIZE_POWER)),
+            replace(KNOWN, ordering=replace(KNOWN.ordering, size_power=SIZE_POWER), preemption_cost=COST_SECONDS),
+        ),
+    ),
+    "unknown": (
+        TimeLimits.NONE,
+        (
+            Rules(policy="fcfs"),
+            UNKNOWN,
+            replace(UNKNOWN, preemption_cost=COST_SECONDS),
+        ),
+    ),
+}
+TITLES = {
+    "backfill": "run times known, nobody is preempted",
+    "known": "run times known, the order preempts",
+    "unknown": "run times unknown, learned in the run",
+}
 
 
-def workload(path: Path) -> Workload:
+def workload(path: Path, limits: TimeLimits) -> Workload:
     jobs = in_order(philly.read(path, left_out := Counter()))
-    return Workload(philly.fleet(path), jobs, left_out, time_limits=TimeLimits.KNOWN)
+    return Workload(philly.fleet(path), jobs, left_out, time_limits=limits)
 
 
-def row(trace: str, rules: Rules, outcome: Outcome, seconds: float) -> Row:
+def row(case: str, trace: str, rules: Rules, outcome: Outcome, seconds: float) -> Row:
     mean = outcome.completions.mean
-    published = PUBLISHED.get(trace)
-    ratio = ""
-    ageing = f", ageing {rules.ordering.ageing:g}" if rules.policy == "shortest" else ""
-    if published:
-        srsf, tiresias, themis, bound = published
+    target, ratio = "", ""
+    if published := PUBLISHED.get(trace):
         ratio = (
-            f"{mean / srsf:.2f} × SRSF, {mean / tiresias:.2f} × Tiresias, {mean / themis:.2f} × Themis (published, "
-            f"preemptive), {mean / bound:.2f} × the bound"
+            f"{mean / published.srsf:.3f} × SRSF, {mean / published.tiresias:.2f} × Tiresias, "
+            f"{mean / published.themis:.2f} × Themis (published), {mean / published.bound:.2f} × the bound"
         )
+        if rules.preempts and case == "known":
+            target = f"≤ {published.srsf:,.0f} s (SRSF)"
+        elif rules.preempts:
+            target = f"< {published.tiresias:,.0f} s (Tiresias), {published.themis:,.0f} s (Themis)"
     return Row(
-        what=f"{trace}, {rules.policy}{ageing}, {rules.blocking}: average completion time",
+        what=f"{trace}, {_named(rules)}",
         value=f"{mean:,.0f} s",
         spread=(
             f"p99 {outcome.completions.percentile(99):,.0f} s, {outcome.utilization:.1%} used, makespan "
-            f"{outcome.makespan_seconds:,.0f} s; {seconds:.1f} s a run"
+            f"{outcome.makespan_seconds:,.0f} s, {outcome.preemptions:,} preemptions; {seconds:.1f} s a run"
         ),
+        target=target,
         ratio=ratio,
     )
+
+
+def _named(rules: Rules) -> str:
+    parts = [rules.policy, f"{rules.blocking}", rules.placement]
+    if rules.policy == "shortest":
+        parts.append(f"ageing {rules.ordering.ageing:g}, size power {rules.ordering.size_power:g}")
+    if rules.preempts:
+        parts.append(f"preempts at {rules.preemption_cost:g} s")
+    return ", ".join(parts)
 
 
 def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.completion", description=__doc__)
     parser.add_argument("traces", nargs="*", metavar="TRACE", help="which traces; all of them, if none is named")
+    parser.add_argument("--case", choices=sorted(CASES), help="only this one")
     options = parser.parse_args(arguments)
     folder = os.environ.get("CORRAL_TRACES")
     if not folder:
         print("completion: set CORRAL_TRACES to the directory that has the traces in philly-64/; skipped")
         return
     traces = Path(folder) / "philly-64"
-    rows = []
-    for trace in options.traces or sorted(path.stem for path in traces.glob("*.csv")):
-        work = workload(traces / f"{trace}.csv")
-        for rules in RUNS:
-            begun = time.process_time()
-            outcome = replay(work, rules)
-            rows.append(row(trace, rules, outcome, time.process_time() - begun))
-    print_table("Completion time without preemption, Philly traces, 8 nodes with 8 GPUs, run times known", rows)
+    for case, (limits, runs) in CASES.items():
+        if options.case not in (None, case):
+            continue
+        rows = []
+        for trace in options.traces or sorted(path.stem for path in traces.glob("*.csv")):
+            work = workload(traces / f"{trace}.csv", limits)
+            for rules in runs:
+                begun = time.process_time()
+                outcome = replay(work, rules)
+                rows.append(row(case, trace, rules, outcome, time.process_time() - begun))
+        print_table(f"Average completion time, Philly traces, 8 nodes with 8 GPUs: {TITLES[case]}", rows)
 
 
 if __name__ == "__main__":
