@@ -27,8 +27,9 @@ from corral.core.accuracy import Told, accuracy_of, by_horizon, calibrate
 from corral.core.arriving import DAY, Recent
 from corral.core.changes import PutNode, PutQueue, PutRules
 from corral.core.forecasting import Forecaster
+from corral.core.installation import Limits
 from corral.core.mirroring import Mirror, picture_of
-from corral.core.model import Job, Limits, Queue
+from corral.core.model import Job, Queue
 from corral.core.quantities import format_duration
 from corral.core.scheduler import schedule
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot

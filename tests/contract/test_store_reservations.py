@@ -8,7 +8,8 @@ from corral.control.policies import Policies
 from corral.control.ports import Store
 from corral.control.records import ReservationRecord
 from corral.control.state import load_state
-from corral.core.model import AllocationRules, Reservation, Strategy
+from corral.core.installation import AllocationRules, Strategy
+from corral.core.model import Reservation
 
 pytest_plugins = ("tests.servers.fixtures",)
 

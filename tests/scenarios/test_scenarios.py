@@ -34,10 +34,9 @@ from corral.core.changes import (
 )
 from corral.core.codec import from_plain
 from corral.core.explain import explain
+from corral.core.installation import AllocationRules, BackfillRules, Limits, PreemptionRules
 from corral.core.model import (
     WHOLE,
-    AllocationRules,
-    BackfillRules,
     Blocking,
     Elastic,
     Gpu,
@@ -45,12 +44,10 @@ from corral.core.model import (
     Job,
     JobKind,
     JobState,
-    Limits,
     Membership,
     Node,
     NodeState,
     Prediction,
-    PreemptionRules,
     Queue,
     Quota,
     Request,

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from corral.cli.failures import WrongUsage
 from corral.cli.terminal import Terminal
-from corral.core.model import Blocking, Node, PreemptionRules
+from corral.core.installation import PreemptionRules
+from corral.core.model import Blocking, Node
 from corral.core.ordering import POLICIES
 from corral.core.ordering.cost import OrderingRules
 from corral.core.placement import POLICIES as PLACEMENTS

@@ -7,16 +7,8 @@ from dataclasses import dataclass, field
 
 from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
-from corral.core.model import (
-    DEFAULT_PRIORITY,
-    AllocationRules,
-    BackfillRules,
-    JobKind,
-    Limits,
-    PreemptionRules,
-    Quota,
-    ScalingRules,
-)
+from corral.core.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules
+from corral.core.model import DEFAULT_PRIORITY, JobKind, Quota
 from corral.core.ordering.cost import OrderingRules
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT
 

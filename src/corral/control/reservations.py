@@ -19,7 +19,8 @@ from corral.control.reserved_gpus import NAMED, ReservationDraft, chosen_gpus, l
 from corral.control.state import State
 from corral.control.work import SYSTEM, Caller, Work
 from corral.core.changes import DropReservation, PutReservation
-from corral.core.model import Reservation, Strategy
+from corral.core.installation import Strategy
+from corral.core.model import Reservation
 from corral.core.setting_aside import most_standing, standing_gpus
 from corral.core.windows import in_force, is_active, owns, window_of
 

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from corral.core.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules
 from corral.core.mix import Mix
 from corral.core.model import (
-    AllocationRules,
-    BackfillRules,
     Job,
     JobKind,
-    Limits,
     Membership,
     Node,
-    PreemptionRules,
     Queue,
     Quota,
     Reservation,
-    ScalingRules,
     Score,
 )
 from corral.core.ordering.cost import OrderingRules

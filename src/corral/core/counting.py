@@ -16,9 +16,10 @@ from corral.core.claims import SHARED
 from corral.core.coming import HORIZON_SECONDS, Course
 from corral.core.counted_lines import LEAST_STEP_SECONDS, CountedLine, Order, Scores, Waiting
 from corral.core.fleet import EVERYWHERE, Domain
+from corral.core.installation import Limits
 from corral.core.lasting import seconds_from_start
 from corral.core.lines import LineKey, line_of
-from corral.core.model import WHOLE, Job, Limits
+from corral.core.model import WHOLE, Job
 from corral.core.ordering import POLICIES
 from corral.core.rules import first_reason
 from corral.core.snapshot import ClusterSnapshot

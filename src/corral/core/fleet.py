@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+from corral.core.installation import DEFAULT_RACK_LABEL
 from corral.core.linking import free_in_groups, linked
 from corral.core.mix import Mix
 from corral.core.model import (
-    DEFAULT_RACK_LABEL,
     WHOLE,
     Allocation,
     Gpu,

@@ -16,7 +16,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from corral.core.fleet import Fleet
-from corral.core.model import WHOLE, Allocation, Job, Queue, Reservation, Strategy
+from corral.core.installation import Strategy
+from corral.core.model import (
+    WHOLE,
+    Allocation,
+    Job,
+    Queue,
+    Reservation,
+)
 from corral.core.placing import find_place
 from corral.core.quantities import format_duration
 from corral.core.rules import Reason

@@ -12,8 +12,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from corral.core.fleet import Domain, Slot
+from corral.core.installation import ScalingRules
 from corral.core.linking import linked_to
-from corral.core.model import WHOLE, Allocation, Ceiling, Elastic, Job, JobState, ScalingRules
+from corral.core.model import (
+    WHOLE,
+    Allocation,
+    Ceiling,
+    Elastic,
+    Job,
+    JobState,
+)
 from corral.core.plan import Plan, Resize, ResizeCause, Start
 from corral.core.protecting import end_if_started
 from corral.core.reservations import Reserved

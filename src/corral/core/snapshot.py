@@ -35,22 +35,18 @@ from corral.core.changes import (
     PutScore,
 )
 from corral.core.fleet import Fleet
+from corral.core.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules
 from corral.core.lines import Line, LineKey, line_of
 from corral.core.mix import Mix
 from corral.core.model import (
-    AllocationRules,
-    BackfillRules,
     Job,
     JobKind,
     JobState,
-    Limits,
     Membership,
     Node,
-    PreemptionRules,
     Queue,
     Quota,
     Reservation,
-    ScalingRules,
     Score,
 )
 from corral.core.ordering.cost import OrderingRules

@@ -11,7 +11,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from corral.core.model import Job, Reservation, Strategy
+from corral.core.installation import Strategy
+from corral.core.model import Job, Reservation
 from corral.core.snapshot import ClusterSnapshot
 
 #: From when until when, the latter infinite for a standing reservation.

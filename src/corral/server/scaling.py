@@ -15,7 +15,8 @@ from corral.control import scaling
 from corral.control.controller import Controller, ControllerStopped
 from corral.control.ports import Round
 from corral.control.state import State
-from corral.core.model import JobState, ScalingRules
+from corral.core.installation import ScalingRules
+from corral.core.model import JobState
 
 log = logging.getLogger("corral.server.scaling")
 

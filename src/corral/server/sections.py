@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from corral.control.licence import check_public_key
-from corral.core.model import DEFAULT_RACK_LABEL, Blocking
+from corral.core.installation import DEFAULT_RACK_LABEL
+from corral.core.model import Blocking
 from corral.core.ordering import POLICIES as ORDERING_POLICIES
 from corral.core.placement import POLICIES as PLACEMENT_POLICIES
 from corral.core.quantities import MAX_COUNT, parse_bytes

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from corral.core.changes import Change, PutNode, PutQueue, PutRules
-from corral.core.model import DEFAULT_QUEUE, BackfillRules, Blocking, Limits, Node, PreemptionRules, Queue
+from corral.core.installation import BackfillRules, Limits, PreemptionRules
+from corral.core.model import DEFAULT_QUEUE, Blocking, Node, Queue
 from corral.core.ordering.cost import OrderingRules
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
 from corral.simulator.outcome import Held, Outcome, Ran

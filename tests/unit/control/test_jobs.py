@@ -12,9 +12,17 @@ from corral.control.ports import AttemptPhase, Store
 from corral.control.quotas import set_quota
 from corral.control.records import JobFilter, JobSpec
 from corral.core.explain import line_order
+from corral.core.installation import Limits
 from corral.core.lifecycle import Launch, Stop
 from corral.core.lines import line_of
-from corral.core.model import EndReason, JobKind, JobState, Limits, Queue, Quota, Request
+from corral.core.model import (
+    EndReason,
+    JobKind,
+    JobState,
+    Queue,
+    Quota,
+    Request,
+)
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 

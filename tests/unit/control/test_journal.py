@@ -16,19 +16,15 @@ from corral.control.policies import Policies
 from corral.control.records import CycleRecord
 from corral.control.state import State
 from corral.core.changes import Change, PutJob, PutLastNode, PutNode, PutQueue, PutReservation, PutRules
+from corral.core.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, Strategy
 from corral.core.journal import decode_changes, encode_changes
 from corral.core.model import (
-    AllocationRules,
-    BackfillRules,
     Elastic,
     Job,
     JobState,
-    Limits,
-    PreemptionRules,
     Queue,
     Request,
     Reservation,
-    Strategy,
 )
 from corral.core.plan import Plan, PreemptionRule
 from corral.simulator.simulation import Arrival, Simulation

@@ -16,7 +16,7 @@ from corral.control.records import ReservationRecord
 from corral.control.reservations import LISTED_SECONDS, ReservationState
 from corral.control.reserved_gpus import ReservationDraft
 from corral.core.changes import PutRules
-from corral.core.model import AllocationRules, Limits, PreemptionRules, Strategy
+from corral.core.installation import AllocationRules, Limits, PreemptionRules, Strategy
 from tests.unit.control.tenants import A10S, A100S, EVE, MIXED_NODES, assert_state_is_stored, reasons, tenants
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 from tests.unit.core.builders import node

@@ -11,7 +11,8 @@ from corral.control.errors import Invalid, NotFound, OverLimit, Refusal, WrongSt
 from corral.control.policies import Policies
 from corral.control.ports import Store
 from corral.control.tasks import allocate
-from corral.core.model import JobKind, JobState, Limits, Queue, Request
+from corral.core.installation import Limits
+from corral.core.model import JobKind, JobState, Queue, Request
 from tests.unit.control.tenants import two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 

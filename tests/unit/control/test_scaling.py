@@ -19,6 +19,7 @@ from corral.control.records import JobSpec
 from corral.core.accounting import score_at
 from corral.core.changes import PutQuota
 from corral.core.health.model import Condition
+from corral.core.installation import Limits, ScalingRules
 from corral.core.lifecycle import Launch, Stop
 from corral.core.model import (
     WHOLE,
@@ -28,11 +29,9 @@ from corral.core.model import (
     Job,
     JobKind,
     JobState,
-    Limits,
     NodeState,
     Quota,
     Request,
-    ScalingRules,
 )
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from corral.control.records import CycleRecord
 from corral.control.shadowing import Shadow
 from corral.core.changes import PutNode, PutQueue, PutRules
-from corral.core.model import Job, Limits, Queue, Request
+from corral.core.installation import Limits
+from corral.core.model import Job, Queue, Request
 from corral.core.scenario import Scenario, scenario_of
 from corral.simulator.simulation import Arrival
 from tests.unit.control.test_timetravel import Recorded

@@ -13,7 +13,8 @@ from corral.control.ports import Store
 from corral.control.records import FlavorRecord, PackageRecord
 from corral.control.suggestions import MOST_TRIED, Outcome, Suggestion, change_for, suggestions
 from corral.core.advice import Operation
-from corral.core.model import Blocking, JobState, Limits, Queue, Request
+from corral.core.installation import Limits
+from corral.core.model import Blocking, JobState, Queue, Request
 from corral.core.scaling import ScalingRules
 from tests.unit.control.shelf import Shelf
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft

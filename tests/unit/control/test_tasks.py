@@ -10,7 +10,8 @@ from corral.control import tasks
 from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, Taken, WrongState
 from corral.control.policies import Policies, TaskPolicy
 from corral.control.ports import AttemptPhase, Store
-from corral.core.model import EndReason, JobKind, JobState, Limits
+from corral.core.installation import Limits
+from corral.core.model import EndReason, JobKind, JobState
 from corral.stores.workspace import DirectoryWorkspace
 from tests.unit.control.world import ANN, BOB, Desk, draft
 from tests.unit.core.builders import node

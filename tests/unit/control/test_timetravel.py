@@ -18,8 +18,15 @@ from corral.control.state import State
 from corral.control.timetravel import Tail, picture_at, read_run, tail_of, why_then
 from corral.core.changes import Change, DropJob, PutJob, PutLastNode, PutNode, PutQueue, PutRules
 from corral.core.explain import explain
+from corral.core.installation import Limits
 from corral.core.journal import Digest, condensed, decode_changes, encode_changes
-from corral.core.model import EndReason, Job, JobState, Limits, Queue, Request
+from corral.core.model import (
+    EndReason,
+    Job,
+    JobState,
+    Queue,
+    Request,
+)
 from corral.core.scheduler import schedule
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node

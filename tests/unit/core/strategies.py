@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from corral.core.changes import Change, PutNode, PutQueue, PutQuota, PutRules
+from corral.core.installation import Limits
 from corral.core.model import (
     WHOLE,
     Blocking,
@@ -14,7 +15,6 @@ from corral.core.model import (
     GpuHealth,
     Job,
     JobKind,
-    Limits,
     Node,
     NodeState,
     Prediction,

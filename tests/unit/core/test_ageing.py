@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from corral.core.changes import PutQueue, PutRules
 from corral.core.explain import explain, line_order
+from corral.core.installation import Limits
 from corral.core.lines import line_of
-from corral.core.model import Job, Limits, Prediction, Queue
+from corral.core.model import Job, Prediction, Queue
 from corral.core.ordering import shortest, weighted
 from corral.core.ordering.cost import OrderingRules, Weights, expected_seconds
 from corral.core.scheduler import schedule

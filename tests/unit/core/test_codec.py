@@ -23,6 +23,7 @@ from corral.core.changes import (
     PutScore,
 )
 from corral.core.codec import dumps, from_plain, to_plain
+from corral.core.installation import Limits
 from corral.core.journal import Digest, decode_changes, decode_plan, encode_changes, encode_plan
 from corral.core.lines import LineKey
 from corral.core.model import (
@@ -33,7 +34,6 @@ from corral.core.model import (
     Job,
     JobKind,
     JobState,
-    Limits,
     Node,
     Prediction,
     Queue,

@@ -9,6 +9,7 @@ from hypothesis import given
 
 from corral.core.changes import Change, DropJob, PutJob, PutNode, PutQueue, PutQuota, PutRules
 from corral.core.explain import NAMED, Explanation, explain, line_order
+from corral.core.installation import Limits, PreemptionRules
 from corral.core.lifecycle import ResizeRequested, advance
 from corral.core.lines import line_of
 from corral.core.model import (
@@ -19,9 +20,7 @@ from corral.core.model import (
     Job,
     JobKind,
     JobState,
-    Limits,
     NodeState,
-    PreemptionRules,
     Queue,
     Quota,
     Request,

@@ -9,13 +9,13 @@ from hypothesis import given
 from corral.core.accuracy import Told, calibrate
 from corral.core.changes import PutMembership, PutRules, PutScore
 from corral.core.forecasting import Effort, Forecaster, basis_words, forecast
+from corral.core.installation import Limits
 from corral.core.mirroring import picture_of
 from corral.core.model import (
     Elastic,
     EndReason,
     Job,
     JobState,
-    Limits,
     Membership,
     Prediction,
     Queue,

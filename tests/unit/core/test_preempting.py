@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 
 from corral.core.changes import PutRules
+from corral.core.installation import Limits, PreemptionRules
 from corral.core.lifecycle import Ended, StopRequested, advance
-from corral.core.model import Elastic, EndReason, Job, JobState, Limits, Prediction, PreemptionRules, Queue
+from corral.core.model import (
+    Elastic,
+    EndReason,
+    Job,
+    JobState,
+    Prediction,
+    Queue,
+)
 from corral.core.plan import Plan, PreemptionRule
 from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot

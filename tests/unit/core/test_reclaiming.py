@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from corral.core.changes import PutJob, PutMembership, PutReservation, PutRules
+from corral.core.installation import Limits, PreemptionRules
 from corral.core.lifecycle import Ended, Planned, StopRequested, Up, advance
-from corral.core.model import EndReason, Limits, Membership, PreemptionRules, Queue, Reservation
+from corral.core.model import EndReason, Membership, Queue, Reservation
 from corral.core.plan import Plan, PreemptionRule
 from corral.core.scheduler import schedule
 from corral.core.windows import is_active, owns

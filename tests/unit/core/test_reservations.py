@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 
 from corral.core.changes import Change, DropReservation, PutMembership, PutReservation, PutRules
 from corral.core.explain import explain
-from corral.core.model import (
-    AllocationRules,
-    Job,
-    Limits,
-    Membership,
-    PreemptionRules,
-    Reservation,
-    Strategy,
-)
+from corral.core.installation import AllocationRules, Limits, PreemptionRules, Strategy
+from corral.core.model import Job, Membership, Reservation
 from corral.core.protecting import end_if_started
 from corral.core.reservations import Reserved, reserved_reason
 from corral.core.scheduler import schedule

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from corral.core.changes import PutQuota, PutRules, PutScore
+from corral.core.installation import Limits, ScalingRules
 from corral.core.lifecycle import ResizeRequested, advance
 from corral.core.model import (
     WHOLE,
@@ -22,11 +23,9 @@ from corral.core.model import (
     Job,
     JobKind,
     JobState,
-    Limits,
     NodeState,
     Queue,
     Quota,
-    ScalingRules,
     Score,
 )
 from corral.core.plan import Plan, ResizeCause

@@ -10,7 +10,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from corral.core.changes import Change, PutNode, PutQueue, PutQuota, PutRules
-from corral.core.model import Blocking, JobKind, Limits, Node, PreemptionRules, Queue, Quota
+from corral.core.installation import Limits, PreemptionRules
+from corral.core.model import (
+    Blocking,
+    JobKind,
+    Node,
+    Queue,
+    Quota,
+)
 from corral.core.scenario import BadScenario, check, cluster_of, ruled, scenario_of, words
 from corral.core.snapshot import ClusterSnapshot
 from tests.unit.core.builders import node

@@ -6,7 +6,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from corral.control.ports import GpuReading, Holder, Round
-from corral.core.model import JobKind, ScalingRules
+from corral.core.installation import ScalingRules
+from corral.core.model import JobKind
 from corral.server.scaling import UseWatch
 
 

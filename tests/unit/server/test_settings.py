@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from corral.control.records import VolumeType
-from corral.core.model import BackfillRules, JobKind, PreemptionRules, Quota
+from corral.core.installation import BackfillRules, PreemptionRules
+from corral.core.model import JobKind, Quota
 from corral.server.configfile import ConfigError
 from corral.server.configimport import import_config
 from corral.server.settings import check_config, load_settings, show_settings, without_effect

@@ -16,6 +16,7 @@ from corral.control.journal import JournalWriter, replay
 from corral.control.policies import Policies
 from corral.control.state import State
 from corral.core.changes import Change, PutLastNode, PutNode, PutQueue, PutQuota, PutRules
+from corral.core.installation import Limits, ScalingRules
 from corral.core.model import (
     WHOLE,
     Blocking,
@@ -23,11 +24,9 @@ from corral.core.model import (
     Job,
     JobKind,
     JobState,
-    Limits,
     Queue,
     Quota,
     Request,
-    ScalingRules,
 )
 from corral.core.plan import ResizeCause
 from corral.core.scheduler import schedule

@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.changes import Change, PutNode, PutQueue, PutRules
-from corral.core.model import WHOLE, Elastic, Job, JobState, Limits, PreemptionRules, Queue, Request
+from corral.core.installation import Limits, PreemptionRules
+from corral.core.model import (
+    WHOLE,
+    Elastic,
+    Job,
+    JobState,
+    Queue,
+    Request,
+)
 from corral.core.ordering.cost import OrderingRules
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT, ClusterSnapshot
 from corral.simulator.fleets import parse_fleet

@@ -10,18 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.core.changes import DropJob, PutJob, PutNode, PutQueue, PutRules
+from corral.core.installation import BackfillRules, Limits, PreemptionRules
 from corral.core.lifecycle import Planned, advance
 from corral.core.model import (
     WHOLE,
-    BackfillRules,
     Blocking,
     Elastic,
     Job,
     JobKind,
     JobState,
-    Limits,
     Prediction,
-    PreemptionRules,
     Queue,
     Request,
 )

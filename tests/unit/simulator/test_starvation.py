@@ -14,8 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.changes import PutNode, PutQueue, PutRules
+from corral.core.installation import Limits
 from corral.core.lines import line_of
-from corral.core.model import Blocking, Job, JobState, Limits, Queue, Request
+from corral.core.model import (
+    Blocking,
+    Job,
+    JobState,
+    Queue,
+    Request,
+)
 from corral.core.ordering import shortest, weighted
 from corral.core.ordering.cost import OrderingRules, Weights
 from corral.core.placing import could_ever_fit, find_place

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.changes import Change, PutNode, PutQueue, PutRules
-from corral.core.model import Job, JobKind, Limits, PreemptionRules, Queue, Request
+from corral.core.installation import Limits, PreemptionRules
+from corral.core.model import Job, JobKind, Queue, Request
 from corral.core.past import PastJob
 from corral.core.predicting import Features
 from corral.core.scenario import BadScenario, scenario_of

@@ -8,7 +8,8 @@ from corral.control import people
 from corral.control.permissions import functions_of
 from corral.control.ports import Transaction
 from corral.control.records import CredentialKind, CredentialRecord, Function, Scope
-from corral.core.model import JobKind, Limits, Quota
+from corral.core.installation import Limits
+from corral.core.model import JobKind, Quota
 from corral.server.auth.callers import AnyCaller, Context, SignedIn
 from corral.server.auth.identity import Identity
 from corral.server.auth.passwords import refusal_of
