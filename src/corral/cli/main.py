@@ -22,6 +22,7 @@ from corral.cli import (
     checkpoints,
     clone,
     configuration,
+    copying,
     doctor,
     drill,
     estimates,
@@ -137,6 +138,7 @@ app.add_typer(changing.app)
 app.add_typer(clone.app)
 app.add_typer(logs.app)
 app.add_typer(files.app, name="files", rich_help_panel=Section.DAILY)
+app.add_typer(copying.app)
 app.add_typer(presets.app, name="preset", rich_help_panel=Section.DAILY)
 app.add_typer(checkpoints.app)
 app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)

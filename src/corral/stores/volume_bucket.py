@@ -121,14 +121,12 @@ class BucketFiles:
 
     def delete(self, path: Sequence[str], *, recursive: bool) -> None:
         key = self._key(path)
+        is_file = self.stat(path).kind is FileKind.FILE
+        if not is_file and not recursive:
+            raise FileRefused("the directory is not empty")
         with self._reached() as filesystem:
             # Never `rm`: it takes * and ? for more than letters.
-            if self._stored(filesystem.info(key)).kind is FileKind.FILE:
-                filesystem.rm_file(key)
-                return
-            if not recursive:
-                raise FileRefused("the directory is not empty")
-            for name in filesystem.find(key):
+            for name in [key] if is_file else filesystem.find(key):
                 filesystem.rm_file(name)
 
     def _listing(self, path: Sequence[str], recursive: bool, *, is_first: bool) -> list[StoredFile]:
@@ -156,6 +154,10 @@ class BucketFiles:
                 if path:
                     raise
                 infos = []  # a prefix appears with its first file
+        if path and not infos:
+            raise FileMissing(key)
+        if len(infos) == 1 and infos[0]["name"] == key and infos[0].get("type") == "file":
+            raise FileRefused("it is a file, not a directory")
         for info in infos:
             # An object with the name of a directory marks that directory, for programs that want one.
             if not str(info["name"]).endswith("/") and str(info["name"]).strip("/") != key.strip("/"):
