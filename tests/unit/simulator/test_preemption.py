@@ -223,7 +223,7 @@ def test_nobody_preempts_back(crowd: Crowd) -> None:
             assert (one.job_id, one.for_job) not in pairs
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(st.integers(0, 2**16), st.sampled_from(RANKED), st.booleans(), st.booleans())
 def test_a_long_crowd_is_not_interrupted_without_end(seed: int, policy: str, is_known: bool, saves: bool) -> None:
     """A hundred jobs on 16 GPUs: each is interrupted a few times, and all are done."""
