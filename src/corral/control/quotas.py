@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from corral.control.errors import Forbidden, Invalid, NotFound
 from corral.control.ports import Transaction
-from corral.control.records import QuotaRecord, VolumeQuotaRecord, VolumeType
+from corral.control.records import QuotaRecord, VolumeQuotaRecord
 from corral.control.state import State
 from corral.control.work import Caller, Work
 from corral.core.changes import PutQuota
 from corral.core.model import JobKind, Quota
 from corral.core.resources import Amount
+from corral.core.volumes import VolumeType
 
 #: The fields of a quota that an edit changes; one that is left out stays as it is.
 QuotaChanges = Mapping[str, int | None]

@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from corral.core.volumes import VolumeMount
+
 #: A whole GPU, or a whole CPU, in thousandths.
 WHOLE = 1000
 
@@ -287,6 +289,8 @@ class Job:
     preempted_for: str | None = None
     #: how often it was preempted since it was started by its owner
     preemptions: int = 0
+    #: volumes that it has from its start to its end
+    mounts: tuple[VolumeMount, ...] = ()
     #: grows with every saved change; a writer that saw an older one loses
     version: int = 0
 

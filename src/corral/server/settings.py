@@ -17,13 +17,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from corral.control.policies import CheckpointPolicy, Policies, ScalingPolicy, TaskPolicy
-from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
 from corral.core.health.model import HealthRules
 from corral.core.idling import IdleRules
 from corral.core.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules, Strategy
 from corral.core.model import WHOLE, JobKind, Quota
 from corral.core.ordering.cost import OrderingRules, Weights
+from corral.core.volumes import VolumeType
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
 from corral.server.sections import (
     AllocationSettings,

@@ -16,6 +16,8 @@ from corral.control.ports.engine import (
     Mount,
     Observation,
     RegistryLogin,
+    StorageKind,
+    StorageOrder,
 )
 from corral.control.ports.history import (
     CLUSTER,
@@ -77,6 +79,7 @@ from corral.control.ports.store import (
     Transaction,
     UsageTable,
 )
+from corral.control.ports.volumes import VolumeDriver, VolumeUnavailable, VolumeUse
 from corral.control.ports.workbenches import Tool, ToolProbe, WorkbenchFiles, WorkbenchStatus
 from corral.control.ports.world import (
     Clock,
@@ -155,6 +158,8 @@ __all__ = [
     "ShadowTable",
     "SimulationTable",
     "SshKeyTable",
+    "StorageKind",
+    "StorageOrder",
     "Store",
     "StoreConflict",
     "StoreSuperseded",
@@ -162,6 +167,9 @@ __all__ = [
     "ToolProbe",
     "Transaction",
     "UsageTable",
+    "VolumeDriver",
+    "VolumeUnavailable",
+    "VolumeUse",
     "WorkbenchFiles",
     "WorkbenchStatus",
     "Workspace",

@@ -27,6 +27,8 @@ from corral.control.records.jobs import (
     JobFilter,
     JobRecord,
     JobSpec,
+    MountKind,
+    MountSpec,
     UsageCourse,
     UsageRecord,
 )
@@ -49,7 +51,6 @@ from corral.control.records.people import (
     SshKeyRecord,
     UserRecord,
     VolumeQuotaRecord,
-    VolumeType,
 )
 from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
 from corral.control.records.scheduling import ReservationRecord
@@ -98,6 +99,8 @@ __all__ = [
     "JobFilter",
     "JobRecord",
     "JobSpec",
+    "MountKind",
+    "MountSpec",
     "PackageRecord",
     "Page",
     "PermissionGroupRecord",
@@ -127,5 +130,4 @@ __all__ = [
     "UserRecord",
     "Visibility",
     "VolumeQuotaRecord",
-    "VolumeType",
 ]

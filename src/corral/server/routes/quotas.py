@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from corral.control import people, quotas
 from corral.control.ports import Transaction
-from corral.control.records import VolumeType
+from corral.core.volumes import VolumeType
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.context import ServerContext
 from corral.server.paging import Cursor, Limit, page_of
