@@ -38,8 +38,9 @@ class StoragePlaces:
     #: what was fetched of buckets, and how much of it may be kept
     cache: str
     cache_bytes: int = 50 * _GIB
-    #: versions of datasets, checked out
+    #: versions of datasets, checked out, and how much of them may be kept
     datasets: str = ""
+    dataset_bytes: int = 100 * _GIB
     #: how long a bucket that nobody uses stays mounted
     linger_seconds: float = 10.0
     #: a bucket's files are fetched before the start even where they could be mounted
@@ -136,6 +137,7 @@ def preparer_spec(
             "cache": places.cache,
             "cache_bytes": places.cache_bytes,
             "datasets": places.datasets,
+            "dataset_bytes": places.dataset_bytes,
             "linger_seconds": places.linger_seconds,
             "without_fuse": places.without_fuse,
         },
