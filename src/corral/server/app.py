@@ -57,6 +57,8 @@ from corral.server.routes import (
     system,
     tasks,
     users,
+    volume_files,
+    volume_uploads,
     workbenches,
 )
 
@@ -68,6 +70,8 @@ ROUTERS = (
     arrays.router,
     logs.router,
     files.router,
+    volume_files.router,
+    volume_uploads.router,
     workbenches.router,
     jupyter.router,
     checkpoints.router,

@@ -27,6 +27,7 @@ from corral.engines import holder, workbench_host
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
 from corral.engines.local.instance_specs import Isolation
+from corral.engines.local.storage.driver import DirectoryVolumes
 from corral.engines.local.tools import LocalTools
 from corral.server import isolation, secrets
 from corral.server.app import VERSION, build_app
@@ -51,6 +52,7 @@ from corral.server.simulating import Simulating
 from corral.server.storage_places import storage_places
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
+from corral.server.volume_files import VolumeStorage
 from corral.server.workbenching import Workbenching
 from corral.stores import open_store
 from corral.stores.checkpoints import DirectoryCheckpoints
@@ -179,6 +181,12 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             simulating=simulating,
             shadowing=shadowing,
             time_travel=TimeTravel(store, controller),
+            volume_storage=VolumeStorage(
+                driver=DirectoryVolumes(storage_places(settings).volumes),
+                box=box,
+                staging=settings.home / "uploads",
+                now=clock.now,
+            ),
             metrics=metrics,
             version=VERSION,
             started_at=clock.now(),

@@ -42,6 +42,7 @@ from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
+from corral.server.volume_files import VolumeStorage
 from corral.server.workbenching import Workbenching
 from corral.telemetry.readings import LatestReadings
 
@@ -109,6 +110,8 @@ class ServerContext:
     simulating: Simulating
     #: runs the shadow policy
     shadowing: Shadowing
+    #: files of volumes from outside of jobs
+    volume_storage: VolumeStorage
     metrics: ServerMetrics
     version: str
     started_at: float
