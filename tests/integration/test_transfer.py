@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from corral.core.checksums import checksum_of
-from tests.integration.api import API, problem
+from tests.integration.api import problem
 from tests.integration.cli_harness import CORRAL, Person, cli_server, operator_of, scientist
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
@@ -41,10 +41,10 @@ class House:
 
     def make(self, volume: str, **body: Any) -> str:
         with self.server.http("ann") as http:
-            answer = http.post(f"{API}/volumes", json={"name": volume, "type": "filesystem", "size": "1GiB", **body})
+            answer = http.post("/volumes", json={"name": volume, "type": "filesystem", "size": "1GiB", **body})
             assert answer.status_code == 201, answer.text
             found = str(answer.json()["id"])
-            wait_until(lambda: http.get(f"{API}/volumes/{found}").json()["state"] == "ready", f"{volume} is ready")
+            wait_until(lambda: http.get(f"/volumes/{found}").json()["state"] == "ready", f"{volume} is ready")
         self.volumes[volume] = found
         return found
 
@@ -184,8 +184,8 @@ def test_wrong_checksums_and_paths_that_lead_out_are_refused(house: House, tmp_p
     root = house.root("data")
     (root / "out").symlink_to(secret)
     (root / "up").symlink_to(tmp_path)
-    files = f"{API}/volumes/{house.volumes['data']}/files"
-    uploads = f"{API}/volumes/{house.volumes['data']}/uploads"
+    files = f"/volumes/{house.volumes['data']}/files"
+    uploads = f"/volumes/{house.volumes['data']}/uploads"
     good = {"X-Checksum": checksum_of([b"x"])}
     with house.server.http("ann") as http:
         for path in ("../secret", "a/../../secret", "/etc/passwd", "x" * 300):
@@ -223,7 +223,7 @@ def test_strangers_find_nothing_and_readers_do_not_write(house: House, desk: Pat
     assert house.bob.run("cp", "ann/data:/for-bob/a.txt", str(tmp_path), code=4).err
     shares = {"shares": [{"kind": "user", "name": "bob", "mode": "ro"}]}
     with house.server.http("ann") as http:
-        assert http.put(f"{API}/volumes/{house.volumes['data']}/shares", json=shares).is_success
+        assert http.put(f"/volumes/{house.volumes['data']}/shares", json=shares).is_success
     house.bob.ok("cp", "data:/for-bob/a.txt", str(tmp_path))
     assert (tmp_path / "a.txt").read_bytes() == b"hello"
     refused = house.bob.run("cp", str(desk / "a.txt"), "ann/data:/from-bob", code=3)
@@ -238,14 +238,17 @@ def test_what_does_not_fit_is_refused_with_the_numbers(house: House, tmp_path: P
     house.ann.ok("cp", str(tmp_path / "fits"), "small:/")
     refused = house.ann.run("-o", "json", "cp", str(tmp_path / "too-much"), "small:/", code=1).document
     assert refused["failed"][0]["path"] == "small:/too-much"
-    assert "may hold 4 MiB" in refused["failed"][0]["detail"]
-    assert "needs 2 MiB" in refused["failed"][0]["detail"]
+    assert "may hold 4MiB" in refused["failed"][0]["detail"]
+    assert "needs 2MiB" in refused["failed"][0]["detail"]
     assert sorted(contents(house.root("small"))) == ["fits"]
 
 
 def test_a_block_volume_that_a_job_writes_is_not_written_from_outside(house: House, desk: Path) -> None:
     house.make("block", type="block", size="1GiB")
-    job = house.ann.submit("--mount", "block:/work", "--", "sleep", "600")
+    with house.server.http("ann") as http:
+        answer = http.post("/jobs", json={"command": ["sleep", "600"], "mounts": ["block:/work"]})
+        assert answer.is_success, answer.text
+        job = str(answer.json()["id"])
     house.ann.wait_for(job, "running")
     refused = house.ann.run("-o", "json", "cp", str(desk / "a.txt"), "block:/", code=1).document
     assert f"written by {job}" in refused["failed"][0]["detail"]

@@ -67,24 +67,25 @@ class Download:
         self._part = part_path(target)
         self._state = self._part.with_name(self._part.name + ".json")
         self._done = 0
+        #: how much of it an earlier try had brought
+        self._resumed = 0
         self._tag = ""
         self._modified_ms = 0
         self._expected = ""
         self._checksum: Checksum = new_checksum()
 
     def run(self) -> Received:
-        resumed = self._take_up()
-        self._progress(resumed)
+        self._take_up()
+        self._progress(self._resumed)
         for _ in range(_ROUNDS):
             self._persistence.keep_trying(self._receive)
             if self._is_verified():
                 self._finish()
-                return Received(size_bytes=self._done, resumed_bytes=min(resumed, self._done))
-            resumed = 0
+                return Received(size_bytes=self._done, resumed_bytes=self._resumed)
             self._begin_anew()
         raise NotVerified(f"{self._path}: it does not have the server's checksum, or changes while it is read")
 
-    def _take_up(self) -> int:
+    def _take_up(self) -> None:
         """Where an earlier try ended, if there was one."""
         try:
             state = json.loads(self._state.read_text())
@@ -95,11 +96,12 @@ class Download:
                     self._done += len(piece)
         except (OSError, ValueError, KeyError, TypeError):
             self._begin_anew()
-        return self._done
+        self._resumed = self._done
 
     def _begin_anew(self) -> None:
         self._progress(-self._done)
-        self._done, self._tag, self._expected, self._checksum = 0, "", "", new_checksum()
+        self._done = self._resumed = 0
+        self._tag, self._expected, self._checksum = "", "", new_checksum()
         self._state.unlink(missing_ok=True)
         self._part.unlink(missing_ok=True)
 
