@@ -299,6 +299,8 @@ class Job:
     preemptions: int = 0
     #: volumes that it has from its start to its end
     mounts: tuple[VolumeMount, ...] = ()
+    #: what it may fill of its nodes' own disks, all of them together
+    local_bytes: int = 0
     #: grows with every saved change; a writer that saw an older one loses
     version: int = 0
 

@@ -36,6 +36,7 @@ from corral.server.routes import (
     logs,
     me,
     measurements,
+    object_stores,
     pages,
     panel,
     permission_groups,
@@ -55,6 +56,7 @@ from corral.server.routes import (
     system,
     tasks,
     users,
+    volumes,
     workbenches,
 )
 
@@ -79,6 +81,8 @@ ROUTERS = (
     estimates.router,
     catalog.router,
     images.router,
+    volumes.router,
+    object_stores.router,
     quotas.router,
     presets.router,
     pools.router,

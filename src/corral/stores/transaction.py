@@ -28,6 +28,7 @@ from corral.control.ports import (
     SimulationTable,
     SshKeyTable,
     UsageTable,
+    VolumeTable,
 )
 from corral.stores.alerts import SqlAlertTable
 from corral.stores.attempts import SqlAttemptTable
@@ -47,6 +48,7 @@ from corral.stores.reports import SqlReportTable
 from corral.stores.reservations import SqlReservationTable
 from corral.stores.scores import SqlMetaTable, SqlScoreTable
 from corral.stores.usage import SqlUsageTable
+from corral.stores.volumes import SqlVolumeTable
 from corral.stores.whatif import SqlShadowTable, SqlSimulationTable
 
 
@@ -75,6 +77,7 @@ class SqlTransaction:
     shadow: ShadowTable
     reservations: ReservationTable
     estimates: EstimateTable
+    volumes: VolumeTable
     meta: MetaTable
 
     def __init__(self, connection: Connection) -> None:
@@ -100,4 +103,5 @@ class SqlTransaction:
         self.shadow = SqlShadowTable(connection)
         self.reservations = SqlReservationTable(connection)
         self.estimates = SqlEstimateTable(connection)
+        self.volumes = SqlVolumeTable(connection)
         self.meta = SqlMetaTable(connection)

@@ -78,6 +78,7 @@ from corral.control.ports.store import (
     StoreSuperseded,
     Transaction,
     UsageTable,
+    VolumeTable,
 )
 from corral.control.ports.volumes import VolumeDriver, VolumeUnavailable, VolumeUse
 from corral.control.ports.workbenches import Tool, ToolProbe, WorkbenchFiles, WorkbenchStatus
@@ -168,6 +169,7 @@ __all__ = [
     "Transaction",
     "UsageTable",
     "VolumeDriver",
+    "VolumeTable",
     "VolumeUnavailable",
     "VolumeUse",
     "WorkbenchFiles",

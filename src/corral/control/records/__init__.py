@@ -64,6 +64,15 @@ from corral.control.records.telling import (
     ReportSchedule,
     ReportState,
 )
+from corral.control.records.volumes import (
+    ObjectStoreKind,
+    ObjectStoreRecord,
+    Share,
+    ShareKind,
+    ShareMode,
+    VolumeRecord,
+    VolumeState,
+)
 from corral.control.records.whatif import (
     DifferenceRecord,
     ShadowRecord,
@@ -101,6 +110,8 @@ __all__ = [
     "JobSpec",
     "MountKind",
     "MountSpec",
+    "ObjectStoreKind",
+    "ObjectStoreRecord",
     "PackageRecord",
     "Page",
     "PermissionGroupRecord",
@@ -121,6 +132,9 @@ __all__ = [
     "Scope",
     "ScorePoint",
     "ShadowRecord",
+    "Share",
+    "ShareKind",
+    "ShareMode",
     "SimulationRecord",
     "SimulationSource",
     "SimulationState",
@@ -130,4 +144,6 @@ __all__ = [
     "UserRecord",
     "Visibility",
     "VolumeQuotaRecord",
+    "VolumeRecord",
+    "VolumeState",
 ]
