@@ -11,6 +11,7 @@ from corral.control.ports import (
     ChannelTable,
     CredentialTable,
     CycleTable,
+    DatasetTable,
     EstimateTable,
     EventTable,
     FleetTable,
@@ -35,6 +36,7 @@ from corral.stores.attempts import SqlAttemptTable
 from corral.stores.catalog import SqlCatalogTable
 from corral.stores.channels import SqlChannelTable
 from corral.stores.credentials import SqlCredentialTable, SqlSshKeyTable
+from corral.stores.datasets import SqlDatasetTable
 from corral.stores.estimates import SqlEstimateTable
 from corral.stores.fleet import SqlFleetTable
 from corral.stores.health import SqlHealthTable
@@ -76,6 +78,7 @@ class SqlTransaction:
     simulations: SimulationTable
     shadow: ShadowTable
     reservations: ReservationTable
+    datasets: DatasetTable
     estimates: EstimateTable
     volumes: VolumeTable
     meta: MetaTable
@@ -101,6 +104,7 @@ class SqlTransaction:
         self.reports = SqlReportTable(connection)
         self.simulations = SqlSimulationTable(connection)
         self.shadow = SqlShadowTable(connection)
+        self.datasets = SqlDatasetTable(connection)
         self.reservations = SqlReservationTable(connection)
         self.estimates = SqlEstimateTable(connection)
         self.volumes = SqlVolumeTable(connection)
