@@ -38,6 +38,7 @@ from corral.server.routes import (
     logs,
     me,
     measurements,
+    object_stores,
     pages,
     panel,
     permission_groups,
@@ -59,6 +60,7 @@ from corral.server.routes import (
     users,
     volume_files,
     volume_uploads,
+    volumes,
     workbenches,
 )
 
@@ -85,6 +87,8 @@ ROUTERS = (
     estimates.router,
     catalog.router,
     images.router,
+    volumes.router,
+    object_stores.router,
     quotas.router,
     presets.router,
     datasets.router,
