@@ -33,6 +33,7 @@ from corral.cli import (
     images,
     jobs,
     logs,
+    object_stores,
     people,
     permissions,
     pools,
@@ -52,6 +53,7 @@ from corral.cli import (
     tasks,
     top,
     up,
+    volumes,
     whatif,
     workbenches,
 )
@@ -141,6 +143,8 @@ app.add_typer(presets.app, name="preset", rich_help_panel=Section.DAILY)
 app.add_typer(checkpoints.app)
 app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)
 app.add_typer(images.registry_app, name="registry", rich_help_panel=Section.DAILY)
+app.add_typer(volumes.app, name="volume", rich_help_panel=Section.DAILY)
+app.add_typer(object_stores.app, name="object-store", rich_help_panel=Section.CLUSTER)
 app.add_typer(queues.top)
 app.add_typer(quotas.top)
 app.add_typer(queues.app, name="queue", rich_help_panel=Section.QUEUE)
