@@ -1945,6 +1945,72 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/object-stores": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Object Stores
+         * @description How they are reached is told to operators only.
+         */
+        get: operations["list_object_stores"];
+        put?: never;
+        /** Create Object Store */
+        post: operations["create_object_store"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/object-stores/{store}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Object Store */
+        get: operations["get_object_store"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Object Store
+         * @description Nothing in the bucket is touched. Refused while volumes are parts of it.
+         */
+        delete: operations["delete_object_store"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit Object Store
+         * @description How the same bucket is reached. A secret that is left out stays as it is.
+         */
+        patch: operations["edit_object_store"];
+        trace?: never;
+    };
+    "/api/v1/object-stores/{store}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test Object Store
+         * @description Whether the bucket can be reached and read, with what to do if not.
+         */
+        post: operations["test_object_store"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/overview": {
         parameters: {
             query?: never;
@@ -3019,6 +3085,78 @@ export interface paths {
          * @description Make users of people whom a provider knows, all or none. Their names follow from their logins.
          */
         post: operations["onboard_users"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/volumes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Volumes
+         * @description One's own, and those that are shared with one; operators see all.
+         */
+        get: operations["list_volumes"];
+        put?: never;
+        /**
+         * Create Volume
+         * @description It can be mounted at once; jobs wait until it is made.
+         */
+        post: operations["create_volume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/volumes/{volume}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Volume
+         * @description By id, or by name; without an owner one's own goes first.
+         */
+        get: operations["get_volume"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Volume
+         * @description With all that is in it; of a bucket only the name goes. Refused while a live job mounts it.
+         */
+        delete: operations["delete_volume"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit Volume
+         * @description Make it larger.
+         */
+        patch: operations["edit_volume"];
+        trace?: never;
+    };
+    "/api/v1/volumes/{volume}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Share Volume
+         * @description Say with whom it is shared. Jobs that run keep what they have.
+         */
+        put: operations["share_volume"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -4722,6 +4860,11 @@ export interface components {
              * @description GPU models that will do.
              */
             model?: string | string[] | null;
+            /**
+             * Mounts
+             * @description Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+             */
+            mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
             name?: string | null;
             /**
@@ -4852,6 +4995,11 @@ export interface components {
              * @description GPU models that will do.
              */
             model?: string | string[] | null;
+            /**
+             * Mounts
+             * @description Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+             */
+            mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
             name?: string | null;
             /**
@@ -4989,6 +5137,11 @@ export interface components {
              * @description GPU models that will do.
              */
             model?: string | string[] | null;
+            /**
+             * Mounts
+             * @description Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+             */
+            mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
             name?: string | null;
             /**
@@ -5347,6 +5500,11 @@ export interface components {
             message: string;
             /** Models */
             models: string[];
+            /**
+             * Mounts
+             * @description Shown to its owner and to operators only.
+             */
+            mounts?: components["schemas"]["MountView"][];
             /** Name */
             name: string;
             /** Nodes */
@@ -5673,6 +5831,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** ListView[ObjectStoreView] */
+        ListView_ObjectStoreView_: {
+            /** Items */
+            items: components["schemas"]["ObjectStoreView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** ListView[PackageView] */
         ListView_PackageView_: {
             /** Items */
@@ -5834,6 +5999,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** ListView[VolumeView] */
+        ListView_VolumeView_: {
+            /** Items */
+            items: components["schemas"]["VolumeView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** ListView[WorkbenchView] */
         ListView_WorkbenchView_: {
             /** Items */
@@ -5958,6 +6130,65 @@ export interface components {
             /** Until */
             until: string;
         };
+        /**
+         * MountBody
+         * @description Something to be mounted, in parts.
+         */
+        MountBody: {
+            /**
+             * Mode
+             * @description Null: as such things usually are.
+             */
+            mode?: ("ro" | "rw") | null;
+            /**
+             * Path
+             * @description Where the job sees it; absolute.
+             */
+            path: string;
+            /**
+             * Prefetch
+             * @description Of a bucket: fetch all of it before the program begins.
+             * @default false
+             */
+            prefetch?: boolean;
+            /**
+             * Source
+             * @description A volume, owner/volume, dataset:NAME@VERSION, or local:SIZE.
+             */
+            source: string;
+        };
+        /**
+         * MountKind
+         * @enum {string}
+         */
+        MountKind: "volume" | "dataset" | "local";
+        /**
+         * MountView
+         * @description Storage that a job sees.
+         */
+        MountView: {
+            /** Dataset */
+            dataset: string | null;
+            kind: components["schemas"]["MountKind"];
+            /**
+             * Mode
+             * @description ro or rw.
+             */
+            mode: string;
+            /** Path */
+            path: string;
+            /** Prefetch */
+            prefetch: boolean;
+            /**
+             * Source
+             * @description As it was given: a volume, NAME@VERSION of a dataset, or a size of local disk.
+             */
+            source: string;
+            /** Version */
+            version: string | null;
+            /** Volume Id */
+            volume_id: string | null;
+        };
         /** MoveView */
         MoveView: {
             after: components["schemas"]["AllocationView"];
@@ -6080,6 +6311,128 @@ export interface components {
              * @default
              */
             prefix?: string;
+        };
+        /** ObjectStoreCreate */
+        ObjectStoreCreate: {
+            /**
+             * Access Key
+             * @description Of S3.
+             * @default
+             */
+            access_key?: string;
+            /**
+             * Allow Write
+             * @description Whether jobs may write to it.
+             * @default false
+             */
+            allow_write?: boolean;
+            /** Bucket */
+            bucket: string;
+            /**
+             * Endpoint
+             * @description Null: the provider's own.
+             */
+            endpoint?: string | null;
+            /**
+             * Kind
+             * @description s3: S3 and what speaks like it, such as MinIO.
+             * @enum {string}
+             */
+            kind: "s3" | "gcs";
+            /** Name */
+            name: string;
+            /**
+             * Prefix
+             * @description The part of the bucket that is opened.
+             * @default
+             */
+            prefix?: string;
+            /**
+             * Region
+             * @default
+             */
+            region?: string;
+            /**
+             * Secret
+             * @description Of S3 the secret key, of GCS the account's key as JSON. Kept encrypted, never shown.
+             * @default
+             */
+            secret?: string;
+        };
+        /**
+         * ObjectStoreEdit
+         * @description What may be changed about how a bucket is reached; what is left out stays as it is.
+         */
+        ObjectStoreEdit: {
+            /**
+             * Access Key
+             * @default
+             */
+            access_key?: string;
+            /**
+             * Allow Write
+             * @default false
+             */
+            allow_write?: boolean;
+            /** Endpoint */
+            endpoint?: string | null;
+            /**
+             * Region
+             * @default
+             */
+            region?: string;
+            /**
+             * Secret
+             * @default
+             */
+            secret?: string;
+        };
+        /**
+         * ObjectStoreKind
+         * @enum {string}
+         */
+        ObjectStoreKind: "s3" | "gcs";
+        /** ObjectStoreTestView */
+        ObjectStoreTestView: {
+            /** Detail */
+            detail: string;
+            /**
+             * Objects Seen
+             * @description Right below the prefix.
+             */
+            objects_seen: number;
+            /** Ok */
+            ok: boolean;
+        };
+        /** ObjectStoreView */
+        ObjectStoreView: {
+            /** Access Key */
+            access_key: string;
+            /** Allow Write */
+            allow_write: boolean;
+            /** Bucket */
+            bucket: string;
+            /** Created At */
+            created_at: string;
+            /**
+             * Endpoint
+             * @description From here on for operators only; others see them empty.
+             */
+            endpoint: string | null;
+            /** Has Secret */
+            has_secret: boolean;
+            kind: components["schemas"]["ObjectStoreKind"];
+            /** Name */
+            name: string;
+            /** Prefix */
+            prefix: string;
+            /** Region */
+            region: string;
+            /**
+             * Volumes
+             * @description How many volumes are parts of it.
+             */
+            volumes: number;
         };
         /** OnboardCreate */
         OnboardCreate: {
@@ -8057,6 +8410,16 @@ export interface components {
             /** Words */
             words: string;
         };
+        /**
+         * ShareKind
+         * @enum {string}
+         */
+        ShareKind: "user" | "group";
+        /**
+         * ShareMode
+         * @enum {string}
+         */
+        ShareMode: "ro" | "rw";
         /** ShareRunView */
         ShareRunView: {
             /** Completion Mean Seconds */
@@ -8497,7 +8860,7 @@ export interface components {
          * @description What was found, in the order in which things are shown.
          * @enum {string}
          */
-        Type: "job" | "workbench" | "user" | "node" | "gpu" | "queue" | "pool" | "group" | "package" | "flavor" | "image" | "alert-rule" | "report";
+        Type: "job" | "workbench" | "user" | "node" | "gpu" | "queue" | "pool" | "group" | "package" | "flavor" | "image" | "volume" | "alert-rule" | "report";
         /** UsageBreakdownView */
         UsageBreakdownView: {
             /** By Group */
@@ -8668,6 +9031,72 @@ export interface components {
             /** Tree */
             tree: string;
         };
+        /** VolumeCreate */
+        VolumeCreate: {
+            /**
+             * Cluster
+             * @description Null: the only one there is.
+             */
+            cluster?: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Object Store
+             * @description Of an object volume: the bucket that it is a part of.
+             */
+            object_store?: string | null;
+            /**
+             * Prefix
+             * @description Of an object volume: the part of the bucket that it shows.
+             * @default
+             */
+            prefix?: string;
+            /**
+             * Size
+             * @description What it may hold; needed for block and filesystem.
+             * @default 0
+             * @example 17179869184
+             * @example 16GiB
+             */
+            size?: number | string;
+            /**
+             * Type
+             * @description block: one writer or many readers. filesystem: many of both. object: a part of a bucket.
+             * @enum {string}
+             */
+            type: "block" | "filesystem" | "object";
+        };
+        /**
+         * VolumeEdit
+         * @description What may be changed about a volume; what is left out stays as it is.
+         */
+        VolumeEdit: {
+            /**
+             * Size
+             * @description A volume only grows.
+             */
+            size?: (number | string) | null;
+        };
+        /**
+         * VolumeJobView
+         * @description A live job that mounts a volume.
+         */
+        VolumeJobView: {
+            /** Id */
+            id: string;
+            /** Mode */
+            mode: string;
+            /** Name */
+            name: string;
+            /**
+             * Path
+             * @description Shown to the job's owner and to operators only.
+             */
+            path: string;
+            state: components["schemas"]["JobState"];
+            /** User */
+            user: string;
+        };
         /**
          * VolumeQuotasPut
          * @description The most bytes of a user's volumes of each type; null means no limit.
@@ -8681,6 +9110,104 @@ export interface components {
             local?: number | null;
             /** Object */
             object?: number | null;
+        };
+        /** VolumeShareBody */
+        VolumeShareBody: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "user" | "group";
+            /**
+             * Mode
+             * @default ro
+             * @enum {string}
+             */
+            mode?: "ro" | "rw";
+            /** Name */
+            name: string;
+        };
+        /** VolumeShareView */
+        VolumeShareView: {
+            kind: components["schemas"]["ShareKind"];
+            mode: components["schemas"]["ShareMode"];
+            /** Name */
+            name: string;
+        };
+        /** VolumeSharesPut */
+        VolumeSharesPut: {
+            /**
+             * Shares
+             * @description With whom it is shared from now on, all of them.
+             */
+            shares: components["schemas"]["VolumeShareBody"][];
+        };
+        /**
+         * VolumeState
+         * @enum {string}
+         */
+        VolumeState: "creating" | "ready" | "deleting" | "failed";
+        /**
+         * VolumeType
+         * @enum {string}
+         */
+        VolumeType: "block" | "filesystem" | "local" | "object";
+        /** VolumeView */
+        VolumeView: {
+            /** Cluster */
+            cluster: string;
+            /** Created At */
+            created_at: string;
+            /**
+             * Full
+             * @description Jobs that would write to it do not start.
+             */
+            full: boolean;
+            /** Id */
+            id: string;
+            /**
+             * Jobs
+             * @description Live jobs that mount it, as far as the caller may see them.
+             */
+            jobs: components["schemas"]["VolumeJobView"][];
+            /**
+             * May Write
+             * @description Whether the caller may.
+             */
+            may_write: boolean;
+            /** Measured At */
+            measured_at: string | null;
+            /** Message */
+            message: string;
+            /** Mine */
+            mine: boolean;
+            /** Name */
+            name: string;
+            /** Object Store */
+            object_store: string | null;
+            /** Owner */
+            owner: string;
+            /** Prefix */
+            prefix: string;
+            /** Read Only */
+            read_only: boolean;
+            /**
+             * Shares
+             * @description Shown to its owner and to operators only.
+             */
+            shares: components["schemas"]["VolumeShareView"][];
+            /**
+             * Size Bytes
+             * @description What it may hold; 0 for a bucket, which has no limit here.
+             */
+            size_bytes: number;
+            state: components["schemas"]["VolumeState"];
+            type: components["schemas"]["VolumeType"];
+            /**
+             * Used Bytes
+             * @description Null until it was measured.
+             */
+            used_bytes: number | null;
         };
         /** WhyView */
         WhyView: {
@@ -8783,6 +9310,11 @@ export interface components {
             memory?: number | string;
             /** Model */
             model?: string | string[] | null;
+            /**
+             * Mounts
+             * @description Storage that it sees, such as data:/data.
+             */
+            mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
             name: string;
             /** Package */
@@ -18373,6 +18905,451 @@ export interface operations {
             };
         };
     };
+    list_object_stores: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_ObjectStoreView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    create_object_store: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ObjectStoreCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectStoreView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_object_store: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                store: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectStoreView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_object_store: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                store: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    edit_object_store: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                store: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ObjectStoreEdit"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectStoreView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    test_object_store: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                store: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectStoreTestView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
     get_overview: {
         parameters: {
             query?: never;
@@ -24546,6 +25523,501 @@ export interface operations {
             };
             /** @description Conflict: wrong state, name taken, over a limit */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_volumes: {
+        parameters: {
+            query?: {
+                /** @description Text in the name. */
+                name?: string | null;
+                /** @description Whose, of several with this name. */
+                owner?: string | null;
+                type?: components["schemas"]["VolumeType"] | null;
+                /** @description One's own only. */
+                mine?: boolean;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_VolumeView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    create_volume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VolumeCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VolumeView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_volume: {
+        parameters: {
+            query?: {
+                /** @description Whose, of several with this name. */
+                owner?: string | null;
+            };
+            header?: never;
+            path: {
+                volume: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VolumeView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_volume: {
+        parameters: {
+            query?: {
+                /** @description Whose, of several with this name. */
+                owner?: string | null;
+            };
+            header?: never;
+            path: {
+                volume: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    edit_volume: {
+        parameters: {
+            query?: {
+                /** @description Whose, of several with this name. */
+                owner?: string | null;
+            };
+            header?: never;
+            path: {
+                volume: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VolumeEdit"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VolumeView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    share_volume: {
+        parameters: {
+            query?: {
+                /** @description Whose, of several with this name. */
+                owner?: string | null;
+            };
+            header?: never;
+            path: {
+                volume: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VolumeSharesPut"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VolumeView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
