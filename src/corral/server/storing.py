@@ -4,8 +4,9 @@ The rows are the truth about which volumes there should be; the driver knows whi
 second to the first, and every step can be done again, so a crash anywhere costs nothing but the time until the next
 round. What has a directory and no row is told and never removed: it may be somebody's only copy.
 
-Measuring has a thread of its own, since it may take long. What is mounted by jobs that run is measured every minute, the
-rest rarely; a large volume less often than a small one. Only what changed is written.
+Measuring has a thread of its own, since it may take long. What is mounted by jobs that run is measured every minute,
+once more when the last of them has ended, and rarely else; a large volume less often than a small one. Only what
+changed is written.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from corral.control import volumes
 from corral.control.controller import Controller, ControllerStopped
-from corral.control.ports import Store, VolumeDriver, VolumeUnavailable, VolumeUse
+from corral.control.ports import LaunchOrder, StorageKind, Store, VolumeDriver, VolumeUnavailable, VolumeUse
 from corral.control.records import VolumeRecord, VolumeState
 from corral.control.state import State
 from corral.core.volumes import VolumeType
@@ -33,6 +34,8 @@ REREAD_SECONDS = 5.0
 AGAIN_SECONDS = 30.0
 MEASURE_SECONDS = 60.0
 MEASURE_IDLE_SECONDS = 900.0
+#: One whose last job has just ended is worth a look.
+MEASURE_LEFT_SECONDS = 2.0
 #: Measuring a volume may take at most this part of the time.
 _MEASURE_PART = 0.05
 _ASK_SECONDS = 10.0
@@ -51,6 +54,9 @@ class _Known:
     measured_at: dict[str, float] = field(default_factory=dict)
     #: how long measuring took
     cost_seconds: dict[str, float] = field(default_factory=dict)
+    #: what jobs held in the last round, and what they let go of since it was measured
+    mounted: set[str] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
 
 
 class Storing:
@@ -69,6 +75,8 @@ class Storing:
         self._cluster = cluster
         self._monotonic = monotonic
         self._known = _Known()
+        self._lock = threading.Lock()
+        self._launched: set[str] = set()
         self._reread_at = 0.0
         self._stopping = threading.Event()
         self._threads = [
@@ -90,6 +98,13 @@ class Storing:
     def changed(self, volume_id: str) -> None:
         """Something was put into a volume, or removed: measure it soon."""
         self._known.measured_at.pop(volume_id, None)
+
+    def noticed(self, order: LaunchOrder) -> LaunchOrder:
+        """A job that mounts something is launched: it may be over before anybody looks, and has written even so."""
+        volume_ids = {item.id for item in order.storage if item.kind is StorageKind.VOLUME and not item.read_only}
+        with self._lock:
+            self._launched |= volume_ids
+        return order
 
     # -------------------------------------------------------------------------------------------- making and removing
 
@@ -128,14 +143,14 @@ class Storing:
         strangers = sorted(there - rows.keys())
         if strangers:
             log.warning(
-                "%d volumes have files and no row, so nobody can mount them: %s. They are left alone; an operator looks "
-                "at them and removes them by hand",
+                "%d volumes have files and no row, so nobody can mount them: %s. They are left alone; an operator "
+                "looks at them and removes them by hand",
                 len(strangers),
                 ", ".join(strangers[:10]),
             )
         for row in rows.values():
             if row.state is VolumeState.READY and row.id not in there:
-                log.error("volume %s of %s (%s) has lost its directory: an empty one is made", row.name, row.owner, row.id)
+                log.error("volume %s of %s has lost its directory: an empty one is made", row.id, row.owner)
                 try:
                     self.driver.create(row.id, row.size_bytes, row.owner)
                 except VolumeUnavailable as error:
@@ -145,7 +160,12 @@ class Storing:
 
     def measure(self) -> None:
         """Those that are due, one after the other; what changed is written together."""
+        # Taken before the look: whoever was launched before it and is not seen by it has ended.
+        with self._lock:
+            launched, self._launched = self._launched, set()
         mounted = self._controller.inspect(_mounted).result(_ASK_SECONDS)
+        self._known.left |= (self._known.mounted | launched) - mounted
+        self._known.mounted = mounted
         rows = self._rows() if self._is_any_due(mounted) else []
         changed: dict[str, VolumeUse] = {}
         for row in rows:
@@ -158,7 +178,7 @@ class Storing:
         if changed:
             self._report(volumes.note_measured, changed)
 
-    def _is_any_due(self, mounted: Mapping[str, bool]) -> bool:
+    def _is_any_due(self, mounted: set[str]) -> bool:
         ids = self._controller.inspect(_ready_ids, self._cluster).result(_ASK_SECONDS)
         return any(self._is_due(volume_id, volume_id in mounted) for volume_id in ids)
 
@@ -167,6 +187,8 @@ class Storing:
         if measured_at is None:
             return True
         pause = MEASURE_SECONDS if is_mounted else MEASURE_IDLE_SECONDS
+        if volume_id in self._known.left:
+            pause = MEASURE_LEFT_SECONDS
         pause = max(pause, self._known.cost_seconds.get(volume_id, 0.0) / _MEASURE_PART)
         return self._monotonic() - measured_at >= pause
 
@@ -174,6 +196,7 @@ class Storing:
         began = self._monotonic()
         # Before it is measured: what changes meanwhile is measured again.
         self._known.measured_at[volume_id] = began
+        self._known.left.discard(volume_id)
         try:
             use = self.driver.usage(volume_id)
         except VolumeUnavailable as error:
@@ -214,11 +237,10 @@ def _has_unfinished(state: State) -> bool:
 
 
 def _ready_ids(state: State, cluster: str) -> list[str]:
-    found = state.snapshot.volumes.values()
-    return [volume.id for volume in found if volume.cluster == cluster and volume.type in _OURS and not volume.not_ready]
+    found = [volume for volume in state.snapshot.volumes.values() if not volume.not_ready]
+    return [volume.id for volume in found if volume.cluster == cluster and volume.type in _OURS]
 
 
-def _mounted(state: State) -> dict[str, bool]:
+def _mounted(state: State) -> set[str]:
     """Volumes that jobs hold now."""
-    holding = (job for job in state.snapshot.jobs.values() if job.mounts and job.state.holds_resources)
-    return {mount.volume: True for job in holding for mount in job.mounts}
+    return set(state.snapshot.mounted.volumes())
