@@ -40,6 +40,7 @@ from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
+from corral.server.storing import Storing
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
 from corral.server.workbenching import Workbenching
@@ -109,6 +110,7 @@ class ServerContext:
     simulating: Simulating
     #: runs the shadow policy
     shadowing: Shadowing
+    storing: Storing
     metrics: ServerMetrics
     version: str
     started_at: float
