@@ -9,8 +9,7 @@ import typer
 from corral.cli import words
 from corral.cli.failures import WrongUsage
 from corral.cli.terminal import Terminal, command
-
-VolumeArgument = Annotated[str, typer.Argument(metavar="VOLUME", help="A name, OWNER/NAME or an id.")]
+from corral.cli.volumes import VolumeArgument
 
 
 def register(app: typer.Typer) -> None:

@@ -25,6 +25,7 @@ from corral.client.reservations import Reservations
 from corral.client.simulations import Shadow, Simulations
 from corral.client.transport import Transport
 from corral.client.volume_files import VolumeFiles
+from corral.client.volumes import ObjectStores, Volumes
 from corral.client.workbenches import Workbenches
 
 
@@ -53,6 +54,8 @@ class Client:
         self.groups = Groups(transport)
         self.catalog = Catalog(transport)
         self.images = Images(transport)
+        self.volumes = Volumes(transport)
+        self.object_stores = ObjectStores(transport)
         self.quotas = Quotas(transport)
         self.people = People(transport)
         self.providers = Providers(transport)

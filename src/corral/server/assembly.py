@@ -51,6 +51,7 @@ from corral.server.settings import FIRST_USER, Settings
 from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
 from corral.server.storage_places import storage_places
+from corral.server.storing import Storing
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
 from corral.server.volume_files import VolumeStorage
@@ -92,12 +93,13 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         store = open_store(settings.database_url)
         parts.callback(store.close)
         fleet = local_fleet(settings)
+        places = storage_places(settings)
         engine = LocalEngine(
             root=settings.home / "local",
             fleet=fleet,
             log_limit_bytes=settings.local.log_limit_bytes,
             isolation=isolated,
-            storage=storage_places(settings),
+            storage=places,
         )
         parts.callback(engine.close)
         _let_jobs_in(settings, isolated)
@@ -122,7 +124,13 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         controller.cycle_seconds = metrics.observe_cycle
         controller.prepare = workbenches.prepare
         mounting = Mounting(store=store, box=box)
-        controller.complete = lambda order: mounting.completed(imaging.completed(order))
+        storing = Storing(
+            controller=controller,
+            store=store,
+            driver=DirectoryVolumes(places.volumes),
+            cluster=settings.cluster[0].name,
+        )
+        controller.complete = lambda order: storing.noticed(mounting.completed(imaging.completed(order)))
         controller.start()
         parts.callback(controller.stop)
         # 3. Those who watch and act by themselves; they stop before the controller does.
@@ -158,6 +166,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         _run(parts, simulating)
         shadowing = Shadowing(controller=controller, store=store, tell=feed.tell)
         _run(parts, shadowing)
+        _run(parts, storing)
         # 4. What routes work with.
         context = ServerContext(
             settings=settings,
@@ -182,9 +191,11 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             reporting=reporting,
             simulating=simulating,
             shadowing=shadowing,
+            storing=storing,
             time_travel=TimeTravel(store, controller),
             volume_storage=VolumeStorage(
-                driver=DirectoryVolumes(storage_places(settings).volumes),
+                driver=storing.driver,
+                changed=storing.changed,
                 box=box,
                 staging=settings.home / "uploads",
                 now=clock.now,

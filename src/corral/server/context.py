@@ -40,6 +40,7 @@ from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
+from corral.server.storing import Storing
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
 from corral.server.volume_files import VolumeStorage
@@ -112,6 +113,7 @@ class ServerContext:
     shadowing: Shadowing
     #: files of volumes from outside of jobs
     volume_storage: VolumeStorage
+    storing: Storing
     metrics: ServerMetrics
     version: str
     started_at: float

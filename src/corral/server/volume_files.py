@@ -30,6 +30,7 @@ from corral.stores.volume_directory import DirectoryFiles
 #: Buckets that are kept open: signing in takes longer than most requests.
 _OPEN_BUCKETS = 16
 _SWEEP_SECONDS = 3600.0
+_TELL_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,14 +102,25 @@ class VolumeRoom:
 class VolumeStorage:
     """`driver` knows where directories are; buckets are staged for in a directory of the server's."""
 
-    def __init__(self, *, driver: VolumeDriver, box: SecretBox, staging: Path, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        *,
+        driver: VolumeDriver,
+        box: SecretBox,
+        staging: Path,
+        now: Callable[[], float],
+        changed: Callable[[str], None] = lambda volume_id: None,
+    ) -> None:
+        """`changed` hears of a volume in which something is another by now."""
         self._driver = driver
+        self._changed = changed
         self._box = box
         self._staging = staging
         self._now = now
         self._lock = threading.Lock()
         self._buckets: dict[ObjectAccess, BucketFiles] = {}
         self._swept: dict[str, float] = {}
+        self._to_tell: set[str] = set()
         self.room = VolumeRoom()
 
     def find(self, tables: Transaction, caller: Caller, word: str, *, writes: bool) -> Reached:
@@ -122,6 +134,21 @@ class VolumeStorage:
         if volume.type is VolumeType.OBJECT:
             return self._bucket(tables, volume)
         return self._directory(volume)
+
+    def tell_change(self, volume: VolumeRecord) -> None:
+        """Once for many files that come together: measuring a volume may take long."""
+        with self._lock:
+            if volume.id in self._to_tell or volume.type is VolumeType.OBJECT:
+                return
+            self._to_tell.add(volume.id)
+        timer = threading.Timer(_TELL_SECONDS, self._tell, [volume.id])
+        timer.daemon = True
+        timer.start()
+
+    def _tell(self, volume_id: str) -> None:
+        with self._lock:
+            self._to_tell.discard(volume_id)
+        self._changed(volume_id)
 
     def _bucket(self, tables: Transaction, volume: VolumeRecord) -> Reached:
         try:

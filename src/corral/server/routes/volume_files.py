@@ -169,6 +169,7 @@ async def put_volume_file(
             room.land(reached.volume, order.id, len(content))
         finally:
             room.end(reached.volume, order.id)
+        context.volume_storage.tell_change(reached.volume)
     return file_view(stored)
 
 
@@ -196,6 +197,7 @@ async def delete_volume_file(
     with as_problems(path):
         reached = await reached_volume(context, caller, volume, writes=True)
         await asyncio.to_thread(reached.files.delete, parts, recursive=recursive)
+        context.volume_storage.tell_change(reached.volume)
     return Response(status_code=204)
 
 

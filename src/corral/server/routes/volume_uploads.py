@@ -124,6 +124,7 @@ async def complete_volume_upload(
         reached = await reached_volume(context, caller, volume, writes=True)
         stored = await asyncio.to_thread(reached.uploads.complete, upload, body.checksum, publish)
         context.volume_storage.room.end(reached.volume, upload)
+        context.volume_storage.tell_change(reached.volume)
         return file_view(stored)
 
 
