@@ -106,7 +106,9 @@ def _request(
         created_at=work.now,
     )
     work.tx.datasets.save_errand(record)
-    work.record(caller, f"dataset.{kind.value}-requested", _subject(record), owner=_owner(dataset), detail=_told(record))
+    work.record(
+        caller, f"dataset.{kind.value}-requested", _subject(record), owner=_owner(dataset), detail=_told(record)
+    )
     return record
 
 

@@ -13,11 +13,12 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Protocol
 
 from fastapi import FastAPI
 
-from corral.control import images, people, providers
+from corral.control import datasets, images, object_stores, people, providers
 from corral.control.controller import Controller
 from corral.control.ports import Clock, Store
 from corral.control.records import EventRecord, UserRecord
@@ -35,11 +36,14 @@ from corral.server.auth.passwords import Passwords, one_time_password
 from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.checkpointing import CheckpointWatch
+from corral.server.committing import Committing
 from corral.server.context import ServerContext
+from corral.server.dataset_library import DatasetLibrary
 from corral.server.estimating import Estimating
 from corral.server.imaging import Imaging
 from corral.server.metrics import ServerMetrics
 from corral.server.monitoring import monitored
+from corral.server.mounting import Mounting
 from corral.server.presets import install_helpers
 from corral.server.proxy import JupyterProxy
 from corral.server.reporting import Reporting
@@ -116,7 +120,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         workbenches = _workbenches(settings, controller, store, workspace, clock)
         controller.cycle_seconds = metrics.observe_cycle
         controller.prepare = workbenches.prepare
-        controller.complete = imaging.completed
+        mounting = Mounting(store=store, box=box)
+        controller.complete = lambda order: mounting.completed(imaging.completed(order))
         controller.start()
         parts.callback(controller.stop)
         # 3. Those who watch and act by themselves; they stop before the controller does.
@@ -152,6 +157,17 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         _run(parts, simulating)
         shadowing = Shadowing(controller=controller, store=store, tell=feed.tell)
         _run(parts, shadowing)
+        committing = Committing(
+            controller=controller,
+            store=store,
+            settings=settings,
+            box=box,
+            volume_path=lambda volume_id: None,
+            workspace=workspace,
+            tell=feed.tell,
+        )
+        controller.execute(datasets.name_store, token_hex(16)).result(_START_SECONDS)
+        _run(parts, committing)
         # 4. What routes work with.
         context = ServerContext(
             settings=settings,
@@ -176,6 +192,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             reporting=reporting,
             simulating=simulating,
             shadowing=shadowing,
+            committing=committing,
+            library=DatasetLibrary(store=store, settings=settings, box=box),
             time_travel=TimeTravel(store, controller),
             metrics=metrics,
             version=VERSION,
@@ -185,7 +203,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         )
         parts.callback(context.passwords.close)
         _compare_gpus(settings, controller)
-        _renew_secrets(context, imaging)
+        _renew_secrets(context, imaging, mounting)
         yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
 
 
@@ -279,7 +297,7 @@ def _count_gpus(state: State, cluster: str) -> int:
     return sum(len(node.gpus) for node in state.snapshot.nodes.values() if node.cluster == cluster)
 
 
-def _renew_secrets(context: ServerContext, imaging: Imaging) -> None:
+def _renew_secrets(context: ServerContext, imaging: Imaging, mounting: Mounting) -> None:
     """What was encrypted with an older key is encrypted with the present one."""
     with context.store.read() as tables:
         renewed = secrets.renewed(tables.providers.all(), context.box)
@@ -287,6 +305,8 @@ def _renew_secrets(context: ServerContext, imaging: Imaging) -> None:
         context.controller.execute(providers.renew_secrets, renewed).result(_START_SECONDS)
     if logins := imaging.renewed():
         context.controller.execute(images.renew_secrets, logins).result(_START_SECONDS)
+    if stores := mounting.renewed():
+        context.controller.execute(object_stores.renew_secrets, stores).result(_START_SECONDS)
 
 
 def _bootstrap(context: ServerContext) -> str | None:

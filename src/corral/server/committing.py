@@ -1,8 +1,8 @@
 """Long work on datasets beside the live system: a thread that hands out errands, and a process for each of them.
 
-Commits, verifications and collections of garbage read and write for hours; their processes step behind everything else on
-the machine and ask the server about versions, which alone writes to the store. A process that is killed, or a server,
-leaves nothing visible: the errand is begun again, and uses what was stored by then.
+Commits, verifications and collections of garbage read and write for hours; their processes step behind everything else
+on the machine and ask the server about versions, which alone writes to the store. A process that is killed, or a
+server, leaves nothing visible: the errand is begun again, and uses what was stored by then.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import IO, Any, Concatenate, ParamSpec, TypeVar
 from corral.control import dataset_errands, dataset_targets, datasets
 from corral.control.controller import Controller, ControllerStopped
 from corral.control.errors import Refusal, WrongState
-from corral.control.ports import Store, VolumeDriver
+from corral.control.ports import Store
 from corral.control.records import DatasetRecord, ErrandKind, ErrandRecord, VersionRecord
 from corral.control.work import Work
 from corral.datasets.records import Commit
@@ -53,16 +53,17 @@ class Committing:
         store: Store,
         settings: Settings,
         box: SecretBox,
-        volumes: VolumeDriver,
+        volume_path: Callable[[str], str | None],
         workspace: DirectoryWorkspace,
         tell: Callable[[str, str, Mapping[str, Any]], None] = lambda key, name, data: None,
     ) -> None:
-        """`tell(key, name, data)` says something to followers that is kept nowhere."""
+        """`volume_path` says where this machine sees a volume; `tell(key, name, data)` says something to followers that
+        is kept nowhere."""
         self._controller = controller
         self._store = store
         self._settings = settings
         self._box = box
-        self._volumes = volumes
+        self._volume_path = volume_path
         self._workspace = workspace
         self._tell = tell
         self._wanted = threading.Event()
@@ -211,7 +212,7 @@ class Committing:
         """Where the server itself sees what is to be committed."""
         parts = [part for part in str(source.get("path", "")).split("/") if part not in ("", ".")]
         if source["kind"] == "volume":
-            base = self._volumes.path_of(source["volume"])
+            base = self._volume_path(source["volume"])
             if base is None:
                 raise WrongState("only the nodes see this volume: commit from within a job", field="from")
             return {"kind": "directory", "base": base, "parts": parts}

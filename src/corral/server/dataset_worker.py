@@ -21,7 +21,6 @@ from typing import Any, TextIO
 
 from corral.datasets.adopting import adopt
 from corral.datasets.errors import DatasetError, HeadMoved
-from corral.datasets.git_versions import GitVersions
 from corral.datasets.progress import Progress
 from corral.datasets.records import Commit
 from corral.datasets.repository import LATEST, Committed, Repository
@@ -181,8 +180,8 @@ def _opened(order: Mapping[str, Any], line: Line) -> Repository:
     return Repository(open_blobs(order["storage"]), versions, cache=Path(order["cache"]))
 
 
-def open_git(words: Mapping[str, Any]) -> GitVersions:
-    return GitVersions(words["url"], Path(words["clone"]), branch=words["branch"], token=words["token"] or None)
+def open_git(words: Mapping[str, Any]) -> VersionStore:
+    raise DatasetError(f"this corral cannot keep histories in Git yet: {words['url']}")
 
 
 def _take_over(versions: VersionStore, dataset: str, line: Line) -> int:
@@ -234,7 +233,11 @@ def _inside(base: str, parts: Sequence[str]) -> Iterator[Path]:
 def _verify(repository: Repository, order: Mapping[str, Any], line: Line) -> dict[str, Any]:
     found = repository.verify(order["dataset"], order["version"])
     damages = [
-        {"object": one.object, "reason": one.reason, "files": sorted({path for paths in one.uses.values() for path in paths})[:20]}
+        {
+            "object": one.object,
+            "reason": one.reason,
+            "files": sorted({path for paths in one.uses.values() for path in paths})[:20],
+        }
         for one in found.damages[:50]
     ]
     return {
@@ -260,7 +263,9 @@ def _collect(repository: Repository, order: Mapping[str, Any], line: Line) -> di
         "removed_packs": report.removed_packs,
         "removed_bytes": report.removed_bytes,
         "waiting_packs": report.waiting_packs,
-        "examples": [{"pack": one.id, "bytes": one.size, "age_seconds": one.age_seconds} for one in report.garbage[:20]],
+        "examples": [
+            {"pack": one.id, "bytes": one.size, "age_seconds": one.age_seconds} for one in report.garbage[:20]
+        ],
     }
 
 

@@ -69,7 +69,6 @@ from corral.control.records.people import (
 )
 from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
 from corral.control.records.scheduling import ReservationRecord
-from corral.control.records.sharing import Share, ShareKind, ShareMode
 from corral.control.records.telling import (
     AlertFilter,
     ChannelRecord,
@@ -79,6 +78,15 @@ from corral.control.records.telling import (
     ReportRecord,
     ReportSchedule,
     ReportState,
+)
+from corral.control.records.volumes import (
+    ObjectStoreKind,
+    ObjectStoreRecord,
+    Share,
+    ShareKind,
+    ShareMode,
+    VolumeRecord,
+    VolumeState,
 )
 from corral.control.records.whatif import (
     DifferenceRecord,
@@ -128,6 +136,8 @@ __all__ = [
     "MetadataKind",
     "MountKind",
     "MountSpec",
+    "ObjectStoreKind",
+    "ObjectStoreRecord",
     "PackageRecord",
     "Page",
     "PermissionGroupRecord",
@@ -162,4 +172,6 @@ __all__ = [
     "VersionRecord",
     "Visibility",
     "VolumeQuotaRecord",
+    "VolumeRecord",
+    "VolumeState",
 ]

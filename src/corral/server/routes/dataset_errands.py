@@ -34,9 +34,7 @@ async def list_dataset_commits(
     return await _listed(context, found.target, found.id, cursor, limit)
 
 
-@router.post(
-    "/{dataset}/commits", status_code=202, operation_id="commit_dataset", responses=problems(403, 404, 409)
-)
+@router.post("/{dataset}/commits", status_code=202, operation_id="commit_dataset", responses=problems(403, 404, 409))
 async def commit_dataset(dataset: str, body: CommitCreate, caller: AnyCaller, context: Context) -> ErrandView:
     """Make a new version: of a directory that the server reads, or of objects that were sent before. It is `waiting`,
     then `working`, until it is `ready` and has a version, or `failed`."""

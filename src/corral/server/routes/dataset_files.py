@@ -204,13 +204,15 @@ async def _received(request: Request, pack: str, index_bytes: int) -> tuple[byte
             size = await _looked_up(index_pieces, pack, bytes(received[:index_bytes]))
             limit = min(limit, index_bytes + size)
         if len(received) > limit:
-            raise Problem(413, "Body too large", f"The pack has more than {limit} bytes.", numbers={"limit_bytes": limit})
+            raise Problem(
+                413, "Body too large", f"The pack has more than {limit} bytes.", numbers={"limit_bytes": limit}
+            )
     if size is None or len(received) != index_bytes + size:
         raise invalid_field("body", f"has {len(received)} bytes, and its index says {index_bytes + (size or 0)}")
     return bytes(received[:index_bytes]), bytes(received[index_bytes:])
 
 
-# ------------------------------------------------------------------------------------------------ what they have in common
+# ------------------------------------------------------------------------------------------------ in common
 
 
 def _meant(tx: Transaction, caller: Caller, ref: str, word: str) -> tuple[DatasetRecord, VersionRecord]:
@@ -246,6 +248,3 @@ def _plain(path: str) -> str:
 def _sortable(name: str) -> str:
     """A name as a cursor can hold it."""
     return name.encode("utf-8", "backslashreplace").decode()
-
-
-

@@ -120,8 +120,6 @@ def diff_view(found: Diff, old: str | None, new: str) -> DiffView:
 
 def _changes(changes: tuple[Change, ...]) -> list[ChangeView]:
     return [
-        ChangeView(
-            path=change.path.encode("utf-8", "replace").decode(), size=change.size, old_size=change.old_size
-        )
+        ChangeView(path=change.path.encode("utf-8", "replace").decode(), size=change.size, old_size=change.old_size)
         for change in changes[:MOST_CHANGES]
     ]
