@@ -52,6 +52,7 @@ from corral.server.secrets import SecretBox
 from corral.server.settings import FIRST_USER, Settings
 from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
+from corral.server.storage_places import storage_places
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
 from corral.server.workbenching import Workbenching
@@ -97,6 +98,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             fleet=fleet,
             log_limit_bytes=settings.local.log_limit_bytes,
             isolation=isolated,
+            storage=storage_places(settings),
         )
         parts.callback(engine.close)
         _let_jobs_in(settings, isolated)
