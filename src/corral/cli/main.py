@@ -22,6 +22,7 @@ from corral.cli import (
     checkpoints,
     clone,
     configuration,
+    datasets,
     doctor,
     drill,
     estimates,
@@ -49,6 +50,7 @@ from corral.cli import (
     simulate,
     status,
     submit,
+    targets,
     tasks,
     top,
     up,
@@ -141,6 +143,8 @@ app.add_typer(presets.app, name="preset", rich_help_panel=Section.DAILY)
 app.add_typer(checkpoints.app)
 app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)
 app.add_typer(images.registry_app, name="registry", rich_help_panel=Section.DAILY)
+app.add_typer(datasets.app, name="dataset", rich_help_panel=Section.DAILY)
+app.add_typer(targets.app, name="target", rich_help_panel=Section.DAILY)
 app.add_typer(queues.top)
 app.add_typer(quotas.top)
 app.add_typer(queues.app, name="queue", rich_help_panel=Section.QUEUE)
