@@ -351,12 +351,12 @@ class House:
         if "{image}" in path:
             body = BODIES["POST", "/images"]()
             return path.replace("{image}", self.owners("POST", "/images", body)["name"])
-        if "{dataset}" in path:
-            made = self.owners("POST", "/datasets", BODIES["POST", "/datasets"]())["id"]
-            return re.sub(r"\{\w+\}", "nowhere", path.replace("{dataset}", made))
         if "{volume}" in path:
             body = BODIES["POST", "/volumes"]()
             return path.replace("{volume}", self.owners("POST", "/volumes", body)["id"])
+        if "{dataset}" in path:
+            made = self.owners("POST", "/datasets", BODIES["POST", "/datasets"]())["id"]
+            return re.sub(r"\{\w+\}", "nowhere", path.replace("{dataset}", made))
         if "{login}" in path:
             body = BODIES["PUT", "/registry-logins/{login}"]()
             return path.replace("{login}", self.owners("PUT", f"/registry-logins/l-{next(_numbers)}", body)["name"])

@@ -1,8 +1,8 @@
 """Runs the stories in the YAML files beside it: a cluster, what arrives, and what must come of it.
 
 A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `quotas`, `ordering`, `preemption`,
-`backfill` and `allocation` (their rules), `groups` (the users of each), `reservations`, `volumes` (block unless they say
-otherwise), `jobs` with the time at which each arrives (`at`) and how long it runs (`runs`), and what is expected:
+`backfill` and `allocation` (their rules), `groups` (the users of each), `reservations`, `volumes` (block unless they
+say otherwise), `jobs` with the time at which each arrives (`at`) and how long it runs (`runs`), and what is expected:
   starts   when each job starts first; a job that is named in `never` doesn't
   again    when a job that was preempted starts again, each time
   gives_way  who is preempted: [for whom, by which rule], each time

@@ -6415,6 +6415,7 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+<<<<<<< HEAD
         /** ListView[VersionFileView] */
         ListView_VersionFileView_: {
             /** Items */
@@ -6422,6 +6423,8 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+=======
+>>>>>>> inte
         /** ListView[VersionView] */
         ListView_VersionView_: {
             /** Items */
@@ -6726,11 +6729,14 @@ export interface components {
             /** Pool */
             pool?: string | null;
         };
+<<<<<<< HEAD
         /** ObjectIds */
         ObjectIds: {
             /** Ids */
             ids: string[];
         };
+=======
+>>>>>>> inte
         /**
          * ObjectStorageBody
          * @description A bucket, or a part of one.
@@ -6873,6 +6879,7 @@ export interface components {
              * @description How many volumes are parts of it.
              */
             volumes: number;
+<<<<<<< HEAD
         };
         /** ObjectTakenView */
         ObjectTakenView: {
@@ -6880,6 +6887,8 @@ export interface components {
             bytes: number;
             /** Id */
             id: string;
+=======
+>>>>>>> inte
         };
         /** OnboardCreate */
         OnboardCreate: {
@@ -8389,17 +8398,17 @@ export interface components {
             estimated_jobs: number;
             fidelity: components["schemas"]["FidelityView"] | null;
             /** Groups */
-            groups: components["schemas"]["corral__server__schemas__simulations__ShareView"][];
+            groups: components["schemas"]["ShareView"][];
             /** Jobs */
             jobs: number;
             /** Left Out */
             left_out: components["schemas"]["LeftOutView"][];
             /** Queues */
-            queues: components["schemas"]["corral__server__schemas__simulations__ShareView"][];
+            queues: components["schemas"]["ShareView"][];
             /** Seconds */
             seconds: number;
             /** Users */
-            users: components["schemas"]["corral__server__schemas__simulations__ShareView"][];
+            users: components["schemas"]["ShareView"][];
         };
         /**
          * Role
@@ -8857,22 +8866,6 @@ export interface components {
             /** Words */
             words: string;
         };
-        /** ShareBody */
-        ShareBody: {
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "user" | "group";
-            /**
-             * Mode
-             * @default ro
-             * @enum {string}
-             */
-            mode?: "ro" | "rw";
-            /** Name */
-            name: string;
-        };
         /**
          * ShareKind
          * @enum {string}
@@ -8904,13 +8897,14 @@ export interface components {
             /** Wait P99 Seconds */
             wait_p99_seconds: number;
         };
-        /** SharesPut */
-        SharesPut: {
-            /**
-             * Shares
-             * @description With whom it is shared from now on, all of them.
-             */
-            shares: components["schemas"]["ShareBody"][];
+        /** ShareView */
+        ShareView: {
+            base: components["schemas"]["ShareRunView"];
+            candidate: components["schemas"]["ShareRunView"];
+            /** Jobs */
+            jobs: number;
+            /** Name */
+            name: string;
         };
         /**
          * Sign
@@ -9439,6 +9433,7 @@ export interface components {
             provider: string;
             role: components["schemas"]["Role"];
         };
+<<<<<<< HEAD
         /** VersionFileView */
         VersionFileView: {
             /**
@@ -9468,6 +9463,8 @@ export interface components {
              */
             target: string | null;
         };
+=======
+>>>>>>> inte
         /** VersionLineageView */
         VersionLineageView: {
             /** At */
@@ -9602,6 +9599,37 @@ export interface components {
             /** Object */
             object?: number | null;
         };
+        /** VolumeShareBody */
+        VolumeShareBody: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "user" | "group";
+            /**
+             * Mode
+             * @default ro
+             * @enum {string}
+             */
+            mode?: "ro" | "rw";
+            /** Name */
+            name: string;
+        };
+        /** VolumeShareView */
+        VolumeShareView: {
+            kind: components["schemas"]["ShareKind"];
+            mode: components["schemas"]["ShareMode"];
+            /** Name */
+            name: string;
+        };
+        /** VolumeSharesPut */
+        VolumeSharesPut: {
+            /**
+             * Shares
+             * @description With whom it is shared from now on, all of them.
+             */
+            shares: components["schemas"]["VolumeShareBody"][];
+        };
         /**
          * VolumeState
          * @enum {string}
@@ -9655,7 +9683,7 @@ export interface components {
              * Shares
              * @description Shown to its owner and to operators only.
              */
-            shares: components["schemas"]["corral__server__schemas__volumes__ShareView"][];
+            shares: components["schemas"]["VolumeShareView"][];
             /**
              * Size Bytes
              * @description What it may hold; 0 for a bucket, which has no limit here.
@@ -9893,22 +9921,6 @@ export interface components {
             token?: string | null;
             /** User */
             user: string;
-        };
-        /** ShareView */
-        corral__server__schemas__simulations__ShareView: {
-            base: components["schemas"]["ShareRunView"];
-            candidate: components["schemas"]["ShareRunView"];
-            /** Jobs */
-            jobs: number;
-            /** Name */
-            name: string;
-        };
-        /** ShareView */
-        corral__server__schemas__volumes__ShareView: {
-            kind: components["schemas"]["ShareKind"];
-            mode: components["schemas"]["ShareMode"];
-            /** Name */
-            name: string;
         };
     };
     responses: never;
@@ -27696,7 +27708,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SharesPut"];
+                "application/json": components["schemas"]["VolumeSharesPut"];
             };
         };
         responses: {

@@ -112,12 +112,10 @@ def access_refusal(tx: Transaction, user: str, volume: VolumeRecord, *, writes: 
     if writes and volume.read_only:
         return f"volume {volume.name} is read-only: its object store does not allow writing"
     record = tx.people.user(user)
-    if record is not None and record.role is Role.OPERATOR:
-        return None
-    mode = volumes.mode_of(volume, user, record.group if record is not None else None)
-    if mode is None:
+    caller = Caller(name=user, is_operator=record is not None and record.role is Role.OPERATOR)
+    if not volumes.may_read(tx, caller, volume):
         return f"volume {volume.name} of {volume.owner} is not shared with {user}"
-    if writes and mode is not ShareMode.WRITE:
+    if writes and not volumes.may_write(tx, caller, volume):
         return f"volume {volume.name} of {volume.owner} is shared with {user} to read only"
     return None
 

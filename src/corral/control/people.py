@@ -137,8 +137,8 @@ def delete_user(work: Work, caller: Caller, name: str) -> None:
     if _is_acting_operator(user):
         _protect_last_operator(work, name)
     reservations.check_user_free(work.tx, name, work.now)
-    datasets.check_user_free(work.tx, name)
     volumes.check_user_free(work.tx, name)
+    datasets.check_user_free(work.tx, name)
     for _, kind in [key for key in work.state.snapshot.quotas if key[0] == name]:
         work.change(PutQuota(user=name, kind=kind, quota=Quota()))
     work.change(DropMembership(user=name))

@@ -15,6 +15,7 @@ from corral.control.errors import Forbidden, InsufficientQuota, InUse, Invalid, 
 from corral.control.permissions import require
 from corral.control.ports import Transaction, VolumeUse
 from corral.control.records import Function, Share, ShareKind, ShareMode, VolumeRecord, VolumeState
+from corral.control.sharing import Circle, check_shares
 from corral.control.state import State
 from corral.control.work import SYSTEM, Caller, Work
 from corral.core.changes import DropVolume, PutVolume
@@ -27,7 +28,6 @@ VOLUME_ID = re.compile(r"v-[1-9][0-9]{0,17}")
 #: The types that are made and kept; a local one comes and goes with its attempt.
 KEPT = (VolumeType.BLOCK, VolumeType.FILESYSTEM, VolumeType.OBJECT)
 LEAST_BYTES = 1 << 20
-MAX_SHARES = 200
 MAX_VOLUMES = 1000
 #: From this part of its size on a volume's owner is warned.
 NEARLY_FULL = 0.9
@@ -52,10 +52,8 @@ class VolumeDraft:
 
 def visible(tx: Transaction, caller: Caller) -> list[VolumeRecord]:
     """One's own and those that are shared with one; operators see all."""
-    if caller.is_operator:
-        return tx.volumes.all()
-    group = _group_of(tx, caller.name)
-    return [volume for volume in tx.volumes.all() if mode_of(volume, caller.name, group) is not None]
+    circle = Circle(tx, caller)
+    return [volume for volume in tx.volumes.all() if circle.sees(volume.owner, volume.shared)]
 
 
 def find_volume(tx: Transaction, caller: Caller, word: str) -> VolumeRecord:
@@ -71,26 +69,12 @@ def find_volume(tx: Transaction, caller: Caller, word: str) -> VolumeRecord:
 
 
 def may_read(tx: Transaction, caller: Caller, volume: VolumeRecord) -> bool:
-    return caller.is_operator or mode_of(volume, caller.name, _group_of(tx, caller.name)) is not None
+    return Circle(tx, caller).sees(volume.owner, volume.shared)
 
 
 def may_write(tx: Transaction, caller: Caller, volume: VolumeRecord) -> bool:
     """Nobody writes to what is read-only, operators neither."""
-    if volume.read_only:
-        return False
-    return caller.is_operator or mode_of(volume, caller.name, _group_of(tx, caller.name)) is ShareMode.WRITE
-
-
-def mode_of(volume: VolumeRecord, user: str, group: str | None) -> ShareMode | None:
-    """What a user may do with it, by its owner's word; None: nothing."""
-    if volume.owner == user:
-        return ShareMode.WRITE
-    modes = {
-        share.mode
-        for share in volume.shared
-        if (share.kind, share.name) in ((ShareKind.USER, user), (ShareKind.GROUP, group))
-    }
-    return ShareMode.WRITE if ShareMode.WRITE in modes else next(iter(modes), None)
+    return not volume.read_only and Circle(tx, caller).writes(volume.owner, volume.shared)
 
 
 def jobs_with(state: State, volume_id: str) -> list[Job]:
@@ -182,9 +166,8 @@ def resize(work: Work, caller: Caller, word: str, size_bytes: int) -> VolumeReco
 def share(work: Work, caller: Caller, word: str, shares: Sequence[Share]) -> VolumeRecord:
     """With whom it is shared from now on, all of them. Jobs that run keep what they have."""
     volume = _own(work, caller, word)
-    wanted = tuple(dict.fromkeys(shares))
-    _check_shares(work.tx, volume, wanted)
-    shared = replace(volume, shared=tuple(sorted(wanted, key=lambda one: (one.kind, one.name))))
+    shared = replace(volume, shared=check_shares(work.tx, shares))
+    _check_shares(shared)
     if shared != volume:
         keep(work, shared)
         detail = {"shares": [f"{one.kind.value}:{one.name}:{one.mode.value}" for one in shared.shared]}
@@ -340,19 +323,9 @@ def _check_quota(work: Work, owner: str, volume_type: VolumeType, asked: int, he
         )
 
 
-def _check_shares(tx: Transaction, volume: VolumeRecord, shares: Sequence[Share]) -> None:
-    if len(shares) > MAX_SHARES:
-        raise Invalid(f"at most {MAX_SHARES} of them", field="shares", asked=len(shares), limit=MAX_SHARES)
-    groups = {group.name for group in tx.people.groups()}
-    seen: set[tuple[ShareKind, str]] = set()
-    for one in shares:
-        if (one.kind, one.name) in seen:
-            raise Invalid(f"{one.kind.value} {one.name} is named twice", field="shares")
-        seen.add((one.kind, one.name))
-        is_known = one.name in groups if one.kind is ShareKind.GROUP else tx.people.user(one.name) is not None
-        if not is_known:
-            raise Invalid(f"there is no {one.kind.value} {one.name!r}", field="shares")
-        if one.kind is ShareKind.USER and one.name == volume.owner:
+def _check_shares(volume: VolumeRecord) -> None:
+    for one in volume.shared:
+        if (one.kind, one.name) == (ShareKind.USER, volume.owner):
             raise Invalid(f"volume {volume.name} is {one.name}'s own", field="shares")
         if volume.read_only and one.mode is ShareMode.WRITE:
             raise Invalid(f"nobody writes to {volume.name}: its object store is read-only", field="shares")
@@ -387,15 +360,8 @@ def _meant(tx: Transaction, caller: Caller, word: str) -> list[VolumeRecord]:
     else:
         owner, slash, name = word.rpartition("/")
         found = [volume for volume in tx.volumes.named(name) if not slash or volume.owner == owner]
-    if caller.is_operator:
-        return found
-    group = _group_of(tx, caller.name)
-    return [volume for volume in found if mode_of(volume, caller.name, group) is not None]
-
-
-def _group_of(tx: Transaction, user: str) -> str | None:
-    record = tx.people.user(user)
-    return record.group if record is not None else None
+    circle = Circle(tx, caller)
+    return [volume for volume in found if circle.sees(volume.owner, volume.shared)]
 
 
 def _fullness(volume: VolumeRecord) -> str:

@@ -82,9 +82,6 @@ from corral.control.records.telling import (
 from corral.control.records.volumes import (
     ObjectStoreKind,
     ObjectStoreRecord,
-    Share,
-    ShareKind,
-    ShareMode,
     VolumeRecord,
     VolumeState,
 )

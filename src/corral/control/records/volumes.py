@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from corral.control.records.sharing import Share
 from corral.core.volumes import Volume, VolumeType
 
 
@@ -16,25 +17,6 @@ class VolumeState(StrEnum):
     DELETING = "deleting"
     #: it could not be made; that is tried again
     FAILED = "failed"
-
-
-class ShareKind(StrEnum):
-    USER = "user"
-    GROUP = "group"
-
-
-class ShareMode(StrEnum):
-    READ = "ro"
-    WRITE = "rw"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Share:
-    """Somebody else who may mount it."""
-
-    kind: ShareKind
-    name: str
-    mode: ShareMode = ShareMode.READ
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,9 +20,9 @@ from corral.server.paging import Cursor, Limit, page_of
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView
 from corral.server.schemas.volumes import (
-    SharesPut,
     VolumeCreate,
     VolumeEdit,
+    VolumeSharesPut,
     VolumeView,
     draft_of,
     share_of,
@@ -87,7 +87,7 @@ async def edit_volume(
 
 @router.put("/{volume}/shares", operation_id="share_volume", responses=problems(403, 404))
 async def share_volume(
-    volume: str, body: SharesPut, caller: AnyCaller, context: Context, owner: Owner = None
+    volume: str, body: VolumeSharesPut, caller: AnyCaller, context: Context, owner: Owner = None
 ) -> VolumeView:
     """Say with whom it is shared. Jobs that run keep what they have."""
     shares = [share_of(share) for share in body.shares]

@@ -35,19 +35,19 @@ class VolumeEdit(Body):
     size: Size | None = Field(default=None, description="A volume only grows.")
 
 
-class ShareBody(Body):
+class VolumeShareBody(Body):
     kind: Literal["user", "group"]
     name: Label
     mode: Literal["ro", "rw"] = "ro"
 
 
-class SharesPut(Body):
-    shares: Annotated[list[ShareBody], Field(max_length=200)] = Field(
+class VolumeSharesPut(Body):
+    shares: Annotated[list[VolumeShareBody], Field(max_length=200)] = Field(
         description="With whom it is shared from now on, all of them."
     )
 
 
-class ShareView(View):
+class VolumeShareView(View):
     kind: ShareKind
     name: str
     mode: ShareMode
@@ -79,7 +79,7 @@ class VolumeView(View):
     read_only: bool
     object_store: str | None
     prefix: str
-    shares: list[ShareView] = Field(description="Shown to its owner and to operators only.")
+    shares: list[VolumeShareView] = Field(description="Shown to its owner and to operators only.")
     may_write: bool = Field(description="Whether the caller may.")
     mine: bool
     created_at: str
@@ -97,13 +97,13 @@ def draft_of(body: VolumeCreate) -> VolumeDraft:
     )
 
 
-def share_of(body: ShareBody) -> Share:
+def share_of(body: VolumeShareBody) -> Share:
     return Share(kind=ShareKind(body.kind), name=body.name, mode=ShareMode(body.mode))
 
 
 def volume_view(volume: VolumeRecord, caller: Caller, *, may_write: bool, jobs: list[JobRecord]) -> VolumeView:
     sees_all = caller.is_operator or caller.name == volume.owner
-    shares = [ShareView(kind=share.kind, name=share.name, mode=share.mode) for share in volume.shared]
+    shares = [VolumeShareView(kind=share.kind, name=share.name, mode=share.mode) for share in volume.shared]
     return VolumeView(
         id=volume.id,
         name=volume.name,
