@@ -571,6 +571,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/dataset-targets/{target}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test Dataset Target
+         * @description Try whether it can be reached; what is wrong is the answer.
+         */
+        post: operations["test_dataset_target"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/datasets": {
         parameters: {
             query?: never;
@@ -6415,7 +6435,6 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
-<<<<<<< HEAD
         /** ListView[VersionFileView] */
         ListView_VersionFileView_: {
             /** Items */
@@ -6423,8 +6442,6 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
-=======
->>>>>>> inte
         /** ListView[VersionView] */
         ListView_VersionView_: {
             /** Items */
@@ -6729,14 +6746,11 @@ export interface components {
             /** Pool */
             pool?: string | null;
         };
-<<<<<<< HEAD
         /** ObjectIds */
         ObjectIds: {
             /** Ids */
             ids: string[];
         };
-=======
->>>>>>> inte
         /**
          * ObjectStorageBody
          * @description A bucket, or a part of one.
@@ -6879,7 +6893,6 @@ export interface components {
              * @description How many volumes are parts of it.
              */
             volumes: number;
-<<<<<<< HEAD
         };
         /** ObjectTakenView */
         ObjectTakenView: {
@@ -6887,8 +6900,6 @@ export interface components {
             bytes: number;
             /** Id */
             id: string;
-=======
->>>>>>> inte
         };
         /** OnboardCreate */
         OnboardCreate: {
@@ -9194,6 +9205,13 @@ export interface components {
             /** Version */
             version: string;
         };
+        /** TargetTestView */
+        TargetTestView: {
+            /** Detail */
+            detail: string;
+            /** Ok */
+            ok: boolean;
+        };
         /** TaskCreate */
         TaskCreate: {
             /** Gpus */
@@ -9433,7 +9451,6 @@ export interface components {
             provider: string;
             role: components["schemas"]["Role"];
         };
-<<<<<<< HEAD
         /** VersionFileView */
         VersionFileView: {
             /**
@@ -9463,8 +9480,6 @@ export interface components {
              */
             target: string | null;
         };
-=======
->>>>>>> inte
         /** VersionLineageView */
         VersionLineageView: {
             /** At */
@@ -12870,6 +12885,73 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrandView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    test_dataset_target: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                target: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TargetTestView"];
                 };
             };
             /** @description Not signed in */

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from secrets import token_hex
 
 from corral.control import dataset_targets
 from corral.control.ports import Store
@@ -61,6 +62,17 @@ class DatasetLibrary:
         with self._guard:
             self._opened[target] = _Opened(words, pieces)
         return pieces
+
+    def try_out(self, target: str) -> str:
+        """Write, read and remove something small; in words what was seen. Raises what the storage has against it."""
+        blobs = self.pieces(target).blobs
+        name, word = f"probe/{token_hex(8)}", token_hex(16).encode()
+        blobs.put(name, [word])
+        seen = blobs.get(name)
+        blobs.remove(name)
+        if seen != word:
+            raise DatasetError(f"{blobs.where} gave back something else than was put there")
+        return f"{blobs.where} can be written and read"
 
     # ---------------------------------------------------------------- files
 

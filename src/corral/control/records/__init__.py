@@ -69,6 +69,7 @@ from corral.control.records.people import (
 )
 from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
 from corral.control.records.scheduling import ReservationRecord
+from corral.control.records.sharing import Share, ShareKind, ShareMode
 from corral.control.records.telling import (
     AlertFilter,
     ChannelRecord,

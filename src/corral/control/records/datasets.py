@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from corral.control.records.volumes import Share
+from corral.control.records.sharing import Share
 
 #: The target that is always there: corral's own store, and a directory of the server's.
 DEFAULT_TARGET = "default"
