@@ -34,6 +34,7 @@ from corral.cli import (
     images,
     jobs,
     logs,
+    object_stores,
     people,
     permissions,
     pools,
@@ -54,6 +55,7 @@ from corral.cli import (
     tasks,
     top,
     up,
+    volumes,
     whatif,
     workbenches,
 )
@@ -143,6 +145,7 @@ app.add_typer(presets.app, name="preset", rich_help_panel=Section.DAILY)
 app.add_typer(checkpoints.app)
 app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)
 app.add_typer(images.registry_app, name="registry", rich_help_panel=Section.DAILY)
+app.add_typer(volumes.app, name="volume", rich_help_panel=Section.DAILY)
 app.add_typer(datasets.app, name="dataset", rich_help_panel=Section.DAILY)
 app.add_typer(targets.app, name="target", rich_help_panel=Section.DAILY)
 app.add_typer(queues.top)
@@ -153,6 +156,7 @@ app.add_typer(top.app)
 app.add_typer(fleet.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
 app.add_typer(fleet.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
 app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
+app.add_typer(object_stores.app, name="object-store", rich_help_panel=Section.CLUSTER)
 app.add_typer(reservations.app, name="reservation", rich_help_panel=Section.CLUSTER)
 app.add_typer(analyse.app, name="analyse", rich_help_panel=Section.CLUSTER)
 app.add_typer(alerts.app, name="alert", rich_help_panel=Section.CLUSTER)

@@ -25,6 +25,7 @@ from corral.client.reports import Reports
 from corral.client.reservations import Reservations
 from corral.client.simulations import Shadow, Simulations
 from corral.client.transport import Transport
+from corral.client.volumes import ObjectStores, Volumes
 from corral.client.workbenches import Workbenches
 
 
@@ -52,6 +53,8 @@ class Client:
         self.groups = Groups(transport)
         self.catalog = Catalog(transport)
         self.images = Images(transport)
+        self.volumes = Volumes(transport)
+        self.object_stores = ObjectStores(transport)
         self.datasets = Datasets(transport)
         self.dataset_targets = DatasetTargets(transport)
         self.quotas = Quotas(transport)

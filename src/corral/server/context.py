@@ -42,6 +42,7 @@ from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
+from corral.server.storing import Storing
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
 from corral.server.workbenching import Workbenching
@@ -115,6 +116,7 @@ class ServerContext:
     library: DatasetLibrary
     #: runs the shadow policy
     shadowing: Shadowing
+    storing: Storing
     metrics: ServerMetrics
     version: str
     started_at: float

@@ -50,6 +50,8 @@ ONLY_GROUPS = {
     ("files",),
     ("preset",),
     ("registry",),
+    ("volume",),
+    ("object-store",),
     ("dataset",),
     ("target",),
 }
