@@ -21,7 +21,7 @@ from corral.server.app import bare_app
 from corral.server.description import describe
 from tests.integration.api import API, api_server, problem
 from tests.integration.waiting import wait_until
-from tests.servers.corral_server import CorralServer
+from tests.servers.corral_server import CorralServer, plain_http
 
 pytestmark = pytest.mark.slow
 
@@ -414,7 +414,7 @@ def house() -> Iterator[House]:
             "small": small,
             "jobs": jobs,
         }
-        with httpx.Client(base_url=server.url, timeout=30) as client:
+        with plain_http(server.url) as client:
             yield House(server=server, tokens=tokens, client=client, node=node)
 
 

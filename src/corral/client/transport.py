@@ -7,6 +7,7 @@ to the modules beside it.
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -61,9 +62,15 @@ class Transport:
         if token:
             headers["Authorization"] = f"Bearer {token}"
         # a proxy from the environment must not be asked for this machine's own addresses
-        remote = urlsplit(self.server).hostname not in LOOPBACK
+        parts = urlsplit(self.server)
         self._http = httpx.Client(
-            base_url=self.server + PREFIX, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=remote
+            base_url=self.server + PREFIX,
+            headers=headers,
+            timeout=TIMEOUT_SECONDS,
+            trust_env=parts.hostname not in LOOPBACK,
+            # To read the certificates of the world takes longer than a request: not where nobody shows one. Should it
+            # come to TLS nevertheless, nobody is trusted.
+            verify=True if parts.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         )
 
     def close(self) -> None:
