@@ -23,7 +23,11 @@ from corral.cli import (
     checkpoints,
     clone,
     configuration,
+<<<<<<< HEAD
     copying,
+=======
+    datasets,
+>>>>>>> inte
     doctor,
     drill,
     estimates,
@@ -52,6 +56,7 @@ from corral.cli import (
     simulate,
     status,
     submit,
+    targets,
     tasks,
     top,
     up,
@@ -151,6 +156,8 @@ app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)
 app.add_typer(images.registry_app, name="registry", rich_help_panel=Section.DAILY)
 volume_files.register(volumes.app)
 app.add_typer(volumes.app, name="volume", rich_help_panel=Section.DAILY)
+app.add_typer(datasets.app, name="dataset", rich_help_panel=Section.DAILY)
+app.add_typer(targets.app, name="target", rich_help_panel=Section.DAILY)
 app.add_typer(queues.top)
 app.add_typer(quotas.top)
 app.add_typer(queues.app, name="queue", rich_help_panel=Section.QUEUE)

@@ -115,6 +115,10 @@ class Transport:
     def post(self, path: str, body: Any = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Any:
         return self._decoded(self._send("POST", path, body=body, timeout_seconds=timeout_seconds))
 
+    def post_for_bytes(self, path: str, body: Any) -> bytes:
+        """A question whose answer is no JSON."""
+        return self._send("POST", path, body=body, accept="*/*").content
+
     def patch(self, path: str, body: Any) -> Any:
         return self._decoded(self._send("PATCH", path, body=body))
 
