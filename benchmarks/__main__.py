@@ -17,6 +17,7 @@ from benchmarks import (
     packing,
     scheduling,
     simulate,
+    transfer,
 )
 
 ALL = {
@@ -32,6 +33,7 @@ ALL = {
     "overview": overview.main,
     "footprint": footprint.main,
     "history": history.main,
+    "transfer": transfer.main,
 }
 
 if __name__ == "__main__":
