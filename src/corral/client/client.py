@@ -10,6 +10,7 @@ from typing import Self
 from corral.client.alerts import Alerts, Channels
 from corral.client.analysis import Analysis
 from corral.client.catalog import Catalog, Quotas
+from corral.client.datasets import Datasets, DatasetTargets
 from corral.client.estimates import Estimates
 from corral.client.files import Files
 from corral.client.fleet import Fleet, Queues
@@ -54,6 +55,8 @@ class Client:
         self.images = Images(transport)
         self.volumes = Volumes(transport)
         self.object_stores = ObjectStores(transport)
+        self.datasets = Datasets(transport)
+        self.dataset_targets = DatasetTargets(transport)
         self.quotas = Quotas(transport)
         self.people = People(transport)
         self.providers = Providers(transport)

@@ -31,6 +31,8 @@ from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
 from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
+from corral.server.committing import Committing
+from corral.server.dataset_library import DatasetLibrary
 from corral.server.estimating import Estimating
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import Problem
@@ -108,6 +110,10 @@ class ServerContext:
     time_travel: TimeTravel
     #: answers what-if questions
     simulating: Simulating
+    #: long work on datasets
+    committing: Committing
+    #: what is in versions of datasets
+    library: DatasetLibrary
     #: runs the shadow policy
     shadowing: Shadowing
     storing: Storing
