@@ -1,8 +1,10 @@
 /** What is wrong with a draft, field by field, in the API's names for them. The server has the last word; this is the first. */
 import type { Schema } from "@/api/client";
 import type { Draft } from "@/pages/newjob/draft";
-import { arraySizeOf, bytesOf, cpusOf, durationText, gpusOf, secondsOf, wholeOf } from "@/pages/newjob/quantities";
+import { arraySizeOf, cpusOf, gpusOf, wholeOf } from "@/pages/newjob/quantities";
 import type { words } from "@/pages/newjob/words";
+import { durationText, parseDuration } from "@/words/durations";
+import { parseSize } from "@/words/sizes";
 import type { Say } from "@/words/words";
 
 export interface Finding {
@@ -91,7 +93,7 @@ function checkCustomSize(draft: Draft, facts: Facts, speech: Speech, report: Rep
   else if (!isElastic && draft.gpus.trim() !== "" && gpus === undefined) report("gpus", t("gpusBad"));
   const cpus = draft.cpus.trim() === "" ? undefined : cpusOf(draft.cpus);
   if (draft.cpus.trim() !== "" && cpus === undefined) report("cpus", t("cpusBad"));
-  const memory = draft.memory.trim() === "" ? undefined : bytesOf(draft.memory);
+  const memory = draft.memory.trim() === "" ? undefined : parseSize(draft.memory);
   if (draft.memory.trim() !== "" && memory === undefined) report("memory", t("sizeBad"));
   const asked = {
     gpus: (gpus ?? facts.preset?.gpus ?? 0) * nodes,
@@ -227,7 +229,7 @@ function checkDuration(
   most?: number,
 ): number | undefined {
   if (text.trim() === "") return undefined;
-  const seconds = secondsOf(text);
+  const seconds = parseDuration(text);
   if (seconds === undefined) report(field, t("durationBad"));
   else if (seconds < least || (most !== undefined && seconds > most)) {
     report(

@@ -1,7 +1,8 @@
 /** A job that is being put together: every field as it was typed, so that nothing is lost while it is not right yet. */
 import type { Schema } from "@/api/client";
 import { lineOf } from "@/pages/newjob/commandline";
-import { durationText, sizeText } from "@/pages/newjob/quantities";
+import { durationText } from "@/words/durations";
+import { sizeText } from "@/words/sizes";
 
 export type Kind = Schema<"JobKind">;
 export const KINDS: readonly Kind[] = ["training", "distributed", "preset", "workbench"];

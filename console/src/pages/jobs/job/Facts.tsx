@@ -1,12 +1,11 @@
-import { Anchor, Box, Text } from "@mantine/core";
+import { Anchor } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
 
 import type { Job } from "@/pages/jobs/actions/possible";
-import classes from "@/pages/jobs/job/Facts.module.css";
 import { useSize } from "@/pages/jobs/job/useSize";
 import { words } from "@/pages/jobs/job/words";
 import { JobLinks } from "@/pages/jobs/why/JobRef";
+import { FactList, type Fact } from "@/parts/FactList";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { kinds } from "@/words/common";
@@ -25,7 +24,7 @@ export function Facts({ job }: { job: Job }) {
     job.memory_bytes > 0 && format.bytes(job.memory_bytes),
   ].filter((part) => part !== false);
   const perNode = parts.length > 0 && t("perNode", { parts: parts.join(", ") });
-  const facts: [string, ReactNode][] = [
+  const facts: Fact[] = [
     [t("id"), job.id],
     [t("owner"), job.user],
     [t("kind"), tk(job.kind)],
@@ -64,27 +63,8 @@ export function Facts({ job }: { job: Job }) {
   ];
   return (
     <Panel title={t("facts")}>
-      <Box component="dl" className={classes.facts}>
-        {facts
-          .filter(([, value]) => value !== null && value !== undefined && value !== false && value !== "")
-          .map(([name, value]) => (
-            <Fact key={name} name={name} value={value} />
-          ))}
-      </Box>
+      <FactList facts={facts} />
     </Panel>
-  );
-}
-
-function Fact({ name, value }: { name: string; value: ReactNode }) {
-  return (
-    <>
-      <Text component="dt" size="sm" c="dimmed">
-        {name}
-      </Text>
-      <Text component="dd" size="sm" m={0} style={{ overflowWrap: "anywhere" }}>
-        {value}
-      </Text>
-    </>
   );
 }
 
