@@ -45,7 +45,10 @@ interface FolderViewProps {
 export function FolderView(props: FolderViewProps) {
   const t = useWords(words);
   const tc = useWords(common);
-  const columns = useColumns(props.search, props.entries?.some((entry) => entry.modified_at !== null && entry.modified_at !== undefined) ?? true);
+  const columns = useColumns(
+    props.search,
+    props.entries?.some((entry) => entry.modified_at !== null && entry.modified_at !== undefined) ?? true,
+  );
   if (props.error !== null) return <ProblemNote error={props.error} onRetry={props.onRetry} />;
   return (
     <Panel p={0}>
