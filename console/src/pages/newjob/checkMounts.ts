@@ -7,7 +7,6 @@ type Volume = NonNullable<Facts["volumes"]>[number];
 
 /** The server's rules for paths: the system's own files must stay where they are. */
 const LONGEST_PATH = 255;
-// eslint-disable-next-line no-control-regex
 const NOT_IN_PATH = /[\x00-\x1f\x7f:,]/;
 const SYSTEM_PATHS = new Set(["/", "/bin", "/boot", "/etc", "/lib", "/lib64", "/sbin", "/tmp", "/usr", "/var"]);
 const KERNEL_PATHS = new Set(["dev", "proc", "run", "sys"]);

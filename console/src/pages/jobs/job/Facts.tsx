@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { useSize } from "@/pages/jobs/job/useSize";
 import { words } from "@/pages/jobs/job/words";
+import { MountLines } from "@/pages/jobs/job/MountLines";
 import { JobLinks } from "@/pages/jobs/why/JobRef";
 import { FactList, type Fact } from "@/parts/FactList";
 import { Moment } from "@/parts/Moment";
@@ -18,7 +19,7 @@ export function Facts({ job }: { job: Job }) {
   const tk = useWords(kinds);
   const format = useFormat();
   const size = useSize();
-  const { elastic, array } = job;
+  const { elastic, array, mounts = [] } = job;
   const parts = [
     job.cpus > 0 && t("cpus", { n: format.number(job.cpus) }),
     job.memory_bytes > 0 && format.bytes(job.memory_bytes),
@@ -50,6 +51,7 @@ export function Facts({ job }: { job: Job }) {
         <ArrayLink name={array.name} text={t("arrayOf", { name: array.name, index: array.index, size: array.size })} />
       ),
     ],
+    [t("mounts"), mounts.length > 0 && <MountLines key="mounts" mounts={mounts} />],
     [t("after"), job.after.length > 0 && <JobLinks jobs={job.after} />],
     [t("timeLimit"), job.time_limit_seconds === null ? t("noLimit") : format.duration(job.time_limit_seconds)],
     [t("retries"), t("retriesOf", { n: job.retries, max: job.max_retries })],
