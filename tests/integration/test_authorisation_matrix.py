@@ -108,6 +108,12 @@ POST   /images                       401      ok    ok    ok       401      401 
 GET    /images/{image}               401      ok    404   ok       401      401     ok
 PATCH  /images/{image}               401      ok    404   ok       401      401     403
 DELETE /images/{image}               401      in    404   ok       401      401     403
+GET    /object-stores                401      ok    ok    ok       401      401     ok
+POST   /object-stores                401      403   403   in       401      401     403
+GET    /object-stores/{store}        401      in    in    in       401      401     in
+PATCH  /object-stores/{store}        401      403   403   in       401      401     403
+DELETE /object-stores/{store}        401      403   403   in       401      401     403
+POST   /object-stores/{store}/test   401      403   403   in       401      401     403
 GET    /healthz                      ok       ok    ok    ok       ok       ok      ok
 GET    /jobs                         401      ok    ok    ok       401      401     ok
 POST   /jobs                         401      ok    ok    ok       401      401     403
@@ -244,6 +250,12 @@ DELETE /users/{name}                 401      403   403   in       401      401 
 GET    /users/{name}/quota           401      403   403   in       401      401     403
 PUT    /users/{name}/quota           401      403   403   in       401      401     403
 POST   /users:onboard                401      403   403   in       401      401     403
+GET    /volumes                      401      ok    ok    ok       401      401     ok
+POST   /volumes                      401      ok    ok    ok       401      401     403
+GET    /volumes/{volume}             401      ok    404   ok       401      401     ok
+PATCH  /volumes/{volume}             401      ok    404   ok       401      401     403
+DELETE /volumes/{volume}             401      in    404   ok       401      401     403
+PUT    /volumes/{volume}/shares      401      ok    404   ok       401      401     403
 GET    /workbenches                  401      ok    ok    ok       401      401     ok
 POST   /workbenches                  401      ok    ok    ok       401      401     403
 GET    /workbenches/{workbench}      401      ok    404   ok       401      401     ok
@@ -287,6 +299,9 @@ BODIES: dict[tuple[str, str], Callable[[], Any]] = {
     ("POST", "/jobs/{job}/resize"): lambda: {"gpus": 2},
     ("POST", "/me/ssh-keys"): lambda: {"name": f"key {next(_numbers)}", "public_key": public_key()},
     ("POST", "/images"): lambda: {"name": f"image-{next(_numbers)}", "address": "registry.example.org/x:1"},
+    ("POST", "/volumes"): lambda: {"name": f"volume-{next(_numbers)}", "type": "block", "size": "1MiB"},
+    ("PATCH", "/volumes/{volume}"): lambda: {"size": "2MiB"},
+    ("PUT", "/volumes/{volume}/shares"): lambda: {"shares": []},
     ("PUT", "/registry-logins/{login}"): lambda: {"registry": "h.example.org", "username": "ann", "secret": "s"},
     ("POST", "/datasets"): lambda: {"name": f"set-{next(_numbers)}"},
     ("PATCH", "/datasets/{dataset}"): lambda: {"description": "about"},
@@ -336,6 +351,9 @@ class House:
         if "{image}" in path:
             body = BODIES["POST", "/images"]()
             return path.replace("{image}", self.owners("POST", "/images", body)["name"])
+        if "{volume}" in path:
+            body = BODIES["POST", "/volumes"]()
+            return path.replace("{volume}", self.owners("POST", "/volumes", body)["id"])
         if "{dataset}" in path:
             made = self.owners("POST", "/datasets", BODIES["POST", "/datasets"]())["id"]
             return re.sub(r"\{\w+\}", "nowhere", path.replace("{dataset}", made))

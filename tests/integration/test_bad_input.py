@@ -21,6 +21,14 @@ def job(**fields: Any) -> dict[str, Any]:
     return {**OK, **fields}
 
 
+def volume(**fields: Any) -> dict[str, Any]:
+    return {"name": "data", "type": "block", "size": "1GiB", **fields}
+
+
+def bucket(**fields: Any) -> dict[str, Any]:
+    return {"name": "lab", "kind": "s3", "bucket": "lab", **fields}
+
+
 def reservation(**fields: Any) -> dict[str, Any]:
     window = {"since": "2099-01-01T00:00:00Z", "until": "2099-01-02T00:00:00Z"}
     return {"name": "demo", "pool": "default", "gpus": 1, "users": ["operator"], **window, **fields}
@@ -212,6 +220,56 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/presets/detection/run", {"overrides": {"preset": "x"}}, 422, "overrides.preset"),
     ("POST", "/presets/detection/run", {"overrides": {"command": ["x"]}}, 422, "command"),
     ("POST", "/presets/detection/run", {"name": "taken-name", "overrides": {"hold": True}}, 409, "name"),
+    # volumes and mounts
+    ("POST", "/volumes", {}, 422, "name"),
+    ("POST", "/volumes", volume(name="x"), 422, "name"),
+    ("POST", "/volumes", volume(name="v-12"), 422, "name"),
+    ("POST", "/volumes", volume(name="a/b"), 422, "name"),
+    ("POST", "/volumes", volume(type="tape"), 422, "type"),
+    ("POST", "/volumes", volume(type="local"), 422, "type"),
+    ("POST", "/volumes", volume(size=0), 422, "size"),
+    ("POST", "/volumes", volume(size="much"), 422, "size"),
+    ("POST", "/volumes", volume(size=-1), 422, "size"),
+    ("POST", "/volumes", volume(cluster="moon"), 422, "cluster"),
+    ("POST", "/volumes", volume(object_store="x"), 422, "object_store"),
+    ("POST", "/volumes", volume(colour="red"), 422, "colour"),
+    ("POST", "/volumes", {"name": "bucket", "type": "object"}, 422, "object_store"),
+    ("POST", "/volumes", {"name": "bucket", "type": "object", "object_store": "nothing"}, 422, "object_store"),
+    ("POST", "/volumes", {"name": "bucket", "type": "object", "object_store": "x", "size": 1}, 422, "size"),
+    ("GET", "/volumes/nothing", None, 404, "volume"),
+    ("GET", "/volumes/v-999?owner=ann", None, 404, "volume"),
+    ("GET", "/volumes?type=tape", None, 422, "type"),
+    ("GET", "/volumes?cursor=!!!", None, 422, "cursor"),
+    ("PATCH", "/volumes/nothing", {"size": "1GiB"}, 404, "volume"),
+    ("PUT", "/volumes/nothing/shares", {"shares": []}, 404, "volume"),
+    ("PUT", "/volumes/nothing/shares", {"shares": [{"kind": "everybody", "name": "x"}]}, 422, "shares[0].kind"),
+    ("DELETE", "/volumes/nothing", None, 404, "volume"),
+    ("POST", "/object-stores", {}, 422, "name"),
+    ("POST", "/object-stores", bucket(name="Upper"), 422, "name"),
+    ("POST", "/object-stores", bucket(bucket="a b"), 422, "bucket"),
+    ("POST", "/object-stores", bucket(kind="ftp"), 422, "kind"),
+    ("POST", "/object-stores", bucket(endpoint="not an address"), 422, "endpoint"),
+    ("POST", "/object-stores", bucket(endpoint="http://x:port"), 422, "endpoint"),
+    ("POST", "/object-stores", bucket(access_key="AK"), 422, "secret"),
+    ("POST", "/object-stores", bucket(prefix="a/../b"), 422, "prefix"),
+    ("GET", "/object-stores/nothing", None, 404, "object-store"),
+    ("PATCH", "/object-stores/nothing", {"region": "x"}, 404, "object-store"),
+    ("DELETE", "/object-stores/nothing", None, 404, "object-store"),
+    ("POST", "/object-stores/nothing/test", {}, 404, "object-store"),
+    ("POST", "/jobs", job(mounts="data:/data"), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["data"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["nothing:/data"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["nothing:/data:rx"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["nothing:/"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["nothing:/proc/1"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["nothing:/a/../b"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["dataset:mnist:/data"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["tape:x:/data"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["local:lots:/scratch"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["local:1GiB:/a", "local:1GiB:/a/b"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=[{"source": "nothing"}]), 422, "mounts[0].path"),
+    ("POST", "/jobs:batch", {"jobs": [OK, job(mounts=["nothing:/data"])]}, 422, "jobs[1].mounts"),
+    ("POST", "/workbenches", {"name": "bench-1", "mounts": ["nothing:/data"]}, 422, "mounts"),
     # images
     ("POST", "/jobs", job(image=""), 422, "image"),
     ("POST", "/jobs", job(image="dir:/etc"), 422, "image"),

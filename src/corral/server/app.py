@@ -38,6 +38,7 @@ from corral.server.routes import (
     logs,
     me,
     measurements,
+    object_stores,
     pages,
     panel,
     permission_groups,
@@ -57,6 +58,7 @@ from corral.server.routes import (
     system,
     tasks,
     users,
+    volumes,
     workbenches,
 )
 
@@ -81,6 +83,8 @@ ROUTERS = (
     estimates.router,
     catalog.router,
     images.router,
+    volumes.router,
+    object_stores.router,
     quotas.router,
     presets.router,
     datasets.router,

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from fastapi import FastAPI
 
-from corral.control import images, people, providers
+from corral.control import images, object_stores, people, providers
 from corral.control.controller import Controller
 from corral.control.ports import Clock, Store
 from corral.control.records import EventRecord, UserRecord
@@ -40,6 +40,7 @@ from corral.server.estimating import Estimating
 from corral.server.imaging import Imaging
 from corral.server.metrics import ServerMetrics
 from corral.server.monitoring import monitored
+from corral.server.mounting import Mounting
 from corral.server.presets import install_helpers
 from corral.server.proxy import JupyterProxy
 from corral.server.reporting import Reporting
@@ -48,6 +49,7 @@ from corral.server.secrets import SecretBox
 from corral.server.settings import FIRST_USER, Settings
 from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
+from corral.server.storage_places import storage_places
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
 from corral.server.workbenching import Workbenching
@@ -93,6 +95,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             fleet=fleet,
             log_limit_bytes=settings.local.log_limit_bytes,
             isolation=isolated,
+            storage=storage_places(settings),
         )
         parts.callback(engine.close)
         _let_jobs_in(settings, isolated)
@@ -116,7 +119,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         workbenches = _workbenches(settings, controller, store, workspace, clock)
         controller.cycle_seconds = metrics.observe_cycle
         controller.prepare = workbenches.prepare
-        controller.complete = imaging.completed
+        mounting = Mounting(store=store, box=box)
+        controller.complete = lambda order: mounting.completed(imaging.completed(order))
         controller.start()
         parts.callback(controller.stop)
         # 3. Those who watch and act by themselves; they stop before the controller does.
@@ -185,7 +189,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         )
         parts.callback(context.passwords.close)
         _compare_gpus(settings, controller)
-        _renew_secrets(context, imaging)
+        _renew_secrets(context, imaging, mounting)
         yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
 
 
@@ -279,7 +283,7 @@ def _count_gpus(state: State, cluster: str) -> int:
     return sum(len(node.gpus) for node in state.snapshot.nodes.values() if node.cluster == cluster)
 
 
-def _renew_secrets(context: ServerContext, imaging: Imaging) -> None:
+def _renew_secrets(context: ServerContext, imaging: Imaging, mounting: Mounting) -> None:
     """What was encrypted with an older key is encrypted with the present one."""
     with context.store.read() as tables:
         renewed = secrets.renewed(tables.providers.all(), context.box)
@@ -287,6 +291,8 @@ def _renew_secrets(context: ServerContext, imaging: Imaging) -> None:
         context.controller.execute(providers.renew_secrets, renewed).result(_START_SECONDS)
     if logins := imaging.renewed():
         context.controller.execute(images.renew_secrets, logins).result(_START_SECONDS)
+    if stores := mounting.renewed():
+        context.controller.execute(object_stores.renew_secrets, stores).result(_START_SECONDS)
 
 
 def _bootstrap(context: ServerContext) -> str | None:
