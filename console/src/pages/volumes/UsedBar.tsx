@@ -15,7 +15,7 @@ export function UsedBar({ volume, width }: { volume: Volume; width?: number }) {
   const format = useFormat();
   if (volume.used_bytes === null || volume.used_bytes === undefined)
     return (
-      <Text size="sm" c="dimmed">
+      <Text size="sm" c="dimmed" style={{ whiteSpace: "nowrap" }}>
         {volume.type === "object" ? "–" : t("notMeasured")}
       </Text>
     );

@@ -111,7 +111,13 @@ function useColumns(): readonly Column<Volume>[] {
   return useMemo(
     () => [
       { key: "name", title: c("name"), sort: (volume) => volume.name, render: (volume) => volume.name },
-      { key: "type", title: t("type"), sort: (volume) => volume.type, render: (volume) => type(volume.type) },
+      {
+        key: "type",
+        title: t("type"),
+        wide: true,
+        sort: (volume) => volume.type,
+        render: (volume) => type(volume.type),
+      },
       {
         key: "used",
         title: t("used"),

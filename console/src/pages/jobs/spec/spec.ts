@@ -37,7 +37,7 @@ export function specOf(job: Job, showSecrets: boolean): Spec {
     ["cpus", !isPicked && job.cpus > 0 && job.cpus],
     ["memory", !isPicked && job.memory_bytes > 0 && size(job.memory_bytes)],
     ["model", !isPicked && job.flavor === null && job.models],
-    ["label", job.labels],
+    ["label", ownLabels(job.labels)],
     ["queue", job.queue],
     ["priority", job.priority],
     ["time", job.time_limit_seconds !== null && duration(job.time_limit_seconds)],
@@ -53,6 +53,11 @@ export function specOf(job: Job, showSecrets: boolean): Spec {
     ["command", job.preset === null && job.command],
   ];
   return entries.flatMap(([key, value]) => (isGiven(value) ? [[key, value] as const] : []));
+}
+
+/** Without those that corral gives by itself, such as the cluster of what is mounted. */
+function ownLabels(labels: Job["labels"]): Job["labels"] {
+  return Object.fromEntries(Object.entries(labels).filter(([name]) => !name.startsWith("corral.")));
 }
 
 function isGiven(value: Value | null | undefined | false): value is Value {
