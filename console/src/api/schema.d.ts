@@ -6198,12 +6198,14 @@ export interface components {
             margin?: number | null;
             /** Min Run Seconds */
             min_run_seconds?: number | null;
+            /** Moves */
+            moves?: boolean | null;
         };
         /**
          * PreemptionRule
          * @enum {string}
          */
-        PreemptionRule: "guarantee" | "reservation" | "order" | "overrun";
+        PreemptionRule: "guarantee" | "reservation" | "order" | "overrun" | "move";
         /** PresetCreate */
         PresetCreate: {
             /**
