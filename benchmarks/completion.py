@@ -126,7 +126,8 @@ def row(case: str, trace: str, rules: Rules, outcome: Outcome, seconds: float) -
         value=f"{mean:,.0f} s",
         spread=(
             f"p99 {outcome.completions.percentile(99):,.0f} s, {outcome.utilization:.1%} used, makespan "
-            f"{outcome.makespan_seconds:,.0f} s, {outcome.preemptions:,} preemptions, {outcome.moves:,} moves; {seconds:.1f} s a run"
+            f"{outcome.makespan_seconds:,.0f} s, {outcome.preemptions:,} preemptions, {outcome.moves:,} moves; "
+            f"{seconds:.1f} s a run"
         ),
         target=target,
         ratio=ratio,

@@ -22,9 +22,9 @@ from corral.control.records import (
     SshKeyRecord,
     UserRecord,
     VolumeQuotaRecord,
-    VolumeType,
 )
 from corral.core.model import JobKind, Quota
+from corral.core.volumes import VolumeType
 
 pytest_plugins = ("tests.servers.fixtures",)
 

@@ -21,9 +21,22 @@ def job(**fields: Any) -> dict[str, Any]:
     return {**OK, **fields}
 
 
+def volume(**fields: Any) -> dict[str, Any]:
+    return {"name": "data", "type": "block", "size": "1GiB", **fields}
+
+
+def bucket(**fields: Any) -> dict[str, Any]:
+    return {"name": "lab", "kind": "s3", "bucket": "lab", **fields}
+
+
 def reservation(**fields: Any) -> dict[str, Any]:
     window = {"since": "2099-01-01T00:00:00Z", "until": "2099-01-02T00:00:00Z"}
     return {"name": "demo", "pool": "default", "gpus": 1, "users": ["operator"], **window, **fields}
+
+
+def git_target(url: str, **fields: str) -> dict[str, Any]:
+    metadata = {"kind": "git", "url": url, **fields}
+    return {"name": "t1", "metadata": metadata, "storage": {"kind": "directory", "path": "/srv/x"}}
 
 
 #: method, path, JSON body (or raw bytes), status, the field that the answer must name ("" where there is none)
@@ -207,6 +220,56 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/presets/detection/run", {"overrides": {"preset": "x"}}, 422, "overrides.preset"),
     ("POST", "/presets/detection/run", {"overrides": {"command": ["x"]}}, 422, "command"),
     ("POST", "/presets/detection/run", {"name": "taken-name", "overrides": {"hold": True}}, 409, "name"),
+    # volumes and mounts
+    ("POST", "/volumes", {}, 422, "name"),
+    ("POST", "/volumes", volume(name="x"), 422, "name"),
+    ("POST", "/volumes", volume(name="v-12"), 422, "name"),
+    ("POST", "/volumes", volume(name="a/b"), 422, "name"),
+    ("POST", "/volumes", volume(type="tape"), 422, "type"),
+    ("POST", "/volumes", volume(type="local"), 422, "type"),
+    ("POST", "/volumes", volume(size=0), 422, "size"),
+    ("POST", "/volumes", volume(size="much"), 422, "size"),
+    ("POST", "/volumes", volume(size=-1), 422, "size"),
+    ("POST", "/volumes", volume(cluster="moon"), 422, "cluster"),
+    ("POST", "/volumes", volume(object_store="x"), 422, "object_store"),
+    ("POST", "/volumes", volume(colour="red"), 422, "colour"),
+    ("POST", "/volumes", {"name": "bucket", "type": "object"}, 422, "object_store"),
+    ("POST", "/volumes", {"name": "bucket", "type": "object", "object_store": "nothing"}, 422, "object_store"),
+    ("POST", "/volumes", {"name": "bucket", "type": "object", "object_store": "x", "size": 1}, 422, "size"),
+    ("GET", "/volumes/nothing", None, 404, "volume"),
+    ("GET", "/volumes/v-999?owner=ann", None, 404, "volume"),
+    ("GET", "/volumes?type=tape", None, 422, "type"),
+    ("GET", "/volumes?cursor=!!!", None, 422, "cursor"),
+    ("PATCH", "/volumes/nothing", {"size": "1GiB"}, 404, "volume"),
+    ("PUT", "/volumes/nothing/shares", {"shares": []}, 404, "volume"),
+    ("PUT", "/volumes/nothing/shares", {"shares": [{"kind": "everybody", "name": "x"}]}, 422, "shares[0].kind"),
+    ("DELETE", "/volumes/nothing", None, 404, "volume"),
+    ("POST", "/object-stores", {}, 422, "name"),
+    ("POST", "/object-stores", bucket(name="Upper"), 422, "name"),
+    ("POST", "/object-stores", bucket(bucket="a b"), 422, "bucket"),
+    ("POST", "/object-stores", bucket(kind="ftp"), 422, "kind"),
+    ("POST", "/object-stores", bucket(endpoint="not an address"), 422, "endpoint"),
+    ("POST", "/object-stores", bucket(endpoint="http://x:port"), 422, "endpoint"),
+    ("POST", "/object-stores", bucket(access_key="AK"), 422, "secret"),
+    ("POST", "/object-stores", bucket(prefix="a/../b"), 422, "prefix"),
+    ("GET", "/object-stores/nothing", None, 404, "object-store"),
+    ("PATCH", "/object-stores/nothing", {"region": "x"}, 404, "object-store"),
+    ("DELETE", "/object-stores/nothing", None, 404, "object-store"),
+    ("POST", "/object-stores/nothing/test", {}, 404, "object-store"),
+    ("POST", "/jobs", job(mounts="data:/data"), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["data"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["nothing:/data"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["nothing:/data:rx"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["nothing:/"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["nothing:/proc/1"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["nothing:/a/../b"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["dataset:mnist:/data"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["tape:x:/data"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["local:lots:/scratch"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=["local:1GiB:/a", "local:1GiB:/a/b"]), 422, "mounts"),
+    ("POST", "/jobs", job(mounts=[{"source": "nothing"}]), 422, "mounts[0].path"),
+    ("POST", "/jobs:batch", {"jobs": [OK, job(mounts=["nothing:/data"])]}, 422, "jobs[1].mounts"),
+    ("POST", "/workbenches", {"name": "bench-1", "mounts": ["nothing:/data"]}, 422, "mounts"),
     # images
     ("POST", "/jobs", job(image=""), 422, "image"),
     ("POST", "/jobs", job(image="dir:/etc"), 422, "image"),
@@ -398,6 +461,57 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/queues", {"name": "queue-1", "preempts": True}, 422, "preempts"),
     ("POST", "/queues", {"name": "queue-1", "preempts": "sometimes"}, 422, "preempts"),
     ("PATCH", "/queues/default", {"preempts": True}, 422, "preempts"),
+    # datasets
+    ("POST", "/datasets", {}, 422, "name"),
+    ("POST", "/datasets", {"name": "x"}, 422, "name"),
+    ("POST", "/datasets", {"name": "-x-"}, 422, "name"),
+    ("POST", "/datasets", {"name": "d-12"}, 422, "name"),
+    ("POST", "/datasets", {"name": "x" * 64}, 422, "name"),
+    ("POST", "/datasets", {"name": "a b"}, 422, "name"),
+    ("POST", "/datasets", {"name": "digits", "target": "nowhere"}, 404, "target"),
+    ("POST", "/datasets", {"name": "digits", "description": "x" * 1001}, 422, "description"),
+    ("POST", "/datasets", {"name": "digits", "size": 1}, 422, "size"),
+    ("GET", "/datasets/nothing", None, 404, "dataset"),
+    ("GET", "/datasets/d-99999999999999999999999", None, 404, "dataset"),
+    ("GET", "/datasets?owned=me", None, 422, "owned"),
+    ("GET", "/datasets/nothing/versions", None, 404, "dataset"),
+    ("GET", "/datasets/nothing/versions?cursor=x", None, 422, "cursor"),
+    ("GET", "/datasets/nothing/lineage?cursor=WyJ4Il0", None, 422, "cursor"),
+    ("PATCH", "/datasets/nothing", {"name": "other"}, 422, "description"),
+    ("PUT", "/datasets/nothing/shares", {"shares": [{"kind": "team", "name": "x"}]}, 422, "shares[0].kind"),
+    ("PUT", "/datasets/nothing/shares", {"shares": []}, 404, "dataset"),
+    ("PUT", "/datasets/nothing/tags/v1", {"version": ""}, 422, "version"),
+    ("DELETE", "/datasets/nothing", None, 404, "dataset"),
+    ("POST", "/datasets/nothing/commits", {"message": "what?"}, 422, "body"),
+    ("POST", "/datasets/nothing/commits", {"tree": "xyz"}, 422, "tree"),
+    ("POST", "/datasets/nothing/commits", {"tree": "0" * 64, "from": {"job": "j-1"}}, 422, "body"),
+    ("POST", "/datasets/nothing/commits", {"from": {"path": "x"}}, 422, "from"),
+    ("POST", "/datasets/nothing/commits", {"from": {"volume": "x", "job": "j-1"}}, 422, "from"),
+    ("POST", "/datasets/nothing/commits", {"from": {"volume": "x", "path": "../x"}}, 422, "path"),
+    ("POST", "/datasets/nothing/commits", {"from": {"job": "no-such-job"}}, 404, "job"),
+    ("POST", "/datasets/nothing/commits", {"tree": "0" * 64}, 404, "dataset"),
+    ("GET", "/datasets/nothing/diff?from=", None, 422, "from"),
+    ("GET", "/datasets/nothing/versions/latest/content", None, 422, "path"),
+    ("POST", "/datasets/nothing/objects:missing", {"ids": ["x"]}, 422, "ids[0]"),
+    ("POST", "/datasets/nothing/objects:missing", {"ids": ["0" * 64] * 10_001}, 422, "ids"),
+    ("PUT", "/datasets/nothing/objects/abc?index_bytes=1", b"x", 422, "pack"),
+    ("PUT", f"/datasets/nothing/objects/{'0' * 64}", b"x", 422, "index_bytes"),
+    ("POST", "/dataset-targets/nowhere/collections", {"dry_run": True}, 404, "target"),
+    ("POST", "/dataset-targets/default/collections", {"grace_seconds": -1}, 422, "grace_seconds"),
+    ("POST", "/dataset-targets", {"name": "t1"}, 422, "storage"),
+    ("POST", "/dataset-targets", {"name": "T 1", "storage": {"kind": "directory", "path": "/srv/x"}}, 422, "name"),
+    ("POST", "/dataset-targets", {"name": "default", "storage": {"kind": "directory", "path": "/x"}}, 409, "name"),
+    ("POST", "/dataset-targets", {"name": "t1", "storage": {"kind": "directory", "path": "x"}}, 422, "storage.path"),
+    ("POST", "/dataset-targets", {"name": "t1", "storage": {"kind": "directory", "path": "/"}}, 422, "storage.path"),
+    ("POST", "/dataset-targets", {"name": "t1", "storage": {"kind": "tape", "path": "/x"}}, 422, "storage"),
+    ("POST", "/dataset-targets", git_target("ext::sh -c id"), 422, "metadata.url"),
+    ("POST", "/dataset-targets", git_target("--upload-pack=x"), 422, "metadata.url"),
+    ("POST", "/dataset-targets", git_target("https://ann:secret@git.example.org/x.git"), 422, "metadata.url"),
+    ("POST", "/dataset-targets", git_target("file:///srv/x.git", branch="-x"), 422, "metadata.branch"),
+    ("PATCH", "/dataset-targets/default", {"token": "x"}, 422, "token"),
+    ("PATCH", "/dataset-targets/default", {"storage": {"kind": "directory", "path": "/x"}}, 409, "target"),
+    ("DELETE", "/dataset-targets/default", None, 409, "target"),
+    ("DELETE", "/dataset-targets/nowhere", None, 404, "target"),
     # estimates
     ("GET", "/estimates/accuracy?since=soon", None, 422, "since"),
     ("GET", "/estimates/accuracy?until=now", None, 422, "until"),

@@ -487,6 +487,485 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/dataset-targets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List Dataset Targets */
+        get: operations["list_dataset_targets"];
+        put?: never;
+        /** Create Dataset Target */
+        post: operations["create_dataset_target"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dataset-targets/{target}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Dataset Target */
+        get: operations["get_dataset_target"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Dataset Target
+         * @description Refused while it keeps datasets. What is stored there stays there.
+         */
+        delete: operations["delete_dataset_target"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit Dataset Target
+         * @description The token can always be given anew; where things are kept only while there are no datasets.
+         */
+        patch: operations["edit_dataset_target"];
+        trace?: never;
+    };
+    "/api/v1/dataset-targets/{target}/collections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Dataset Collections
+         * @description All long work on a target and its datasets, the newest first.
+         */
+        get: operations["list_dataset_collections"];
+        put?: never;
+        /**
+         * Collect Dataset Garbage
+         * @description Find what no version needs; unless it is a dry run, remove it. Safe while others commit.
+         */
+        post: operations["collect_dataset_garbage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dataset-targets/{target}/collections/{errand}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Dataset Collection */
+        get: operations["get_dataset_collection"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dataset-targets/{target}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test Dataset Target
+         * @description Try whether it can be reached; what is wrong is the answer.
+         */
+        post: operations["test_dataset_target"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Datasets
+         * @description One's own and those that are shared with one; operators see all.
+         */
+        get: operations["list_datasets"];
+        put?: never;
+        /**
+         * Create Dataset
+         * @description An empty one: `commits` fill it.
+         */
+        post: operations["create_dataset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Dataset
+         * @description By its id or its name: one's own, or the only one of that name that one sees.
+         */
+        get: operations["get_dataset"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Dataset
+         * @description With all its versions. Refused while a job mounts it.
+         */
+        delete: operations["delete_dataset"];
+        options?: never;
+        head?: never;
+        /** Edit Dataset */
+        patch: operations["edit_dataset"];
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/commits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Dataset Commits
+         * @description All long work on a dataset, the newest first: commits, verifications and pulls.
+         */
+        get: operations["list_dataset_commits"];
+        put?: never;
+        /**
+         * Commit Dataset
+         * @description Make a new version: of a directory that the server reads, or of objects that were sent before. It is `waiting`,
+         *     then `working`, until it is `ready` and has a version, or `failed`.
+         */
+        post: operations["commit_dataset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/commits/{errand}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Dataset Commit
+         * @description How far a commit, a verification or a pull is, and what came of it.
+         */
+        get: operations["get_dataset_commit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Diff Dataset
+         * @description What changed from one version to another; the first version is compared with nothing.
+         */
+        get: operations["diff_dataset"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/lineage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Dataset Lineage
+         * @description Which job made each version, and which jobs used it; the newest version first.
+         */
+        get: operations["get_dataset_lineage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/objects/{pack}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Put Dataset Object
+         * @description A pack of pieces: its index, then the pieces one behind the other. Every piece is checked before it counts.
+         */
+        put: operations["put_dataset_object"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/objects:missing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Find Missing Objects
+         * @description Which pieces have to be sent before a commit can need them.
+         */
+        post: operations["find_missing_objects"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/pull": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pull Dataset
+         * @description Take over versions and tags that others have put into the dataset's Git repository.
+         */
+        post: operations["pull_dataset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Share Dataset
+         * @description With these and nobody else. `rw` may commit and tag.
+         */
+        put: operations["share_dataset"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/tags/{tag}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Tag Dataset
+         * @description Let a tag mean a version; one that there is already means another one from now on.
+         */
+        put: operations["tag_dataset"];
+        post?: never;
+        /** Untag Dataset */
+        delete: operations["untag_dataset"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Dataset Versions
+         * @description The newest first.
+         */
+        get: operations["list_dataset_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Dataset Version
+         * @description By a tag, the first digits of its id (at least 4), or `latest`.
+         */
+        get: operations["get_dataset_version"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/versions/{version}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download Dataset File
+         * @description A file of a version, whole or a range of it. What is damaged is never sent.
+         */
+        get: operations["download_dataset_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/versions/{version}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Dataset Files
+         * @description The files and directories in one directory of a version, by name.
+         */
+        get: operations["list_dataset_files"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/versions/{version}/objects:lengths": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get Object Lengths
+         * @description How long each piece of a version is, so that fetching them can be planned.
+         */
+        post: operations["get_object_lengths"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/versions/{version}/objects:read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read Objects
+         * @description Pieces of a version, in the order of the ids.
+         */
+        post: operations["read_objects"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/datasets/{dataset}/versions/{version}/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Verify Dataset Version
+         * @description Read everything of a version and compare it with its ids.
+         */
+        post: operations["verify_dataset_version"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/deliveries": {
         parameters: {
             query?: never;
@@ -1014,6 +1493,26 @@ export interface paths {
          * @description Submit a job of one's own once more, with what shall be different about it.
          */
         post: operations["clone_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job}/datasets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Job Datasets
+         * @description Which versions a job's attempts used, and which it made.
+         */
+        get: operations["get_job_datasets"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1726,6 +2225,72 @@ export interface paths {
         put?: never;
         /** Uncordon Node */
         post: operations["uncordon_node"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/object-stores": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Object Stores
+         * @description How they are reached is told to operators only.
+         */
+        get: operations["list_object_stores"];
+        put?: never;
+        /** Create Object Store */
+        post: operations["create_object_store"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/object-stores/{store}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Object Store */
+        get: operations["get_object_store"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Object Store
+         * @description Nothing in the bucket is touched. Refused while volumes are parts of it.
+         */
+        delete: operations["delete_object_store"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit Object Store
+         * @description How the same bucket is reached. A secret that is left out stays as it is.
+         */
+        patch: operations["edit_object_store"];
+        trace?: never;
+    };
+    "/api/v1/object-stores/{store}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test Object Store
+         * @description Whether the bucket can be reached and read, with what to do if not.
+         */
+        post: operations["test_object_store"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2812,6 +3377,78 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/volumes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Volumes
+         * @description One's own, and those that are shared with one; operators see all.
+         */
+        get: operations["list_volumes"];
+        put?: never;
+        /**
+         * Create Volume
+         * @description It can be mounted at once; jobs wait until it is made.
+         */
+        post: operations["create_volume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/volumes/{volume}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Volume
+         * @description By id, or by name; without an owner one's own goes first.
+         */
+        get: operations["get_volume"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete Volume
+         * @description With all that is in it; of a bucket only the name goes. Refused while a live job mounts it.
+         */
+        delete: operations["delete_volume"];
+        options?: never;
+        head?: never;
+        /**
+         * Edit Volume
+         * @description Make it larger.
+         */
+        patch: operations["edit_volume"];
+        trace?: never;
+    };
+    "/api/v1/volumes/{volume}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Share Volume
+         * @description Say with whom it is shared. Jobs that run keep what they have.
+         */
+        put: operations["share_volume"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workbenches": {
         parameters: {
             query?: never;
@@ -3107,15 +3744,6 @@ export interface components {
             /** Gpus */
             gpus: number;
         };
-        /** ChangeView */
-        ChangeView: {
-            /** Body */
-            body: {
-                [key: string]: unknown;
-            };
-            /** @description edit: PATCH the job with the body. start: POST to its /start. */
-            operation: components["schemas"]["Operation"];
-        };
         /**
          * Changes
          * @description What is different about the cluster; an empty body is the cluster as it is.
@@ -3299,6 +3927,68 @@ export interface components {
             /** Nodes */
             nodes: number;
         };
+        /** CollectionCreate */
+        CollectionCreate: {
+            /**
+             * Dry Run
+             * @description Only say what would go.
+             * @default true
+             */
+            dry_run?: boolean;
+            /**
+             * Grace Seconds
+             * @description What is newer stays: somebody may be about to commit it.
+             * @default 86400
+             */
+            grace_seconds?: number;
+        };
+        /** CommitCreate */
+        CommitCreate: {
+            /** @description What the server itself reads. */
+            from?: components["schemas"]["CommitSource"] | null;
+            /**
+             * Message
+             * @default
+             */
+            message?: string;
+            /**
+             * Parent
+             * @description Refused if the newest version is another one; null: whatever is the newest.
+             */
+            parent?: string | null;
+            /**
+             * Produced By
+             * @description The job that made it: its id or name.
+             */
+            produced_by?: string | null;
+            /**
+             * Tree
+             * @description Of files whose objects were sent before.
+             */
+            tree?: string | null;
+        };
+        /**
+         * CommitSource
+         * @description A directory of a volume, or of what a job wrote into its output directory.
+         */
+        CommitSource: {
+            /**
+             * Job
+             * @description name or id; the version then is known as made by it.
+             */
+            job?: string | null;
+            /**
+             * Path
+             * @description The directory within; empty: all of it.
+             * @default
+             */
+            path?: string;
+            /**
+             * Volume
+             * @description name, owner/name or id.
+             */
+            volume?: string | null;
+        };
         /** CountsView */
         CountsView: {
             /** Different */
@@ -3345,6 +4035,149 @@ export interface components {
             known_until: string;
             /** Words */
             words: string;
+        };
+        /** DatasetCreate */
+        DatasetCreate: {
+            /**
+             * Description
+             * @default
+             */
+            description?: string;
+            /** Name */
+            name: string;
+            /**
+             * Target
+             * @description Where it is kept.
+             * @default default
+             */
+            target?: string;
+        };
+        /** DatasetEdit */
+        DatasetEdit: {
+            /** Description */
+            description: string;
+        };
+        /** DatasetShareBody */
+        DatasetShareBody: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "user" | "group";
+            /**
+             * Mode
+             * @description rw: may commit and tag.
+             * @default ro
+             * @enum {string}
+             */
+            mode?: "ro" | "rw";
+            /** Name */
+            name: string;
+        };
+        /** DatasetShareView */
+        DatasetShareView: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "user" | "group";
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "ro" | "rw";
+            /** Name */
+            name: string;
+        };
+        /** DatasetSharesPut */
+        DatasetSharesPut: {
+            /** Shares */
+            shares: components["schemas"]["DatasetShareBody"][];
+        };
+        /** DatasetTargetCreate */
+        DatasetTargetCreate: {
+            /** Metadata */
+            metadata?: components["schemas"]["StoreMetadataBody"] | components["schemas"]["GitMetadataBody"];
+            /** Name */
+            name: string;
+            /** Storage */
+            storage: components["schemas"]["DirectoryBody"] | components["schemas"]["ObjectStorageBody"];
+        };
+        /**
+         * DatasetTargetEdit
+         * @description What may be changed; what is left out stays as it is. While there are datasets: a repository's address and
+         *     token only.
+         */
+        DatasetTargetEdit: {
+            /** Storage */
+            storage?: (components["schemas"]["DirectoryBody"] | components["schemas"]["ObjectStorageBody"]) | null;
+            /**
+             * Token
+             * @description Another one; empty: none.
+             */
+            token?: string | null;
+            /**
+             * Url
+             * @description Where the same repository is now.
+             */
+            url?: string | null;
+        };
+        /** DatasetTargetView */
+        DatasetTargetView: {
+            /** Built In */
+            built_in: boolean;
+            /** Created At */
+            created_at: string | null;
+            /** Created By */
+            created_by: string;
+            /**
+             * Datasets
+             * @description How many are kept through it.
+             */
+            datasets: number;
+            metadata: components["schemas"]["MetadataView"];
+            /** Name */
+            name: string;
+            storage: components["schemas"]["StorageView"];
+        };
+        /** DatasetView */
+        DatasetView: {
+            /** Created At */
+            created_at: string;
+            /** Description */
+            description: string;
+            /** Id */
+            id: string;
+            latest: components["schemas"]["VersionView"] | null;
+            /** May Write */
+            may_write: boolean;
+            /** Mine */
+            mine: boolean;
+            /** Name */
+            name: string;
+            /** Owner */
+            owner: string;
+            /**
+             * Shares
+             * @description Shown to its owner and to operators only.
+             */
+            shares: components["schemas"]["DatasetShareView"][];
+            /**
+             * Size Bytes
+             * @description What all its versions together take.
+             */
+            size_bytes: number;
+            /**
+             * Tags
+             * @description Tag to version.
+             */
+            tags: {
+                [key: string]: string;
+            };
+            /** Target */
+            target: string;
+            /** Versions */
+            versions: number;
         };
         /**
          * DefragmentationView
@@ -3409,6 +4242,34 @@ export interface components {
             /** Title */
             title: string;
         };
+        /** DiffView */
+        DiffView: {
+            /** Added */
+            added: components["schemas"]["corral__server__schemas__dataset_files__ChangeView"][];
+            /** Added Count */
+            added_count: number;
+            /** Bytes Added */
+            bytes_added: number;
+            /** Bytes Removed */
+            bytes_removed: number;
+            /** Changed */
+            changed: components["schemas"]["corral__server__schemas__dataset_files__ChangeView"][];
+            /** Changed Count */
+            changed_count: number;
+            /** From Version */
+            from_version: string | null;
+            /** Removed */
+            removed: components["schemas"]["corral__server__schemas__dataset_files__ChangeView"][];
+            /** Removed Count */
+            removed_count: number;
+            /** To Version */
+            to_version: string;
+            /**
+             * Truncated
+             * @description Whether there are more than are shown.
+             */
+            truncated: boolean;
+        };
         /** DifferenceView */
         DifferenceView: {
             /** Base */
@@ -3427,6 +4288,19 @@ export interface components {
             percent: number | null;
             /** Unit */
             unit: string;
+        };
+        /**
+         * DirectoryBody
+         * @description A directory that the server sees; nodes too, where they are other machines.
+         */
+        DirectoryBody: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "directory";
+            /** Path */
+            path: string;
         };
         /** DisplacedJobView */
         DisplacedJobView: {
@@ -3519,6 +4393,67 @@ export interface components {
              * @description Measured use of its GPUs lately; null: not known yet.
              */
             utilization: number | null;
+        };
+        /** ErrandProgressView */
+        ErrandProgressView: {
+            /** Done Bytes */
+            done_bytes: number;
+            /** Done Files */
+            done_files: number;
+            /** Fraction */
+            fraction: number | null;
+            /** Phase */
+            phase: string;
+            /** Total Bytes */
+            total_bytes: number | null;
+            /** Total Files */
+            total_files: number | null;
+        };
+        /**
+         * ErrandView
+         * @description Long work on datasets: a commit, a verification, a collection of garbage.
+         */
+        ErrandView: {
+            /** Created At */
+            created_at: string;
+            /** Created By */
+            created_by: string;
+            /** Dataset */
+            dataset: string | null;
+            /** Ended At */
+            ended_at: string | null;
+            /** Error */
+            error: string;
+            /** Id */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "commit" | "collect" | "verify" | "pull";
+            /** @description While it is working. */
+            progress: components["schemas"]["ErrandProgressView"] | null;
+            /**
+             * Result
+             * @description What came of it, once it is ready.
+             */
+            result: {
+                [key: string]: unknown;
+            } | null;
+            /** Started At */
+            started_at: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "waiting" | "working" | "ready" | "failed";
+            /** Target */
+            target: string;
+            /**
+             * Version
+             * @description The version that a commit made, or that is verified.
+             */
+            version: string | null;
         };
         /** EstimateAccuracyView */
         EstimateAccuracyView: {
@@ -3796,6 +4731,33 @@ export interface components {
          * @enum {string}
          */
         Function: "train" | "distribute" | "workbench" | "tasks" | "volumes" | "datasets" | "images" | "see-others-jobs" | "tokens";
+        /**
+         * GitMetadataBody
+         * @description In a Git repository, where plain git can read it.
+         */
+        GitMetadataBody: {
+            /**
+             * Branch
+             * @default main
+             */
+            branch?: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "git";
+            /**
+             * Token
+             * @description To push with, over HTTPS. Kept encrypted and never shown again.
+             * @default
+             */
+            token?: string;
+            /**
+             * Url
+             * @description Of a repository; without a login in it.
+             */
+            url: string;
+        };
         /**
          * GpuColumns
          * @description Every list has one place per GPU. `node`, `model`, `pool` and `owner` are places in the lists beside.
@@ -4326,6 +5288,11 @@ export interface components {
              * @description GPU models that will do.
              */
             model?: string | string[] | null;
+            /**
+             * Mounts
+             * @description Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+             */
+            mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
             name?: string | null;
             /**
@@ -4456,6 +5423,11 @@ export interface components {
              * @description GPU models that will do.
              */
             model?: string | string[] | null;
+            /**
+             * Mounts
+             * @description Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+             */
+            mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
             name?: string | null;
             /**
@@ -4593,6 +5565,11 @@ export interface components {
              * @description GPU models that will do.
              */
             model?: string | string[] | null;
+            /**
+             * Mounts
+             * @description Storage that it sees, such as data:/data:ro or local:10GiB:/scratch.
+             */
+            mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
             name?: string | null;
             /**
@@ -4635,6 +5612,29 @@ export interface components {
             venv?: string | null;
             /** Workdir */
             workdir?: string | null;
+        };
+        /**
+         * JobDatasetView
+         * @description A version that a job used or made.
+         */
+        JobDatasetView: {
+            /** At */
+            at: string;
+            /** Attempts */
+            attempts: number[];
+            /** Dataset */
+            dataset: string;
+            /**
+             * Name
+             * @description null if the dataset is gone, or the caller does not see it.
+             */
+            name: string | null;
+            /** Owner */
+            owner: string | null;
+            /** Short */
+            short: string;
+            /** Version */
+            version: string;
         };
         /**
          * JobEdit
@@ -4721,6 +5721,15 @@ export interface components {
          * @enum {string}
          */
         JobKind: "workbench" | "training" | "distributed" | "preset";
+        /** JobLineageView */
+        JobLineageView: {
+            /** Job */
+            job: string;
+            /** Produced */
+            produced: components["schemas"]["JobDatasetView"][];
+            /** Used */
+            used: components["schemas"]["JobDatasetView"][];
+        };
         /** JobMetricsView */
         JobMetricsView: {
             /** Attempts */
@@ -4919,6 +5928,11 @@ export interface components {
             message: string;
             /** Models */
             models: string[];
+            /**
+             * Mounts
+             * @description Shown to its owner and to operators only.
+             */
+            mounts?: components["schemas"]["MountView"][];
             /** Name */
             name: string;
             /** Nodes */
@@ -5009,6 +6023,14 @@ export interface components {
             /** Reason */
             reason: string;
         };
+        /** LengthsView */
+        LengthsView: {
+            /**
+             * Lengths
+             * @description In the order of the ids; null for one that is damaged or lost.
+             */
+            lengths: (number | null)[];
+        };
         /** LicencePut */
         LicencePut: {
             /** Token */
@@ -5072,6 +6094,39 @@ export interface components {
             /** Model */
             model: string;
         };
+        /**
+         * LineageJobView
+         * @description A job in a dataset's lineage; it may be deleted by now.
+         */
+        LineageJobView: {
+            /**
+             * Attempts
+             * @description Those that used it; empty for the job that made it.
+             */
+            attempts: number[];
+            /** Id */
+            id: string;
+            /** Last At */
+            last_at: string | null;
+            /**
+             * Name
+             * @description null if it is gone, or the caller may not see it.
+             */
+            name: string | null;
+            /** User */
+            user: string | null;
+        };
+        /** LineageView */
+        LineageView: {
+            /** Dataset */
+            dataset: string;
+            /** Name */
+            name: string;
+            /** Next Cursor */
+            next_cursor?: string | null;
+            /** Versions */
+            versions: components["schemas"]["VersionLineageView"][];
+        };
         /** ListView[AlertView] */
         ListView_AlertView_: {
             /** Items */
@@ -5107,10 +6162,31 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** ListView[DatasetTargetView] */
+        ListView_DatasetTargetView_: {
+            /** Items */
+            items: components["schemas"]["DatasetTargetView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[DatasetView] */
+        ListView_DatasetView_: {
+            /** Items */
+            items: components["schemas"]["DatasetView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** ListView[DeliveryView] */
         ListView_DeliveryView_: {
             /** Items */
             items: components["schemas"]["DeliveryView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[ErrandView] */
+        ListView_ErrandView_: {
+            /** Items */
+            items: components["schemas"]["ErrandView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -5195,6 +6271,13 @@ export interface components {
         ListView_NodeView_: {
             /** Items */
             items: components["schemas"]["NodeView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[ObjectStoreView] */
+        ListView_ObjectStoreView_: {
+            /** Items */
+            items: components["schemas"]["ObjectStoreView"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -5352,6 +6435,27 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** ListView[VersionFileView] */
+        ListView_VersionFileView_: {
+            /** Items */
+            items: components["schemas"]["VersionFileView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[VersionView] */
+        ListView_VersionView_: {
+            /** Items */
+            items: components["schemas"]["VersionView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** ListView[VolumeView] */
+        ListView_VolumeView_: {
+            /** Items */
+            items: components["schemas"]["VolumeView"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** ListView[WorkbenchView] */
         ListView_WorkbenchView_: {
             /** Items */
@@ -5451,6 +6555,20 @@ export interface components {
             };
             role: components["schemas"]["Role"];
         };
+        /** MetadataView */
+        MetadataView: {
+            /** Branch */
+            branch: string | null;
+            /** Has Token */
+            has_token: boolean;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "store" | "git";
+            /** Url */
+            url: string | null;
+        };
         /** MetricsView */
         MetricsView: {
             /** Series */
@@ -5461,6 +6579,70 @@ export interface components {
             step_seconds: number;
             /** Until */
             until: string;
+        };
+        /** MissingView */
+        MissingView: {
+            /** Missing */
+            missing: string[];
+        };
+        /**
+         * MountBody
+         * @description Something to be mounted, in parts.
+         */
+        MountBody: {
+            /**
+             * Mode
+             * @description Null: as such things usually are.
+             */
+            mode?: ("ro" | "rw") | null;
+            /**
+             * Path
+             * @description Where the job sees it; absolute.
+             */
+            path: string;
+            /**
+             * Prefetch
+             * @description Of a bucket: fetch all of it before the program begins.
+             * @default false
+             */
+            prefetch?: boolean;
+            /**
+             * Source
+             * @description A volume, owner/volume, dataset:NAME@VERSION, or local:SIZE.
+             */
+            source: string;
+        };
+        /**
+         * MountKind
+         * @enum {string}
+         */
+        MountKind: "volume" | "dataset" | "local";
+        /**
+         * MountView
+         * @description Storage that a job sees.
+         */
+        MountView: {
+            /** Dataset */
+            dataset: string | null;
+            kind: components["schemas"]["MountKind"];
+            /**
+             * Mode
+             * @description ro or rw.
+             */
+            mode: string;
+            /** Path */
+            path: string;
+            /** Prefetch */
+            prefetch: boolean;
+            /**
+             * Source
+             * @description As it was given: a volume, NAME@VERSION of a dataset, or a size of local disk.
+             */
+            source: string;
+            /** Version */
+            version: string | null;
+            /** Volume Id */
+            volume_id: string | null;
         };
         /** MoveView */
         MoveView: {
@@ -5563,6 +6745,161 @@ export interface components {
             nodes: number;
             /** Pool */
             pool?: string | null;
+        };
+        /** ObjectIds */
+        ObjectIds: {
+            /** Ids */
+            ids: string[];
+        };
+        /**
+         * ObjectStorageBody
+         * @description A bucket, or a part of one.
+         */
+        ObjectStorageBody: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "object";
+            /**
+             * Object Store
+             * @description By its name: `corral object-store ls`.
+             */
+            object_store: string;
+            /**
+             * Prefix
+             * @default
+             */
+            prefix?: string;
+        };
+        /** ObjectStoreCreate */
+        ObjectStoreCreate: {
+            /**
+             * Access Key
+             * @description Of S3.
+             * @default
+             */
+            access_key?: string;
+            /**
+             * Allow Write
+             * @description Whether jobs may write to it.
+             * @default false
+             */
+            allow_write?: boolean;
+            /** Bucket */
+            bucket: string;
+            /**
+             * Endpoint
+             * @description Null: the provider's own.
+             */
+            endpoint?: string | null;
+            /**
+             * Kind
+             * @description s3: S3 and what speaks like it, such as MinIO.
+             * @enum {string}
+             */
+            kind: "s3" | "gcs";
+            /** Name */
+            name: string;
+            /**
+             * Prefix
+             * @description The part of the bucket that is opened.
+             * @default
+             */
+            prefix?: string;
+            /**
+             * Region
+             * @default
+             */
+            region?: string;
+            /**
+             * Secret
+             * @description Of S3 the secret key, of GCS the account's key as JSON. Kept encrypted, never shown.
+             * @default
+             */
+            secret?: string;
+        };
+        /**
+         * ObjectStoreEdit
+         * @description What may be changed about how a bucket is reached; what is left out stays as it is.
+         */
+        ObjectStoreEdit: {
+            /**
+             * Access Key
+             * @default
+             */
+            access_key?: string;
+            /**
+             * Allow Write
+             * @default false
+             */
+            allow_write?: boolean;
+            /** Endpoint */
+            endpoint?: string | null;
+            /**
+             * Region
+             * @default
+             */
+            region?: string;
+            /**
+             * Secret
+             * @default
+             */
+            secret?: string;
+        };
+        /**
+         * ObjectStoreKind
+         * @enum {string}
+         */
+        ObjectStoreKind: "s3" | "gcs";
+        /** ObjectStoreTestView */
+        ObjectStoreTestView: {
+            /** Detail */
+            detail: string;
+            /**
+             * Objects Seen
+             * @description Right below the prefix.
+             */
+            objects_seen: number;
+            /** Ok */
+            ok: boolean;
+        };
+        /** ObjectStoreView */
+        ObjectStoreView: {
+            /** Access Key */
+            access_key: string;
+            /** Allow Write */
+            allow_write: boolean;
+            /** Bucket */
+            bucket: string;
+            /** Created At */
+            created_at: string;
+            /**
+             * Endpoint
+             * @description From here on for operators only; others see them empty.
+             */
+            endpoint: string | null;
+            /** Has Secret */
+            has_secret: boolean;
+            kind: components["schemas"]["ObjectStoreKind"];
+            /** Name */
+            name: string;
+            /** Prefix */
+            prefix: string;
+            /** Region */
+            region: string;
+            /**
+             * Volumes
+             * @description How many volumes are parts of it.
+             */
+            volumes: number;
+        };
+        /** ObjectTakenView */
+        ObjectTakenView: {
+            /** Bytes */
+            bytes: number;
+            /** Id */
+            id: string;
         };
         /** OnboardCreate */
         OnboardCreate: {
@@ -7542,6 +8879,16 @@ export interface components {
             /** Words */
             words: string;
         };
+        /**
+         * ShareKind
+         * @enum {string}
+         */
+        ShareKind: "user" | "group";
+        /**
+         * ShareMode
+         * @enum {string}
+         */
+        ShareMode: "ro" | "rw";
         /** ShareRunView */
         ShareRunView: {
             /** Completion Mean Seconds */
@@ -7794,6 +9141,34 @@ export interface components {
             /** User */
             user: string;
         };
+        /** StorageView */
+        StorageView: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "directory" | "object";
+            /** Object Store */
+            object_store: string | null;
+            /**
+             * Path
+             * @description Shown to operators only.
+             */
+            path: string | null;
+            /** Prefix */
+            prefix: string | null;
+        };
+        /**
+         * StoreMetadataBody
+         * @description In corral's own store.
+         */
+        StoreMetadataBody: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "store";
+        };
         /** StrandedView */
         StrandedView: {
             /** Detail */
@@ -7810,12 +9185,34 @@ export interface components {
          * @description A change that helps: the scheduler was asked what it would do then.
          */
         SuggestionView: {
-            change: components["schemas"]["ChangeView"];
+            change: components["schemas"]["corral__server__schemas__explain__ChangeView"];
             /** Detail */
             detail: string;
             effect: components["schemas"]["EffectView"];
             /** Title */
             title: string;
+        };
+        /** TagPut */
+        TagPut: {
+            /**
+             * Version
+             * @description A tag, the first digits of an id (at least 4), or latest.
+             */
+            version: string;
+        };
+        /** TagView */
+        TagView: {
+            /** Tag */
+            tag: string;
+            /** Version */
+            version: string;
+        };
+        /** TargetTestView */
+        TargetTestView: {
+            /** Detail */
+            detail: string;
+            /** Ok */
+            ok: boolean;
         };
         /** TaskCreate */
         TaskCreate: {
@@ -7939,7 +9336,7 @@ export interface components {
          * @description What was found, in the order in which things are shown.
          * @enum {string}
          */
-        Type: "job" | "workbench" | "user" | "node" | "gpu" | "queue" | "pool" | "group" | "package" | "flavor" | "image" | "alert-rule" | "report";
+        Type: "job" | "workbench" | "user" | "node" | "gpu" | "queue" | "pool" | "group" | "package" | "flavor" | "image" | "volume" | "alert-rule" | "report";
         /** UsageBreakdownView */
         UsageBreakdownView: {
             /** By Group */
@@ -8056,6 +9453,155 @@ export interface components {
             provider: string;
             role: components["schemas"]["Role"];
         };
+        /** VersionFileView */
+        VersionFileView: {
+            /**
+             * Digest
+             * @description What it holds, by its id.
+             */
+            digest: string | null;
+            /** Executable */
+            executable: boolean;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "file" | "dir" | "link";
+            /** Name */
+            name: string;
+            /** Path */
+            path: string;
+            /**
+             * Size
+             * @description Of a file.
+             */
+            size: number | null;
+            /**
+             * Target
+             * @description Of a link.
+             */
+            target: string | null;
+        };
+        /** VersionLineageView */
+        VersionLineageView: {
+            /** At */
+            at: string;
+            /** Message */
+            message: string;
+            produced_by: components["schemas"]["LineageJobView"] | null;
+            /** Short */
+            short: string;
+            /** Tags */
+            tags: string[];
+            /** Used By */
+            used_by: components["schemas"]["LineageJobView"][];
+            /** Version */
+            version: string;
+        };
+        /** VersionView */
+        VersionView: {
+            /** At */
+            at: string;
+            /** Author */
+            author: string;
+            /** Bytes */
+            bytes: number;
+            /** Files */
+            files: number;
+            /** Id */
+            id: string;
+            /** Message */
+            message: string;
+            /**
+             * New Bytes
+             * @description What it added to the storage.
+             */
+            new_bytes: number;
+            /**
+             * Number
+             * @description Its place in the history, from 1 on.
+             */
+            number: number;
+            /** Parent */
+            parent: string | null;
+            /**
+             * Produced By
+             * @description The id of the job that made it.
+             */
+            produced_by: string | null;
+            /** Short */
+            short: string;
+            /** Tags */
+            tags: string[];
+            /** Tree */
+            tree: string;
+        };
+        /** VolumeCreate */
+        VolumeCreate: {
+            /**
+             * Cluster
+             * @description Null: the only one there is.
+             */
+            cluster?: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Object Store
+             * @description Of an object volume: the bucket that it is a part of.
+             */
+            object_store?: string | null;
+            /**
+             * Prefix
+             * @description Of an object volume: the part of the bucket that it shows.
+             * @default
+             */
+            prefix?: string;
+            /**
+             * Size
+             * @description What it may hold; needed for block and filesystem.
+             * @default 0
+             * @example 17179869184
+             * @example 16GiB
+             */
+            size?: number | string;
+            /**
+             * Type
+             * @description block: one writer or many readers. filesystem: many of both. object: a part of a bucket.
+             * @enum {string}
+             */
+            type: "block" | "filesystem" | "object";
+        };
+        /**
+         * VolumeEdit
+         * @description What may be changed about a volume; what is left out stays as it is.
+         */
+        VolumeEdit: {
+            /**
+             * Size
+             * @description A volume only grows.
+             */
+            size?: (number | string) | null;
+        };
+        /**
+         * VolumeJobView
+         * @description A live job that mounts a volume.
+         */
+        VolumeJobView: {
+            /** Id */
+            id: string;
+            /** Mode */
+            mode: string;
+            /** Name */
+            name: string;
+            /**
+             * Path
+             * @description Shown to the job's owner and to operators only.
+             */
+            path: string;
+            state: components["schemas"]["JobState"];
+            /** User */
+            user: string;
+        };
         /**
          * VolumeQuotasPut
          * @description The most bytes of a user's volumes of each type; null means no limit.
@@ -8069,6 +9615,104 @@ export interface components {
             local?: number | null;
             /** Object */
             object?: number | null;
+        };
+        /** VolumeShareBody */
+        VolumeShareBody: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "user" | "group";
+            /**
+             * Mode
+             * @default ro
+             * @enum {string}
+             */
+            mode?: "ro" | "rw";
+            /** Name */
+            name: string;
+        };
+        /** VolumeShareView */
+        VolumeShareView: {
+            kind: components["schemas"]["ShareKind"];
+            mode: components["schemas"]["ShareMode"];
+            /** Name */
+            name: string;
+        };
+        /** VolumeSharesPut */
+        VolumeSharesPut: {
+            /**
+             * Shares
+             * @description With whom it is shared from now on, all of them.
+             */
+            shares: components["schemas"]["VolumeShareBody"][];
+        };
+        /**
+         * VolumeState
+         * @enum {string}
+         */
+        VolumeState: "creating" | "ready" | "deleting" | "failed";
+        /**
+         * VolumeType
+         * @enum {string}
+         */
+        VolumeType: "block" | "filesystem" | "local" | "object";
+        /** VolumeView */
+        VolumeView: {
+            /** Cluster */
+            cluster: string;
+            /** Created At */
+            created_at: string;
+            /**
+             * Full
+             * @description Jobs that would write to it do not start.
+             */
+            full: boolean;
+            /** Id */
+            id: string;
+            /**
+             * Jobs
+             * @description Live jobs that mount it, as far as the caller may see them.
+             */
+            jobs: components["schemas"]["VolumeJobView"][];
+            /**
+             * May Write
+             * @description Whether the caller may.
+             */
+            may_write: boolean;
+            /** Measured At */
+            measured_at: string | null;
+            /** Message */
+            message: string;
+            /** Mine */
+            mine: boolean;
+            /** Name */
+            name: string;
+            /** Object Store */
+            object_store: string | null;
+            /** Owner */
+            owner: string;
+            /** Prefix */
+            prefix: string;
+            /** Read Only */
+            read_only: boolean;
+            /**
+             * Shares
+             * @description Shown to its owner and to operators only.
+             */
+            shares: components["schemas"]["VolumeShareView"][];
+            /**
+             * Size Bytes
+             * @description What it may hold; 0 for a bucket, which has no limit here.
+             */
+            size_bytes: number;
+            state: components["schemas"]["VolumeState"];
+            type: components["schemas"]["VolumeType"];
+            /**
+             * Used Bytes
+             * @description Null until it was measured.
+             */
+            used_bytes: number | null;
         };
         /** WhyView */
         WhyView: {
@@ -8171,6 +9815,11 @@ export interface components {
             memory?: number | string;
             /** Model */
             model?: string | string[] | null;
+            /**
+             * Mounts
+             * @description Storage that it sees, such as data:/data.
+             */
+            mounts?: (string | components["schemas"]["MountBody"])[] | null;
             /** Name */
             name: string;
             /** Package */
@@ -8243,6 +9892,24 @@ export interface components {
             nodes: string[];
             /** Preempting */
             preempting: components["schemas"]["PreemptingView"][];
+        };
+        /** ChangeView */
+        corral__server__schemas__dataset_files__ChangeView: {
+            /** Old Size */
+            old_size: number | null;
+            /** Path */
+            path: string;
+            /** Size */
+            size: number | null;
+        };
+        /** ChangeView */
+        corral__server__schemas__explain__ChangeView: {
+            /** Body */
+            body: {
+                [key: string]: unknown;
+            };
+            /** @description edit: PATCH the job with the body. start: POST to its /start. */
+            operation: components["schemas"]["Operation"];
         };
         /** LoginView */
         corral__server__schemas__images__LoginView: {
@@ -10617,6 +12284,2545 @@ export interface operations {
             };
             /** @description Not allowed */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_dataset_targets: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_DatasetTargetView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    create_dataset_target: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DatasetTargetCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetTargetView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_dataset_target: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                target: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetTargetView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_dataset_target: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                target: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    edit_dataset_target: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                target: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DatasetTargetEdit"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetTargetView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_dataset_collections: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                target: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_ErrandView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    collect_dataset_garbage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                target: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CollectionCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrandView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_dataset_collection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                target: string;
+                errand: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrandView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    test_dataset_target: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                target: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TargetTestView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_datasets: {
+        parameters: {
+            query?: {
+                name?: string | null;
+                owner?: string | null;
+                target?: string | null;
+                mine?: boolean;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_DatasetView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    create_dataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DatasetCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_dataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_dataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    edit_dataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DatasetEdit"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_dataset_commits: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_ErrandView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    commit_dataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CommitCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrandView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_dataset_commit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+                errand: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrandView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    diff_dataset: {
+        parameters: {
+            query?: {
+                to?: string;
+                /** @description Left out: the version before `to`. */
+                from?: string | null;
+            };
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DiffView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_dataset_lineage: {
+        parameters: {
+            query?: {
+                /** @description Only this one. */
+                version?: string | null;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LineageView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    put_dataset_object: {
+        parameters: {
+            query: {
+                /** @description How long the index in front is. */
+                index_bytes: number;
+            };
+            header?: never;
+            path: {
+                dataset: string;
+                pack: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectTakenView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    find_missing_objects: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ObjectIds"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MissingView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    pull_dataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrandView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    share_dataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DatasetSharesPut"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DatasetView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    tag_dataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+                tag: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TagPut"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TagView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    untag_dataset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+                tag: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_dataset_versions: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_VersionView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_dataset_version: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VersionView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    download_dataset_file: {
+        parameters: {
+            query: {
+                /** @description From the top of the version on; empty: the top itself. */
+                path: string;
+            };
+            header?: never;
+            path: {
+                dataset: string;
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description The part that a Range header wants. */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description There is no such range */
+            416: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_dataset_files: {
+        parameters: {
+            query?: {
+                /** @description From the top of the version on; empty: the top itself. */
+                path?: string;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                dataset: string;
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_VersionFileView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_object_lengths: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ObjectIds"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LengthsView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    read_objects: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ObjectIds"];
+            };
+        };
+        responses: {
+            /** @description The pieces one behind the other. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    verify_dataset_version: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrandView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13423,6 +17629,73 @@ export interface operations {
             };
             /** @description Body too large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_job_datasets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobLineageView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -16421,6 +20694,451 @@ export interface operations {
             };
             /** @description Conflict: wrong state, name taken, over a limit */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_object_stores: {
+        parameters: {
+            query?: {
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_ObjectStoreView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    create_object_store: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ObjectStoreCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectStoreView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_object_store: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                store: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectStoreView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_object_store: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                store: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    edit_object_store: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                store: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ObjectStoreEdit"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectStoreView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    test_object_store: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                store: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ObjectStoreTestView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -22621,6 +27339,501 @@ export interface operations {
             };
             /** @description Conflict: wrong state, name taken, over a limit */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    list_volumes: {
+        parameters: {
+            query?: {
+                /** @description Text in the name. */
+                name?: string | null;
+                /** @description Whose, of several with this name. */
+                owner?: string | null;
+                type?: components["schemas"]["VolumeType"] | null;
+                /** @description One's own only. */
+                mine?: boolean;
+                /** @description Items on a page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListView_VolumeView_"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    create_volume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VolumeCreate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VolumeView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    get_volume: {
+        parameters: {
+            query?: {
+                /** @description Whose, of several with this name. */
+                owner?: string | null;
+            };
+            header?: never;
+            path: {
+                volume: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VolumeView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    delete_volume: {
+        parameters: {
+            query?: {
+                /** @description Whose, of several with this name. */
+                owner?: string | null;
+            };
+            header?: never;
+            path: {
+                volume: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    edit_volume: {
+        parameters: {
+            query?: {
+                /** @description Whose, of several with this name. */
+                owner?: string | null;
+            };
+            header?: never;
+            path: {
+                volume: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VolumeEdit"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VolumeView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Conflict: wrong state, name taken, over a limit */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    share_volume: {
+        parameters: {
+            query?: {
+                /** @description Whose, of several with this name. */
+                owner?: string | null;
+            };
+            header?: never;
+            path: {
+                volume: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VolumeSharesPut"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VolumeView"];
+                };
+            };
+            /** @description The body cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

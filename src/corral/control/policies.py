@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
 from corral.core.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules
 from corral.core.model import DEFAULT_PRIORITY, JobKind, Quota
 from corral.core.ordering.cost import OrderingRules
 from corral.core.snapshot import DEFAULT_TIME_CONSTANT
+from corral.core.volumes import VolumeType
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

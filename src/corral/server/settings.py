@@ -17,13 +17,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from corral.control.policies import CheckpointPolicy, Policies, ScalingPolicy, TaskPolicy
-from corral.control.records import VolumeType
 from corral.core.alerts.defaults import Thresholds
 from corral.core.health.model import HealthRules
 from corral.core.idling import IdleRules
 from corral.core.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules, Strategy
 from corral.core.model import WHOLE, JobKind, Quota
 from corral.core.ordering.cost import OrderingRules, Weights
+from corral.core.volumes import VolumeType
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
 from corral.server.sections import (
     AllocationSettings,
@@ -94,6 +94,16 @@ class Settings(SettingsFile):
         if self.storage.database == "sqlite":
             return f"sqlite:///{self.home / 'corral.db'}"
         return self.storage.database
+
+    @property
+    def datasets_path(self) -> Path:
+        """Where the built-in dataset target keeps its files."""
+        return Path(self.storage.datasets) if self.storage.datasets else self.home / "datasets"
+
+    @property
+    def dataset_cache_path(self) -> Path:
+        """Where versions of datasets are that jobs have mounted."""
+        return Path(self.storage.dataset_cache) if self.storage.dataset_cache else self.home / "dataset-cache"
 
     @property
     def helper_path(self) -> Path:

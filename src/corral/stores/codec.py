@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
-from corral.control.records import JobSpec
+from corral.control.records import JobSpec, MountSpec
+from corral.core.codec import from_plain, to_plain
 from corral.core.model import Allocation, Grant, Request
 
 Name = TypeVar("Name", bound=str)
@@ -128,12 +129,15 @@ def _load_grant(document: Mapping[str, Any]) -> Grant:
 def encode_spec(spec: JobSpec) -> str:
     """What has its default is left out: there are many specs, and most are short."""
     kept = {name: getattr(spec, name) for name, default in _SPEC_DEFAULTS.items() if getattr(spec, name) != default}
+    if spec.mounts:
+        kept["mounts"] = [to_plain(mount) for mount in spec.mounts]
     return to_json({name: dict(value) if isinstance(value, Mapping) else value for name, value in kept.items()})
 
 
 def decode_spec(text: str) -> JobSpec:
     document = from_json(text)
     document["command"] = tuple(document.get("command", ()))
+    document["mounts"] = tuple(from_plain(MountSpec, mount) for mount in document.get("mounts", ()))
     return JobSpec(**{name: value for name, value in document.items() if name in _SPEC_DEFAULTS})
 
 

@@ -28,6 +28,7 @@ from corral.control.ports import NameTaken, StoreConflict
 from corral.control.records import EVERY_JOB, JobFilter, JobRecord, JobSpec, Page
 from corral.core.codec import from_plain, to_plain
 from corral.core.model import Ceiling, Elastic, EndReason, Job, JobKind, JobState, Prediction
+from corral.core.volumes import VolumeMount
 from corral.stores import codec
 from corral.stores.cursors import Key, Position, Sort, check_limit, decode_cursor, encode_cursor, parse_sort
 from corral.stores.job_filters import job_conditions, needs_scan, unindexed
@@ -285,6 +286,10 @@ def _encode_body(job: Job) -> str:
         document["preempted_for"] = job.preempted_for
     if job.preemptions:
         document["preemptions"] = job.preemptions
+    if job.local_bytes:
+        document["local_bytes"] = job.local_bytes
+    if job.mounts:
+        document["mounts"] = [[mount.volume, mount.writes] for mount in job.mounts]
     if job.saved_seconds:
         document["saved_seconds"] = job.saved_seconds
     if job.attained_seconds:
@@ -347,6 +352,8 @@ def decode_job(row: Any) -> Job:
         preemptible=body.get("preemptible", _KINDS[row[3]].gives_way),
         preempted_for=body.get("preempted_for"),
         preemptions=body.get("preemptions", 0),
+        local_bytes=body.get("local_bytes", 0),
+        mounts=tuple(VolumeMount(volume=volume, writes=writes) for volume, writes in body.get("mounts", ())),
         version=row[13],
     )
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, inspect, text
 from corral.stores.database import Database
 from corral.stores.errors import SchemaTooNew
 
-NEWEST = "0009"
+NEWEST = "0011"
 
 #: A number of our own for PostgreSQL's advisory locks: one server migrates, others wait for it.
 _MIGRATION_LOCK = 0x636F7272616C

@@ -16,9 +16,9 @@ from corral.control.records import (
     Role,
     UserRecord,
     VolumeQuotaRecord,
-    VolumeType,
 )
 from corral.core.model import JobKind, Quota
+from corral.core.volumes import VolumeType
 from corral.stores import codec
 from corral.stores.statements import insert_into, replace_rows, upsert
 from corral.stores.tables import group_rows, permission_group_rows, quota_rows, user_rows, volume_quota_rows

@@ -11,6 +11,7 @@ from corral.control.ports import (
     ChannelTable,
     CredentialTable,
     CycleTable,
+    DatasetTable,
     EstimateTable,
     EventTable,
     FleetTable,
@@ -28,12 +29,14 @@ from corral.control.ports import (
     SimulationTable,
     SshKeyTable,
     UsageTable,
+    VolumeTable,
 )
 from corral.stores.alerts import SqlAlertTable
 from corral.stores.attempts import SqlAttemptTable
 from corral.stores.catalog import SqlCatalogTable
 from corral.stores.channels import SqlChannelTable
 from corral.stores.credentials import SqlCredentialTable, SqlSshKeyTable
+from corral.stores.datasets import SqlDatasetTable
 from corral.stores.estimates import SqlEstimateTable
 from corral.stores.fleet import SqlFleetTable
 from corral.stores.health import SqlHealthTable
@@ -47,6 +50,7 @@ from corral.stores.reports import SqlReportTable
 from corral.stores.reservations import SqlReservationTable
 from corral.stores.scores import SqlMetaTable, SqlScoreTable
 from corral.stores.usage import SqlUsageTable
+from corral.stores.volumes import SqlVolumeTable
 from corral.stores.whatif import SqlShadowTable, SqlSimulationTable
 
 
@@ -74,7 +78,9 @@ class SqlTransaction:
     simulations: SimulationTable
     shadow: ShadowTable
     reservations: ReservationTable
+    datasets: DatasetTable
     estimates: EstimateTable
+    volumes: VolumeTable
     meta: MetaTable
 
     def __init__(self, connection: Connection) -> None:
@@ -98,6 +104,8 @@ class SqlTransaction:
         self.reports = SqlReportTable(connection)
         self.simulations = SqlSimulationTable(connection)
         self.shadow = SqlShadowTable(connection)
+        self.datasets = SqlDatasetTable(connection)
         self.reservations = SqlReservationTable(connection)
         self.estimates = SqlEstimateTable(connection)
+        self.volumes = SqlVolumeTable(connection)
         self.meta = SqlMetaTable(connection)

@@ -9,8 +9,8 @@ from corral.control.people import create_user, delete_user
 from corral.control.policies import Policies
 from corral.control.ports import Store
 from corral.control.quotas import QuotaEdit, QuotaUsage, edit_quotas, set_quota, usage_of, volume_quotas_of
-from corral.control.records import VolumeType
 from corral.core.model import JobKind, Quota, Request
+from corral.core.volumes import VolumeType
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 TRAINING, WORKBENCH = JobKind.TRAINING, JobKind.WORKBENCH

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from corral.control.records import VolumeType
 from corral.core.installation import BackfillRules, PreemptionRules
 from corral.core.model import JobKind, Quota
+from corral.core.volumes import VolumeType
 from corral.server.configfile import ConfigError
 from corral.server.configimport import import_config
 from corral.server.settings import check_config, load_settings, show_settings, without_effect

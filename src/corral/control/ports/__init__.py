@@ -16,6 +16,8 @@ from corral.control.ports.engine import (
     Mount,
     Observation,
     RegistryLogin,
+    StorageKind,
+    StorageOrder,
 )
 from corral.control.ports.history import (
     CLUSTER,
@@ -54,6 +56,7 @@ from corral.control.ports.store import (
     ChannelTable,
     CredentialTable,
     CycleTable,
+    DatasetTable,
     EstimateTable,
     EventTable,
     FleetTable,
@@ -76,7 +79,9 @@ from corral.control.ports.store import (
     StoreSuperseded,
     Transaction,
     UsageTable,
+    VolumeTable,
 )
+from corral.control.ports.volumes import VolumeDriver, VolumeUnavailable, VolumeUse
 from corral.control.ports.workbenches import Tool, ToolProbe, WorkbenchFiles, WorkbenchStatus
 from corral.control.ports.world import (
     Clock,
@@ -105,6 +110,7 @@ __all__ = [
     "Collector",
     "CredentialTable",
     "CycleTable",
+    "DatasetTable",
     "Engine",
     "EngineUnavailable",
     "EstimateTable",
@@ -155,6 +161,8 @@ __all__ = [
     "ShadowTable",
     "SimulationTable",
     "SshKeyTable",
+    "StorageKind",
+    "StorageOrder",
     "Store",
     "StoreConflict",
     "StoreSuperseded",
@@ -162,6 +170,10 @@ __all__ = [
     "ToolProbe",
     "Transaction",
     "UsageTable",
+    "VolumeDriver",
+    "VolumeTable",
+    "VolumeUnavailable",
+    "VolumeUse",
     "WorkbenchFiles",
     "WorkbenchStatus",
     "Workspace",

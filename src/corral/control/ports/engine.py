@@ -51,6 +51,41 @@ class Mount:
     read_only: bool = False
 
 
+class StorageKind(StrEnum):
+    """Where what an attempt mounts comes from."""
+
+    #: a volume that its driver has made
+    VOLUME = "volume"
+    #: files of a bucket, fetched as they are read
+    OBJECT = "object"
+    #: a version of a dataset, checked against its ids
+    DATASET = "dataset"
+    #: the node's own disk, empty at first and gone with the attempt
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StorageOrder:
+    """One thing that an attempt mounts. Its engine finds or makes the directory on the node."""
+
+    kind: StorageKind
+    #: what people call it: names its variable and its link
+    name: str
+    #: where the job sees it
+    path: str
+    read_only: bool
+    #: the volume, or the dataset
+    id: str = ""
+    #: of a dataset
+    version: str = ""
+    #: of the node's own disk; 0 means no limit
+    size_bytes: int = 0
+    #: fetch all of it before the program begins
+    prefetch: bool = False
+    #: how a bucket or a dataset's storage is reached. Holds secrets: never logged, nor written where others can read.
+    access: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LaunchOrder:
     """Everything an engine needs to run one attempt."""
@@ -76,6 +111,7 @@ class LaunchOrder:
     #: a virtual environment or conda prefix whose programs come first
     venv: str | None = None
     mounts: tuple[Mount, ...] = ()
+    storage: tuple[StorageOrder, ...] = ()
     #: the account of the operating system that the processes belong to; None means the server's own
     os_user: str | None = None
 

@@ -12,6 +12,21 @@ from corral.control.records.catalog import (
     RegistryCredentialRecord,
     Visibility,
 )
+from corral.control.records.datasets import (
+    DEFAULT_TARGET,
+    LATEST,
+    SHORT_LENGTH,
+    ByteStorage,
+    DatasetRecord,
+    DatasetTargetRecord,
+    DatasetUse,
+    ErrandKind,
+    ErrandRecord,
+    ErrandState,
+    MetadataKind,
+    TagRecord,
+    VersionRecord,
+)
 from corral.control.records.history import (
     CycleRecord,
     EventFilter,
@@ -27,6 +42,8 @@ from corral.control.records.jobs import (
     JobFilter,
     JobRecord,
     JobSpec,
+    MountKind,
+    MountSpec,
     UsageCourse,
     UsageRecord,
 )
@@ -49,10 +66,10 @@ from corral.control.records.people import (
     SshKeyRecord,
     UserRecord,
     VolumeQuotaRecord,
-    VolumeType,
 )
 from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
 from corral.control.records.scheduling import ReservationRecord
+from corral.control.records.sharing import Share, ShareKind, ShareMode
 from corral.control.records.telling import (
     AlertFilter,
     ChannelRecord,
@@ -62,6 +79,12 @@ from corral.control.records.telling import (
     ReportRecord,
     ReportSchedule,
     ReportState,
+)
+from corral.control.records.volumes import (
+    ObjectStoreKind,
+    ObjectStoreRecord,
+    VolumeRecord,
+    VolumeState,
 )
 from corral.control.records.whatif import (
     DifferenceRecord,
@@ -73,20 +96,30 @@ from corral.control.records.whatif import (
 
 __all__ = [
     "DEFAULT_GROUP",
+    "DEFAULT_TARGET",
     "EVERYONE",
     "EVERY_JOB",
+    "LATEST",
     "LOCAL_PROVIDER",
+    "SHORT_LENGTH",
     "TASK_LABEL",
     "USUAL_FUNCTIONS",
     "AlertFilter",
     "AttemptRecord",
+    "ByteStorage",
     "ChannelRecord",
     "CredentialKind",
     "CredentialRecord",
     "CycleRecord",
+    "DatasetRecord",
+    "DatasetTargetRecord",
+    "DatasetUse",
     "DeliveryRecord",
     "DeliveryState",
     "DifferenceRecord",
+    "ErrandKind",
+    "ErrandRecord",
+    "ErrandState",
     "EventFilter",
     "EventRecord",
     "FlavorRecord",
@@ -98,6 +131,11 @@ __all__ = [
     "JobFilter",
     "JobRecord",
     "JobSpec",
+    "MetadataKind",
+    "MountKind",
+    "MountSpec",
+    "ObjectStoreKind",
+    "ObjectStoreRecord",
     "PackageRecord",
     "Page",
     "PermissionGroupRecord",
@@ -118,14 +156,20 @@ __all__ = [
     "Scope",
     "ScorePoint",
     "ShadowRecord",
+    "Share",
+    "ShareKind",
+    "ShareMode",
     "SimulationRecord",
     "SimulationSource",
     "SimulationState",
     "SshKeyRecord",
+    "TagRecord",
     "UsageCourse",
     "UsageRecord",
     "UserRecord",
+    "VersionRecord",
     "Visibility",
     "VolumeQuotaRecord",
-    "VolumeType",
+    "VolumeRecord",
+    "VolumeState",
 ]

@@ -4,12 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from corral.core.measuring import NOTHING_MEASURED, Measured
 from corral.core.model import WHOLE, Allocation, EndReason, Job, JobKind, JobState
 
 #: A word of a spec that marks the job of a task, with the task's name.
 TASK_LABEL = "task"
+
+
+class MountKind(StrEnum):
+    VOLUME = "volume"
+    #: one version of a dataset, always to read
+    DATASET = "dataset"
+    #: the node's own disk, which ends with the attempt
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MountSpec:
+    """Something that a job sees as a directory."""
+
+    kind: MountKind
+    #: as its owner said it: a volume, owner/volume, or a dataset with its version; "" for the node's own disk
+    source: str
+    #: where the job sees it: an absolute path
+    path: str
+    read_only: bool = False
+    #: what `source` was at that moment: names can be given to others later
+    volume_id: str | None = None
+    dataset_id: str | None = None
+    #: the whole id of the version
+    version: str | None = None
+    #: of the node's own disk
+    size_bytes: int = 0
+    #: whether a bucket's files are fetched before the job starts
+    prefetch: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +69,8 @@ class JobSpec:
     #: the preset that it was made from, and what was given for it
     preset: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
+    #: storage that it sees, by its paths
+    mounts: tuple[MountSpec, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

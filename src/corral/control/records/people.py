@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corral.core.model import JobKind, Quota
+from corral.core.volumes import VolumeType
 
 
 class Role(StrEnum):
@@ -174,13 +175,6 @@ class QuotaRecord:
     user: str
     kind: JobKind
     quota: Quota
-
-
-class VolumeType(StrEnum):
-    BLOCK = "block"
-    FILESYSTEM = "filesystem"
-    LOCAL = "local"
-    OBJECT = "object"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

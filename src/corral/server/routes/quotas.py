@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from corral.control import people, quotas
 from corral.control.ports import Transaction
-from corral.control.records import VolumeType
+from corral.core.volumes import VolumeType
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.context import ServerContext
 from corral.server.paging import Cursor, Limit, page_of
@@ -25,7 +25,7 @@ from corral.server.schemas.quotas import (
 
 router = resource_router("", "quotas")
 
-VolumeQuotas = dict[tuple[str, VolumeType], int | None]
+VolumeQuotas = dict[tuple[str, VolumeType], quotas.VolumeUsage]
 
 
 @router.get("/me/quota", operation_id="get_my_quota", responses=problems())

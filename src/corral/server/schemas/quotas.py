@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator
 
 from corral.control.quotas import QuotaEdit, QuotaUsage
-from corral.control.records import VolumeType
 from corral.core.model import WHOLE, JobKind, Quota
 from corral.core.quantities import MAX_BYTES, MAX_COUNT
+from corral.core.volumes import VolumeType
 from corral.server.schemas.base import Body, Label, Number, View, number
 
 Bytes = Annotated[int, Field(ge=0, le=MAX_BYTES)]

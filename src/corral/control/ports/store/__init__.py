@@ -1,5 +1,6 @@
 """Where everything is kept, as the control layer needs it."""
 
+from corral.control.ports.store.datasets import DatasetTable
 from corral.control.ports.store.errors import (
     NameTaken,
     StoreConflict,
@@ -37,6 +38,7 @@ from corral.control.ports.store.transaction import (
     Store,
     Transaction,
 )
+from corral.control.ports.store.volumes import VolumeTable
 from corral.control.ports.store.whatif import (
     ShadowTable,
     SimulationTable,
@@ -49,6 +51,7 @@ __all__ = [
     "ChannelTable",
     "CredentialTable",
     "CycleTable",
+    "DatasetTable",
     "EstimateTable",
     "EventTable",
     "FleetTable",
@@ -71,4 +74,5 @@ __all__ = [
     "StoreSuperseded",
     "Transaction",
     "UsageTable",
+    "VolumeTable",
 ]
