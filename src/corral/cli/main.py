@@ -23,11 +23,8 @@ from corral.cli import (
     checkpoints,
     clone,
     configuration,
-<<<<<<< HEAD
     copying,
-=======
     datasets,
->>>>>>> inte
     doctor,
     drill,
     estimates,
