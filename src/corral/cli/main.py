@@ -23,6 +23,8 @@ from corral.cli import (
     checkpoints,
     clone,
     configuration,
+    copying,
+    datasets,
     doctor,
     drill,
     estimates,
@@ -51,9 +53,11 @@ from corral.cli import (
     simulate,
     status,
     submit,
+    targets,
     tasks,
     top,
     up,
+    volume_files,
     volumes,
     whatif,
     workbenches,
@@ -142,11 +146,15 @@ app.add_typer(changing.app)
 app.add_typer(clone.app)
 app.add_typer(logs.app)
 app.add_typer(files.app, name="files", rich_help_panel=Section.DAILY)
+app.add_typer(copying.app)
 app.add_typer(presets.app, name="preset", rich_help_panel=Section.DAILY)
 app.add_typer(checkpoints.app)
 app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)
 app.add_typer(images.registry_app, name="registry", rich_help_panel=Section.DAILY)
+volume_files.register(volumes.app)
 app.add_typer(volumes.app, name="volume", rich_help_panel=Section.DAILY)
+app.add_typer(datasets.app, name="dataset", rich_help_panel=Section.DAILY)
+app.add_typer(targets.app, name="target", rich_help_panel=Section.DAILY)
 app.add_typer(queues.top)
 app.add_typer(quotas.top)
 app.add_typer(queues.app, name="queue", rich_help_panel=Section.QUEUE)

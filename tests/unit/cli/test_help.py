@@ -52,6 +52,8 @@ ONLY_GROUPS = {
     ("registry",),
     ("volume",),
     ("object-store",),
+    ("dataset",),
+    ("target",),
 }
 
 
