@@ -272,6 +272,18 @@ GET    /volumes/{volume}             401      ok    404   ok       401      401 
 PATCH  /volumes/{volume}             401      ok    404   ok       401      401     403
 DELETE /volumes/{volume}             401      in    404   ok       401      401     403
 PUT    /volumes/{volume}/shares      401      ok    404   ok       401      401     403
+GET    /volumes/{volume}/files       401      in    404   in       401      401     in
+DELETE /volumes/{volume}/files       401      in    404   in       401      401     403
+GET    /volumes/{volume}/files/stat  401      in    404   in       401      401     in
+GET    /volumes/{volume}/files/content 401    in    404   in       401      401     in
+PUT    /volumes/{volume}/files/content 401    in    404   in       401      401     403
+GET    /volumes/{volume}/files/checksum 401   in    404   in       401      401     in
+PUT    /volumes/{volume}/files/directory 401  in    404   in       401      401     403
+POST   /volumes/{volume}/uploads     401      in    404   in       401      401     403
+GET    /volumes/{volume}/uploads/{upload} 401 in    404   in       401      401     in
+DELETE /volumes/{volume}/uploads/{upload} 401 in    404   in       401      401     403
+POST   /volumes/{volume}/uploads/{upload}/complete 401 in 404 in   401      401     403
+PUT    /volumes/{volume}/uploads/{upload}/parts/{part} 401 in 404 in 401    401     403
 GET    /workbenches                  401      ok    ok    ok       401      401     ok
 POST   /workbenches                  401      ok    ok    ok       401      401     403
 GET    /workbenches/{workbench}      401      ok    404   ok       401      401     ok
@@ -318,6 +330,8 @@ BODIES: dict[tuple[str, str], Callable[[], Any]] = {
     ("POST", "/volumes"): lambda: {"name": f"volume-{next(_numbers)}", "type": "block", "size": "1MiB"},
     ("PATCH", "/volumes/{volume}"): lambda: {"size": "2MiB"},
     ("PUT", "/volumes/{volume}/shares"): lambda: {"shares": []},
+    ("POST", "/volumes/{volume}/uploads"): lambda: {"path": "x", "size": 1},
+    ("POST", "/volumes/{volume}/uploads/{upload}/complete"): lambda: {"checksum": "0" * 64},
     ("PUT", "/registry-logins/{login}"): lambda: {"registry": "h.example.org", "username": "ann", "secret": "s"},
     ("POST", "/datasets"): lambda: {"name": f"set-{next(_numbers)}"},
     ("PATCH", "/datasets/{dataset}"): lambda: {"description": "about"},
@@ -373,6 +387,8 @@ class House:
             return path.replace("{image}", self.owners("POST", "/images", body)["name"])
         if "{volume}" in path:
             body = BODIES["POST", "/volumes"]()
+            query = "?path=x" if "/files" in path else ""
+            path = path.replace("{upload}", "0" * 32).replace("{part}", "0") + query
             return path.replace("{volume}", self.owners("POST", "/volumes", body)["id"])
         if "{dataset}" in path:
             made = self.owners("POST", "/datasets", BODIES["POST", "/datasets"]())["id"]

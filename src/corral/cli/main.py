@@ -23,6 +23,7 @@ from corral.cli import (
     checkpoints,
     clone,
     configuration,
+    copying,
     datasets,
     doctor,
     drill,
@@ -56,6 +57,7 @@ from corral.cli import (
     tasks,
     top,
     up,
+    volume_files,
     volumes,
     whatif,
     workbenches,
@@ -144,10 +146,12 @@ app.add_typer(changing.app)
 app.add_typer(clone.app)
 app.add_typer(logs.app)
 app.add_typer(files.app, name="files", rich_help_panel=Section.DAILY)
+app.add_typer(copying.app)
 app.add_typer(presets.app, name="preset", rich_help_panel=Section.DAILY)
 app.add_typer(checkpoints.app)
 app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)
 app.add_typer(images.registry_app, name="registry", rich_help_panel=Section.DAILY)
+volume_files.register(volumes.app)
 app.add_typer(volumes.app, name="volume", rich_help_panel=Section.DAILY)
 app.add_typer(datasets.app, name="dataset", rich_help_panel=Section.DAILY)
 app.add_typer(targets.app, name="target", rich_help_panel=Section.DAILY)

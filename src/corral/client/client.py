@@ -25,6 +25,7 @@ from corral.client.reports import Reports
 from corral.client.reservations import Reservations
 from corral.client.simulations import Shadow, Simulations
 from corral.client.transport import Transport
+from corral.client.volume_files import VolumeFiles
 from corral.client.volumes import ObjectStores, Volumes
 from corral.client.workbenches import Workbenches
 
@@ -43,6 +44,7 @@ class Client:
         self._transport = transport
         self.jobs = Jobs(transport)
         self.files = Files(transport)
+        self.volume_files = VolumeFiles(transport)
         self.presets = Presets(transport)
         self.tasks = Tasks(transport)
         self.workbenches = Workbenches(transport)

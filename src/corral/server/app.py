@@ -60,6 +60,8 @@ from corral.server.routes import (
     system,
     tasks,
     users,
+    volume_files,
+    volume_uploads,
     volumes,
     workbenches,
 )
@@ -72,6 +74,8 @@ ROUTERS = (
     arrays.router,
     logs.router,
     files.router,
+    volume_files.router,
+    volume_uploads.router,
     workbenches.router,
     jupyter.router,
     checkpoints.router,

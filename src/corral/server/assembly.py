@@ -58,6 +58,7 @@ from corral.server.storage_places import storage_places
 from corral.server.storing import Storing
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
+from corral.server.volume_files import VolumeStorage
 from corral.server.workbenching import Workbenching
 from corral.stores import open_store
 from corral.stores.checkpoints import DirectoryCheckpoints
@@ -212,6 +213,13 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             committing=committing,
             library=DatasetLibrary(store=store, settings=settings, box=box),
             time_travel=TimeTravel(store, controller),
+            volume_storage=VolumeStorage(
+                driver=storing.driver,
+                changed=storing.changed,
+                box=box,
+                staging=settings.home / "uploads",
+                now=clock.now,
+            ),
             metrics=metrics,
             version=VERSION,
             started_at=clock.now(),

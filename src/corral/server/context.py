@@ -45,6 +45,7 @@ from corral.server.simulating import Simulating
 from corral.server.storing import Storing
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
+from corral.server.volume_files import VolumeStorage
 from corral.server.workbenching import Workbenching
 from corral.telemetry.readings import LatestReadings
 
@@ -116,6 +117,8 @@ class ServerContext:
     library: DatasetLibrary
     #: runs the shadow policy
     shadowing: Shadowing
+    #: files of volumes from outside of jobs
+    volume_storage: VolumeStorage
     storing: Storing
     metrics: ServerMetrics
     version: str
