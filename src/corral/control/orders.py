@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from corral.control.mounts import storage_orders
 from corral.control.ports import Instance, LaunchOrder
 from corral.control.records import JobSpec
 from corral.core.model import Job, JobKind, Node
+from corral.core.volumes import Volume
 
 
-def launch_order(job: Job, spec: JobSpec, nodes: Mapping[str, Node], env: Mapping[str, str]) -> LaunchOrder:
+def launch_order(
+    job: Job,
+    spec: JobSpec,
+    nodes: Mapping[str, Node],
+    env: Mapping[str, str],
+    volumes: Mapping[str, Volume] = MappingProxyType({}),
+) -> LaunchOrder:
     """`env` comes from the platform and cannot be overridden by the job."""
     assert job.allocation is not None
     instances = []
@@ -43,6 +52,7 @@ def launch_order(job: Job, spec: JobSpec, nodes: Mapping[str, Node], env: Mappin
         cpu_milli=job.request.cpu_milli,
         image=spec.image,
         venv=spec.venv,
+        storage=storage_orders(spec, volumes),
     )
 
 

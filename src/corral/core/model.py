@@ -20,6 +20,9 @@ DEFAULT_POOL = "default"
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 5
 
+#: A label that every node has without being given it: the name of its cluster.
+CLUSTER_LABEL = "corral.cluster"
+
 #: In the name of a model: a slice of a GPU, by its profile, as in H200-MIG-1g.18gb.
 _SLICE_MARK = "-MIG-"
 
@@ -127,6 +130,11 @@ class Node:
     load: float | None = None
     #: what an operator has said about it: ready, cordoned or draining; it outlasts a time of being down
     withheld: NodeState = NodeState.READY
+
+    @property
+    def all_labels(self) -> tuple[tuple[str, str], ...]:
+        """Its own, and that of its cluster."""
+        return (*self.labels, (CLUSTER_LABEL, self.cluster))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -291,6 +299,8 @@ class Job:
     preemptions: int = 0
     #: volumes that it has from its start to its end
     mounts: tuple[VolumeMount, ...] = ()
+    #: what it may fill of its nodes' own disks, all of them together
+    local_bytes: int = 0
     #: grows with every saved change; a writer that saw an older one loses
     version: int = 0
 

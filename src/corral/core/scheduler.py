@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from corral.core.claims import SHARED, Claim, can_be_kept, claim_of
+from corral.core.claims import IN_TURN, Claim, can_be_kept, claim_of
 from corral.core.fleet import Domain
 from corral.core.guaranteeing import turn_of
 from corral.core.lines import LineCursor, LineKey, line_of
@@ -398,15 +398,16 @@ class _Cycle:
         return True
 
     def _claim(self, walk: _Walk, job: Job) -> None:
-        """Give the job its turn under the shared limits that hold it, if nothing of its own holds it too."""
+        """Give the job its turn under the shared limits and mounts that hold it, if nothing of its own holds it too."""
         reasons = all_reasons(self.snapshot, job, self.now)
-        if any(reason.rule not in SHARED for reason in reasons):
+        if any(reason.rule not in IN_TURN for reason in reasons):
             return
         free = [reason for reason in reasons if not any(claim.is_for(job, reason) for claim in self._claims)]
         if free and can_be_kept(free) and self._could_ever_fit(walk.queue, job):
             starting = [self.snapshot.jobs[start.job_id] for start in self._starts]
             started = sorted(((end_if_started(one, self.now), one) for one in starting), key=lambda item: item[0])
-            self._claims += [claim_of(self.snapshot, job, reason, self.now, started) for reason in free]
+            claims = (claim_of(self.snapshot, job, reason, self.now, started) for reason in free)
+            self._claims += [claim for claim in claims if claim.is_kept]
 
     def _could_ever_fit(self, queue: Queue, job: Job) -> bool:
         return could_ever_fit(self._fleet, self.reserved.ever(job, queue.pool), queue.pool)

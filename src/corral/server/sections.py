@@ -295,6 +295,14 @@ def _whole_path(path: str) -> str:
 class StorageSettings(Section):
     database: Annotated[str, AfterValidator(_database_place)] = "sqlite"
     metrics: Annotated[str, AfterValidator(_metrics_place)] = "embedded"
+    #: where volumes are kept; empty: in the home directory
+    volumes: Annotated[str, AfterValidator(_whole_path)] = ""
+    #: where jobs get room on the node's own disk; empty: in the home directory
+    scratch: Annotated[str, AfterValidator(_whole_path)] = ""
+    #: where nodes keep what they fetched of buckets; empty: in the home directory
+    object_cache: Annotated[str, AfterValidator(_whole_path)] = ""
+    #: how much that may be; 0: 50 GiB, or a tenth of the disk where that is less
+    object_cache_size: Annotated[int, BeforeValidator(parse_bytes), Field(ge=0)] = 0
     #: where the built-in dataset target keeps its files; empty: in the home directory
     datasets: Annotated[str, AfterValidator(_whole_path)] = ""
     #: where nodes keep versions that jobs have mounted; empty: in the home directory

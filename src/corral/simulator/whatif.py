@@ -19,6 +19,7 @@ from corral.core.predicting import Features, RunTimes
 from corral.core.quantities import format_duration
 from corral.core.scenario import Scenario, cluster_of
 from corral.core.snapshot import ClusterSnapshot
+from corral.core.volumes import VolumeMount
 from corral.simulator.measured import Share, WindowOutcome
 from corral.simulator.outcome import HOUR, Distribution
 from corral.simulator.simulation import Arrival, Simulation
@@ -154,6 +155,12 @@ def _gpus(nodes: Sequence[Node]) -> int:
     return sum(len(node.gpus) for node in nodes)
 
 
+def _is_there(snapshot: ClusterSnapshot, mount: VolumeMount) -> bool:
+    """Nobody makes volumes in a simulation: who waited for one would wait for ever."""
+    volume = snapshot.volumes.get(mount.volume)
+    return volume is not None and not volume.not_ready
+
+
 def _chosen(jobs: Sequence[PastJob], scenario: Scenario, snapshot: ClusterSnapshot) -> tuple[list[Arrival], int]:
     """What arrives in their order, without those that could never run on this fleet; they would wait for ever."""
     fits: dict[tuple[Request, str], bool] = {}
@@ -162,6 +169,8 @@ def _chosen(jobs: Sequence[PastJob], scenario: Scenario, snapshot: ClusterSnapsh
         job = past.job
         if scenario.any_model and job.request.models:
             job = replace(job, request=replace(job.request, models=()))
+        if job.mounts:
+            job = replace(job, mounts=tuple(one for one in job.mounts if _is_there(snapshot, one)))
         queue = snapshot.queues[job.queue]
         known = fits.get((job.request, queue.pool))
         if known is None:

@@ -79,6 +79,7 @@ from corral.control.ports.store import (
     StoreSuperseded,
     Transaction,
     UsageTable,
+    VolumeTable,
 )
 from corral.control.ports.volumes import VolumeDriver, VolumeUnavailable, VolumeUse
 from corral.control.ports.workbenches import Tool, ToolProbe, WorkbenchFiles, WorkbenchStatus
@@ -170,6 +171,7 @@ __all__ = [
     "Transaction",
     "UsageTable",
     "VolumeDriver",
+    "VolumeTable",
     "VolumeUnavailable",
     "VolumeUse",
     "WorkbenchFiles",
