@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,23 +17,18 @@ from corral.datasets import (
     Repository,
 )
 from corral.objects.access import open_filesystem
-from tests.servers.gcs_server import gcs_serving
-from tests.servers.s3_server import s3_serving
 from tests.unit.datasets.trees_of_files import noise, read_files, write_files
 
+pytest_plugins = ("tests.servers.fixtures",)
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", params=["directory", "s3", "gcs"])
-def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobStore]:
-    folder = tmp_path_factory.mktemp(request.param)
+def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> BlobStore:
     if request.param == "directory":
-        yield DirectoryBlobs(folder / "blobs")
-        return
-    serving = s3_serving if request.param == "s3" else gcs_serving
-    with serving(folder) as server:
-        access = server.access("datasets", "some/prefix")
-        yield FilesystemBlobs(open_filesystem(access), access.root)
+        return DirectoryBlobs(tmp_path_factory.mktemp("storage") / "blobs")
+    access = request.getfixturevalue(f"{request.param}_server").access("dataset-storages", "some/prefix")
+    return FilesystemBlobs(open_filesystem(access), access.root)
 
 
 def test_objects_come_and_go(storage: BlobStore) -> None:
