@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     completion,
     console,
+    datasets,
     estimates,
     fairness,
     footprint,
@@ -34,6 +35,7 @@ ALL = {
     "footprint": footprint.main,
     "history": history.main,
     "transfer": transfer.main,
+    "datasets": datasets.main,
 }
 
 if __name__ == "__main__":
