@@ -27,8 +27,9 @@ def server() -> Iterator[CorralServer]:
                 http.post(f"/workbenches/{view['id']}/stop")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    """One for all, with a context for each person; not for longer, because nobody else can use asyncio meanwhile."""
     if not Path(CHROMIUM).exists():
         pytest.skip("there is no Chromium: install it with scripts/install-test-servers (package chromium)")
     with sync_playwright() as playwright:

@@ -70,18 +70,21 @@ def server() -> Iterator[CorralServer]:
 @cache
 def connection(server: CorralServer, user: str) -> requests.Session:
     session = requests.Session()
+    session.trust_env = False  # else every request looks for a proxy in the environment
     session.headers["Authorization"] = f"Bearer {server.token(user)}"
     atexit.register(session.close)
     return session
 
 
-@pytest.mark.parametrize("user", ["operator", "ann"])
 @routes.parametrize()
 @bounded
-def test_every_answer_is_one_that_was_announced(case: schemathesis.Case, server: CorralServer, user: str) -> None:
+def test_every_answer_is_one_that_was_announced(case: schemathesis.Case, server: CorralServer) -> None:
+    """Each request is sent by both, because to make one up takes longer than to answer it: first by the one who may do
+    less, so that it is still there for the other."""
     harmless(case)
     about_something(case)
-    case.call_and_validate(base_url=server.url, session=connection(server, user), timeout=30, checks=CHECKS)
+    for user in ("ann", "operator"):
+        case.call_and_validate(base_url=server.url, session=connection(server, user), timeout=30, checks=CHECKS)
 
 
 def harmless(case: schemathesis.Case) -> None:

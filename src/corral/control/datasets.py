@@ -32,6 +32,7 @@ TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 LEAST_DIGITS = 4
 _DIGITS = re.compile(r"[0-9a-f]{4,64}")
 _DATASET_ID = re.compile(r"d-[0-9]+")
+_IDENTITY = "datasets.identity"
 MAX_DATASETS = 1000
 MAX_TAGS = 500
 MAX_DESCRIPTION = 1000
@@ -263,6 +264,18 @@ def _own(tx: Transaction, caller: Caller, ref: str) -> DatasetRecord:
 
 def _short(version: str | None) -> str:
     return "nothing" if version is None else version[:SHORT_LENGTH]
+
+
+def identity_of(tx: Transaction, target: str) -> str:
+    """What tells the history in this store from every other one: a storage belongs to one history."""
+    return f"corral:{tx.meta.get(_IDENTITY) or 'unnamed'}:{target}"
+
+
+def name_store(work: Work, name: str) -> None:
+    """Give this store a name that no other one has, once."""
+    if work.tx.meta.get(_IDENTITY) is None:
+        work.tx.meta.put(_IDENTITY, name)
+        work.steps += 1
 
 
 # ------------------------------------------------------------------------------------------------ lineage

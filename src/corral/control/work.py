@@ -253,15 +253,17 @@ class Work:
         if after.state.is_active:
             # That processes are up changes no decision, unless the job can be resized; everything else can.
             only_up = before is not None and before.state.holds_resources and after.state.holds_resources
-            self.change(PutJob(job=after), needs_cycle=not only_up or after.elastic is not None)
+            is_elsewhere = before is not None and before.is_moving and not after.is_moving
+            self.change(PutJob(job=after), needs_cycle=not only_up or after.elastic is not None or is_elsewhere)
         elif before is not None and before.state.is_active:
             self.change(DropJob(id=after.id))
         else:
             self.steps += 1
 
     def _expected(self, before: Job, after: Job) -> Job:
-        """Whoever is queued is told how long it will run, as far as that is known at this moment."""
+        """Whoever is queued, or goes on elsewhere, is told how long it will run, as far as that is known now."""
         enters = after.state is JobState.QUEUED and before.state is not JobState.QUEUED
+        enters = enters or (before.is_moving and after.state is JobState.STARTING)
         return predicted(self.state.run_times, after) if enters else after
 
     def _count_submitted(self, job: Job) -> None:

@@ -13,11 +13,12 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Protocol
 
 from fastapi import FastAPI
 
-from corral.control import images, object_stores, people, providers
+from corral.control import datasets, images, object_stores, people, providers
 from corral.control.controller import Controller
 from corral.control.ports import Clock, Store
 from corral.control.records import EventRecord, UserRecord
@@ -36,7 +37,9 @@ from corral.server.auth.passwords import Passwords, one_time_password
 from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.checkpointing import CheckpointWatch
+from corral.server.committing import Committing
 from corral.server.context import ServerContext
+from corral.server.dataset_library import DatasetLibrary
 from corral.server.estimating import Estimating
 from corral.server.imaging import Imaging
 from corral.server.metrics import ServerMetrics
@@ -54,6 +57,7 @@ from corral.server.storage_places import storage_places
 from corral.server.storing import Storing
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
+from corral.server.volume_files import VolumeStorage
 from corral.server.workbenching import Workbenching
 from corral.stores import open_store
 from corral.stores.checkpoints import DirectoryCheckpoints
@@ -166,6 +170,17 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         shadowing = Shadowing(controller=controller, store=store, tell=feed.tell)
         _run(parts, shadowing)
         _run(parts, storing)
+        committing = Committing(
+            controller=controller,
+            store=store,
+            settings=settings,
+            box=box,
+            volume_path=storing.driver.path_of,
+            workspace=workspace,
+            tell=feed.tell,
+        )
+        controller.execute(datasets.name_store, token_hex(16)).result(_START_SECONDS)
+        _run(parts, committing)
         # 4. What routes work with.
         context = ServerContext(
             settings=settings,
@@ -191,7 +206,16 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             simulating=simulating,
             shadowing=shadowing,
             storing=storing,
+            committing=committing,
+            library=DatasetLibrary(store=store, settings=settings, box=box),
             time_travel=TimeTravel(store, controller),
+            volume_storage=VolumeStorage(
+                driver=storing.driver,
+                changed=storing.changed,
+                box=box,
+                staging=settings.home / "uploads",
+                now=clock.now,
+            ),
             metrics=metrics,
             version=VERSION,
             started_at=clock.now(),
