@@ -145,9 +145,7 @@ def test_what_is_written_is_in_the_bucket_when_the_file_is_closed(node: Node, ac
     assert not files.exists(f"{access.root}/results/deep/weights")
 
 
-def test_it_is_mounted_again_when_its_server_dies_and_anew_when_its_keeper_does(
-    node: Node, access: ObjectAccess
-) -> None:
+def test_it_is_mounted_again_when_its_server_or_its_keeper_dies(node: Node, access: ObjectAccess) -> None:
     place = node.mounted(access)
     assert (place / "README").read_text() == "read me"
 

@@ -114,7 +114,8 @@ def ensure_mounted(order: MountOrder, *, user: str, lock_path: str) -> str:
 def is_mounted(mount: str) -> bool:
     """Whether somebody answers there."""
     try:
-        return os.stat(mount).st_dev != os.stat(os.path.dirname(mount)).st_dev
+        # The second is asked of whoever serves it each time; the kernel remembers the first for a while.
+        return os.stat(mount).st_dev != os.stat(os.path.dirname(mount)).st_dev and os.statvfs(mount).f_blocks > 0
     except OSError:
         return False
 
