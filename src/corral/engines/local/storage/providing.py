@@ -16,10 +16,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from corral.engines.local.storage.buckets import BucketProvider
+from corral.engines.local.storage.datasets import DatasetProvider
 from corral.engines.local.storage.provider import CannotProvide, StorageProvider, Surroundings
 
 #: One line per kind of storage that takes long.
-PROVIDERS: dict[str, StorageProvider] = {"object": BucketProvider()}
+PROVIDERS: dict[str, StorageProvider] = {
+    "dataset": DatasetProvider(),
+    "object": BucketProvider(),
+}
 
 
 def main() -> None:
