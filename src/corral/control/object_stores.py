@@ -86,6 +86,11 @@ def delete(work: Work, caller: Caller, name: str) -> None:
             field="object-store",
             volumes=[volume.id for volume in users[:20]],
         )
+    targets = [target.name for target in work.tx.datasets.targets() if target.object_store == name]
+    if targets:
+        raise InUse(
+            f"dataset targets keep files in object store {name}: {', '.join(targets[:5])}", field="object-store"
+        )
     work.tx.volumes.delete_object_store(name)
     work.record(caller, "object-store.deleted", name)
 
