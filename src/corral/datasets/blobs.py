@@ -77,7 +77,12 @@ class DirectoryBlobs:
         return min(8, os.cpu_count() or 1)
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
-        path = self._root / name
+        try:
+            self._put(self._root / name, parts)
+        except OSError as error:
+            raise DatasetError(f"{name} could not be written to {self.where}: {error.strerror}") from error
+
+    def _put(self, path: Path, parts: Sequence[bytes | memoryview]) -> None:
         self._make(path.parent)
         # Beside its place, so that the rename stays in one directory; hidden, so that it is nobody's object.
         draft = path.with_name(f"{_PARTIAL}{os.urandom(8).hex()}")
