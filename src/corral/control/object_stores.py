@@ -89,13 +89,9 @@ def delete(work: Work, caller: Caller, name: str) -> None:
     targets = [target.name for target in work.tx.datasets.targets() if target.object_store == name]
     if targets:
         raise InUse(
-<<<<<<< HEAD
-            f"dataset targets keep files in object store {name}: {', '.join(targets[:5])}", field="object-store"
-=======
             f"datasets are kept in object store {name}: targets {', '.join(targets[:5])}",
             field="object-store",
             targets=targets[:20],
->>>>>>> inte
         )
     work.tx.volumes.delete_object_store(name)
     work.record(caller, "object-store.deleted", name)
