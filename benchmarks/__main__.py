@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     completion,
     console,
+    datasets,
     estimates,
     fairness,
     footprint,
@@ -17,6 +18,7 @@ from benchmarks import (
     packing,
     scheduling,
     simulate,
+    transfer,
 )
 
 ALL = {
@@ -32,6 +34,8 @@ ALL = {
     "overview": overview.main,
     "footprint": footprint.main,
     "history": history.main,
+    "transfer": transfer.main,
+    "datasets": datasets.main,
 }
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from corral.control.receipts import abandoned, followed, saw_saved
 from corral.control.records import (
     USUAL_FUNCTIONS,
     AttemptRecord,
+    DatasetUse,
     EventRecord,
     Function,
     JobRecord,
@@ -339,6 +340,7 @@ class Work:
                 self._begin_attempt(after, at)
             case Up(at=at):
                 self._follow_usage(self._edit_attempt(before.attempt_id, started_at=at))
+                self._note_datasets(after, at)
             case Ended(at=at, reason=reason, exit_code=exit_code, message=message):
                 ended = self._edit_attempt(
                     before.attempt_id,
@@ -356,6 +358,24 @@ class Work:
                     self._begin_attempt(after, at, waited_since=at)
             case _:
                 pass
+
+    def _note_datasets(self, job: Job, at: float) -> None:
+        """Which versions an attempt reads, so that they can be traced to it when it is gone."""
+        uses = [
+            DatasetUse(
+                job_id=job.id,
+                attempt=job.attempt,
+                dataset=mount.dataset_id,
+                version=mount.version,
+                job_name=job.name,
+                user=job.user,
+                at=at,
+            )
+            for mount in self.spec(job.id).mounts
+            if mount.dataset_id is not None and mount.version is not None
+        ]
+        if uses:
+            self.tx.datasets.add_uses(uses)
 
     def _tell_cost(self, receipt: ReceiptRecord) -> None:
         detail = {

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from fastapi import FastAPI
 
-from corral.control import datasets, images, object_stores, people, providers
+from corral.control import dataset_targets, datasets, images, object_stores, people, providers
 from corral.control.controller import Controller
 from corral.control.ports import Clock, Store
 from corral.control.records import EventRecord, UserRecord
@@ -39,7 +39,9 @@ from corral.server.auth.throttle import LoginThrottle
 from corral.server.checkpointing import CheckpointWatch
 from corral.server.committing import Committing
 from corral.server.context import ServerContext
+from corral.server.dataset_access import renewed_tokens
 from corral.server.dataset_library import DatasetLibrary
+from corral.server.dataset_mounting import DatasetMounting
 from corral.server.estimating import Estimating
 from corral.server.imaging import Imaging
 from corral.server.metrics import ServerMetrics
@@ -133,7 +135,10 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             driver=DirectoryVolumes(places.volumes),
             cluster=settings.cluster[0].name,
         )
-        controller.complete = lambda order: storing.noticed(mounting.completed(imaging.completed(order)))
+        versions = DatasetMounting(store=store, settings=settings, box=box)
+        controller.complete = lambda order: storing.noticed(
+            versions.completed(mounting.completed(imaging.completed(order)))
+        )
         controller.start()
         parts.callback(controller.stop)
         # 3. Those who watch and act by themselves; they stop before the controller does.
@@ -326,6 +331,8 @@ def _renew_secrets(context: ServerContext, imaging: Imaging, mounting: Mounting)
         context.controller.execute(providers.renew_secrets, renewed).result(_START_SECONDS)
     if logins := imaging.renewed():
         context.controller.execute(images.renew_secrets, logins).result(_START_SECONDS)
+    if tokens := renewed_tokens(context.store, context.box):
+        context.controller.execute(dataset_targets.renew_tokens, tokens).result(_START_SECONDS)
     if stores := mounting.renewed():
         context.controller.execute(object_stores.renew_secrets, stores).result(_START_SECONDS)
 

@@ -9,18 +9,22 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from secrets import token_hex
 
 from corral.control import dataset_targets
 from corral.control.ports import Store
-from corral.control.records import VersionRecord
-from corral.datasets.errors import DatasetError
+from corral.control.records import DatasetRecord, VersionRecord
+from corral.datasets.errors import DatasetError, NotFound
+from corral.datasets.git_versions import GitVersions
 from corral.datasets.packs import PACK_BYTES, check_pack, decode_index, index_name, pack_name
 from corral.datasets.pieces import PieceStore
+from corral.datasets.places import open_blobs
 from corral.datasets.records import Entry, decode_list, decode_tree
 from corral.datasets.trees import Diff, diff, find, get_data, list_directory, read_file
-from corral.server.dataset_access import Words, index_cache, open_blobs, storage_words
+from corral.server.dataset_access import Words, dataset_key, index_cache, metadata_words, open_git, storage_words
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 
@@ -72,7 +76,31 @@ class DatasetLibrary:
         blobs.remove(name)
         if seen != word:
             raise DatasetError(f"{blobs.where} gave back something else than was put there")
-        return f"{blobs.where} can be written and read"
+        git = self.git(target)
+        history = "" if git is None else f"; the repository has {len(git.datasets())} datasets"
+        return f"{blobs.where} can be written and read{history}"
+
+    def git(self, target: str) -> GitVersions | None:
+        """The repository that keeps the history of a target's datasets, if one does. Raises NotReachable."""
+        with self._store.read() as tx:
+            words = metadata_words(dataset_targets.existing(tx, target), self._settings, self._box)
+        return None if words is None else open_git(words)
+
+    # Each of these does nothing where corral's own store keeps the history.
+
+    def tag(self, dataset: DatasetRecord, tag: str, version: str) -> None:
+        if git := self.git(dataset.target):
+            git.tag(dataset_key(dataset), tag, version)
+
+    def untag(self, dataset: DatasetRecord, tag: str) -> None:
+        if git := self.git(dataset.target):
+            with suppress(NotFound):
+                git.untag(dataset_key(dataset), tag)
+
+    def forget(self, dataset: DatasetRecord) -> None:
+        if git := self.git(dataset.target):
+            with suppress(NotFound):
+                git.remove(dataset_key(dataset))
 
     # ---------------------------------------------------------------- files
 
@@ -85,7 +113,7 @@ class DatasetLibrary:
 
     def content(self, target: str, entry: Entry, offset: int, length: int) -> Iterator[bytes]:
         """A part of a file, each piece checked before it is handed on."""
-        return read_file(self.pieces(target), entry, offset, length)
+        return _begun(read_file(self.pieces(target), entry, offset, length))
 
     def diff(self, target: str, old: VersionRecord | None, new: VersionRecord) -> Diff:
         before = None if old is None else bytes.fromhex(old.tree)
@@ -122,7 +150,7 @@ class DatasetLibrary:
         """One behind the other, each checked. Raises NotOfVersion, before anything is read."""
         self._check_needed(target, version, digests)
         pieces = self.pieces(target)
-        return (get_data(pieces, digest) for digest in digests)
+        return _begun(get_data(pieces, digest) for digest in digests)
 
     def _check_needed(self, target: str, version: VersionRecord, digests: Sequence[bytes]) -> None:
         """Whoever may read one version must not read others' files by knowing what their pieces are called."""
@@ -157,6 +185,11 @@ class DatasetLibrary:
             while len(self._needed) > _KEPT_VERSIONS:
                 self._needed.popitem(last=False)
         return frozenset(needed)
+
+
+def _begun(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """With the first piece read already, so that what is wrong with it can still be told."""
+    return chain([next(pieces, b"")], pieces)
 
 
 def index_pieces(pack: str, index: bytes) -> int:
