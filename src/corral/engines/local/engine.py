@@ -26,7 +26,7 @@ from corral.control.ports import (
     Observation,
 )
 from corral.core.model import EndReason, Node, NodeState
-from corral.engines.local.aggregation import aggregate, must_stop
+from corral.engines.aggregation import aggregate, must_stop
 from corral.engines.local.attempts import AttemptFiles, Marker, Tracked, read_exit
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
 from corral.engines.local.container_orders import ContainerRuntime, container_name
