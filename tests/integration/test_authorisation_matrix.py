@@ -65,6 +65,22 @@ PATCH  /channels/{name}              401      403   403   in       401      401 
 DELETE /channels/{name}              401      403   403   in       401      401     403
 POST   /channels/{name}/test         401      403   403   404      401      401     403
 GET    /clusters                     401      ok    ok    ok       401      401     ok
+GET    /dataset-targets              401      ok    ok    ok       401      401     ok
+POST   /dataset-targets              401      403   403   in       401      401     403
+GET    /dataset-targets/{target}     401      404   404   404      401      401     404
+PATCH  /dataset-targets/{target}     401      403   403   404      401      401     403
+DELETE /dataset-targets/{target}     401      403   403   404      401      401     403
+GET    /datasets                     401      ok    ok    ok       401      401     ok
+POST   /datasets                     401      ok    ok    ok       401      401     403
+GET    /datasets/{dataset}           401      ok    404   ok       401      401     ok
+PATCH  /datasets/{dataset}           401      ok    404   ok       401      401     403
+DELETE /datasets/{dataset}           401      ok    404   ok       401      401     403
+PUT    /datasets/{dataset}/shares    401      ok    404   ok       401      401     403
+GET    /datasets/{dataset}/lineage   401      ok    404   ok       401      401     ok
+PUT    /datasets/{dataset}/tags/{tag} 401     in    404   in       401      401     403
+DELETE /datasets/{dataset}/tags/{tag} 401     404   404   404      401      401     403
+GET    /datasets/{dataset}/versions  401      ok    404   ok       401      401     ok
+GET    /datasets/{dataset}/versions/{version} 401 in 404  in       401      401     in
 GET    /deliveries                   401      403   403   ok       401      401     403
 POST   /deliveries/{delivery}/resend 401      403   403   404      401      401     403
 GET    /events                       401      ok    ok    ok       401      401     ok
@@ -107,6 +123,7 @@ GET    /jobs/{job}/attempts          401      ok    404   ok       401      401 
 GET    /jobs/{job}/receipts          401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/checkpoints       401      ok    404   ok       401      401     ok
 POST   /jobs/{job}/checkpoint        401      in    404   in       401      401     403
+GET    /jobs/{job}/datasets          401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/files             401      ok    404   ok       401      401     ok
 GET    /jobs/{job}/files/content     401      in    404   in       401      401     in
 GET    /jobs/{job}/logs              401      ok    404   ok       401      401     ok
@@ -271,6 +288,10 @@ BODIES: dict[tuple[str, str], Callable[[], Any]] = {
     ("POST", "/me/ssh-keys"): lambda: {"name": f"key {next(_numbers)}", "public_key": public_key()},
     ("POST", "/images"): lambda: {"name": f"image-{next(_numbers)}", "address": "registry.example.org/x:1"},
     ("PUT", "/registry-logins/{login}"): lambda: {"registry": "h.example.org", "username": "ann", "secret": "s"},
+    ("POST", "/datasets"): lambda: {"name": f"set-{next(_numbers)}"},
+    ("PATCH", "/datasets/{dataset}"): lambda: {"description": "about"},
+    ("PUT", "/datasets/{dataset}/shares"): lambda: {"shares": []},
+    ("PUT", "/datasets/{dataset}/tags/{tag}"): lambda: {"version": "latest"},
     ("POST", "/me/tokens"): lambda: {"name": "one more"},
     ("POST", "/me/password"): lambda: {"old": "a wrong guess", "new": "a long new password"},
     ("POST", "/workbenches"): lambda: {"name": f"bench-{next(_numbers)}", "hold": True},
@@ -315,6 +336,9 @@ class House:
         if "{image}" in path:
             body = BODIES["POST", "/images"]()
             return path.replace("{image}", self.owners("POST", "/images", body)["name"])
+        if "{dataset}" in path:
+            made = self.owners("POST", "/datasets", BODIES["POST", "/datasets"]())["id"]
+            return re.sub(r"\{\w+\}", "nowhere", path.replace("{dataset}", made))
         if "{login}" in path:
             body = BODIES["PUT", "/registry-logins/{login}"]()
             return path.replace("{login}", self.owners("PUT", f"/registry-logins/l-{next(_numbers)}", body)["name"])

@@ -26,6 +26,11 @@ def reservation(**fields: Any) -> dict[str, Any]:
     return {"name": "demo", "pool": "default", "gpus": 1, "users": ["operator"], **window, **fields}
 
 
+def git_target(url: str, **fields: str) -> dict[str, Any]:
+    metadata = {"kind": "git", "url": url, **fields}
+    return {"name": "t1", "metadata": metadata, "storage": {"kind": "directory", "path": "/srv/x"}}
+
+
 #: method, path, JSON body (or raw bytes), status, the field that the answer must name ("" where there is none)
 WRONG: list[tuple[str, str, Any, int, str]] = [
     # what is not a job
@@ -398,6 +403,41 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/queues", {"name": "queue-1", "preempts": True}, 422, "preempts"),
     ("POST", "/queues", {"name": "queue-1", "preempts": "sometimes"}, 422, "preempts"),
     ("PATCH", "/queues/default", {"preempts": True}, 422, "preempts"),
+    # datasets
+    ("POST", "/datasets", {}, 422, "name"),
+    ("POST", "/datasets", {"name": "x"}, 422, "name"),
+    ("POST", "/datasets", {"name": "-x-"}, 422, "name"),
+    ("POST", "/datasets", {"name": "d-12"}, 422, "name"),
+    ("POST", "/datasets", {"name": "x" * 64}, 422, "name"),
+    ("POST", "/datasets", {"name": "a b"}, 422, "name"),
+    ("POST", "/datasets", {"name": "digits", "target": "nowhere"}, 404, "target"),
+    ("POST", "/datasets", {"name": "digits", "description": "x" * 1001}, 422, "description"),
+    ("POST", "/datasets", {"name": "digits", "size": 1}, 422, "size"),
+    ("GET", "/datasets/nothing", None, 404, "dataset"),
+    ("GET", "/datasets/d-99999999999999999999999", None, 404, "dataset"),
+    ("GET", "/datasets?owned=me", None, 422, "owned"),
+    ("GET", "/datasets/nothing/versions", None, 404, "dataset"),
+    ("GET", "/datasets/nothing/versions?cursor=x", None, 422, "cursor"),
+    ("GET", "/datasets/nothing/lineage?cursor=WyJ4Il0", None, 422, "cursor"),
+    ("PATCH", "/datasets/nothing", {"name": "other"}, 422, "description"),
+    ("PUT", "/datasets/nothing/shares", {"shares": [{"kind": "team", "name": "x"}]}, 422, "shares[0].kind"),
+    ("PUT", "/datasets/nothing/shares", {"shares": []}, 404, "dataset"),
+    ("PUT", "/datasets/nothing/tags/v1", {"version": ""}, 422, "version"),
+    ("DELETE", "/datasets/nothing", None, 404, "dataset"),
+    ("POST", "/dataset-targets", {"name": "t1"}, 422, "storage"),
+    ("POST", "/dataset-targets", {"name": "T 1", "storage": {"kind": "directory", "path": "/srv/x"}}, 422, "name"),
+    ("POST", "/dataset-targets", {"name": "default", "storage": {"kind": "directory", "path": "/x"}}, 409, "name"),
+    ("POST", "/dataset-targets", {"name": "t1", "storage": {"kind": "directory", "path": "x"}}, 422, "storage.path"),
+    ("POST", "/dataset-targets", {"name": "t1", "storage": {"kind": "directory", "path": "/"}}, 422, "storage.path"),
+    ("POST", "/dataset-targets", {"name": "t1", "storage": {"kind": "tape", "path": "/x"}}, 422, "storage"),
+    ("POST", "/dataset-targets", git_target("ext::sh -c id"), 422, "metadata.url"),
+    ("POST", "/dataset-targets", git_target("--upload-pack=x"), 422, "metadata.url"),
+    ("POST", "/dataset-targets", git_target("https://ann:secret@git.example.org/x.git"), 422, "metadata.url"),
+    ("POST", "/dataset-targets", git_target("file:///srv/x.git", branch="-x"), 422, "metadata.branch"),
+    ("PATCH", "/dataset-targets/default", {"token": "x"}, 422, "token"),
+    ("PATCH", "/dataset-targets/default", {"storage": {"kind": "directory", "path": "/x"}}, 409, "target"),
+    ("DELETE", "/dataset-targets/default", None, 409, "target"),
+    ("DELETE", "/dataset-targets/nowhere", None, 404, "target"),
     # estimates
     ("GET", "/estimates/accuracy?since=soon", None, 422, "since"),
     ("GET", "/estimates/accuracy?until=now", None, 422, "until"),

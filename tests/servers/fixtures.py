@@ -14,9 +14,11 @@ import pytest
 
 from corral.control.ports import Store
 from corral.stores import open_store
+from tests.servers.gcs_server import GcsServer, gcs_serving
 from tests.servers.postgres import HOW_TO_INSTALL, PostgresServer, find_account, find_programs
 from tests.servers.prometheus import HOW_TO_INSTALL as HOW_TO_INSTALL_PROMETHEUS
 from tests.servers.prometheus import PrometheusServer, find_program
+from tests.servers.s3_server import S3Server, s3_serving
 from tests.servers.slurm import HOW_TO_INSTALL as HOW_TO_INSTALL_SLURM
 from tests.servers.slurm import SlurmCluster, is_installed
 from tests.servers.stores import StorePlace
@@ -115,3 +117,17 @@ def prometheus_server(tmp_path: Path) -> Iterator[PrometheusServer]:
     server = PrometheusServer(directory=tmp_path / "prometheus", program=program)
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """One for all tests of a process: each takes a bucket with a name of its own."""
+    with s3_serving(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gcs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GcsServer]:
+    """As `s3_server`."""
+    with gcs_serving(tmp_path_factory.mktemp("gcs")) as server:
+        yield server

@@ -1,8 +1,27 @@
-"""How many cases a property test generates, where the profile's number is not the right one."""
+"""How many cases a property test generates where the profile's number is not the right one, and cheap strategies."""
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
+from typing import Any
+
 from hypothesis import settings
+from hypothesis import strategies as st
 
 #: For tests whose cases are whole histories: a quarter of the cases of others.
 DEAR = settings(max_examples=settings().max_examples // 4)
+
+
+# To make a strategy and to check it costs more than to draw from it, and a cluster is drawn with a hundred of them:
+# those that are asked for again and again while drawing are made once.
+
+
+@lru_cache(maxsize=None, typed=True)
+def pick(*choices: Any) -> st.SearchStrategy[Any]:
+    """One of these; a case that fails is made simpler towards the first."""
+    return st.sampled_from(choices)
+
+
+@cache
+def between(least: int, most: int) -> st.SearchStrategy[int]:
+    return st.integers(least, most)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from corral.control import images, permissions, quotas, reservations
+from corral.control import datasets, images, permissions, quotas, reservations
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
 from corral.control.operators import reachable_operators
 from corral.control.ports import Transaction
@@ -136,6 +136,7 @@ def delete_user(work: Work, caller: Caller, name: str) -> None:
     if _is_acting_operator(user):
         _protect_last_operator(work, name)
     reservations.check_user_free(work.tx, name, work.now)
+    datasets.check_user_free(work.tx, name)
     for _, kind in [key for key in work.state.snapshot.quotas if key[0] == name]:
         work.change(PutQuota(user=name, kind=kind, quota=Quota()))
     work.change(DropMembership(user=name))

@@ -19,20 +19,8 @@ Value = TypeVar("Value")
 
 def to_plain(value: Any) -> Any:
     """Dicts, lists, strings and numbers only."""
-    if type(value) is float:
-        # 60 and 60.0 are equal, so they must be written alike; the field's type tells them apart again.
-        return int(value) if value.is_integer() and abs(value) < 2**53 else value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {
-            name: to_plain(item)
-            for name, default in _defaults(type(value))
-            if (item := getattr(value, name)) != default
-        }
-    if isinstance(value, tuple | list | frozenset):
-        return [to_plain(item) for item in value]
-    if isinstance(value, Enum):
-        return value.value
-    return value
+    encode = _encoder(value.__class__)
+    return value if encode is None else encode(value)
 
 
 def from_plain(kind: type[Value], plain: Any) -> Value:
@@ -45,6 +33,33 @@ def from_plain(kind: type[Value], plain: Any) -> Value:
 def dumps(value: Any) -> str:
     """Compact JSON with sorted keys: equal values give equal text."""
     return json.dumps(to_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+@cache
+def _encoder(kind: type) -> Callable[[Any], Any] | None:
+    """How a value of this type becomes plain data, worked out once per type; None where it is plain already."""
+    if kind is float:
+        return _plain_float
+    if is_dataclass(kind):
+        return _plain_fields
+    if issubclass(kind, tuple | list | frozenset):
+        return lambda value: [to_plain(item) for item in value]
+    if issubclass(kind, Enum):
+        return lambda value: value.value
+    return None
+
+
+def _plain_float(value: float) -> float:
+    # 60 and 60.0 are equal, so they must be written alike; the field's type tells them apart again.
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def _plain_fields(value: Any) -> dict[str, Any]:
+    return {
+        name: to_plain(item)
+        for name, default in _defaults(value.__class__)
+        if (item := getattr(value, name)) != default
+    }
 
 
 @cache

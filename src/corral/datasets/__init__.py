@@ -1,1 +1,78 @@
-"""Versions of files: content-addressed, stored once, never changed, checked when they are read."""
+"""Versions of files: content-addressed, stored once, never changed, checked when they are read.
+
+    repository = Repository(DirectoryBlobs("/data/blobs"), DirectoryVersions("/data/versions"))
+    repository.commit("faces", Path("work"), message="first", author="ada")
+    repository.checkout("faces", "latest", Path("copy"))
+
+`BlobStore` and `VersionStore` are the two ports: who keeps the bytes, and who keeps the history. A server can offer
+both over HTTP, so that a laptop commits with the same code; `check_pack` lets it refuse packs that are not what they
+say.
+"""
+
+from corral.datasets.blobs import BlobStore, DirectoryBlobs, FilesystemBlobs, StoredObject
+from corral.datasets.collecting import GarbagePack, GarbageReport, PartlyUsed
+from corral.datasets.errors import (
+    AnotherOwner,
+    BadName,
+    Busy,
+    Damaged,
+    DatasetError,
+    GitFailed,
+    HeadMoved,
+    LeaseLost,
+    LocalChanges,
+    NotFound,
+    NotPlain,
+    ObjectMissing,
+    UnknownFormat,
+    Unstable,
+)
+from corral.datasets.packs import check_pack
+from corral.datasets.progress import OnProgress, Progress
+from corral.datasets.records import Commit, Entry, PathEntry, check_dataset, check_tag
+from corral.datasets.repository import LATEST, Committed, Repository
+from corral.datasets.trees import Change, Diff
+from corral.datasets.verifying import Damage, Verified
+from corral.datasets.versions import DirectoryVersions, Manifest, VersionStore
+
+__all__ = [
+    "LATEST",
+    "AnotherOwner",
+    "BadName",
+    "BlobStore",
+    "Busy",
+    "Change",
+    "Commit",
+    "Committed",
+    "Damage",
+    "Damaged",
+    "DatasetError",
+    "Diff",
+    "DirectoryBlobs",
+    "DirectoryVersions",
+    "Entry",
+    "FilesystemBlobs",
+    "GarbagePack",
+    "GarbageReport",
+    "GitFailed",
+    "HeadMoved",
+    "LeaseLost",
+    "LocalChanges",
+    "Manifest",
+    "NotFound",
+    "NotPlain",
+    "ObjectMissing",
+    "OnProgress",
+    "PartlyUsed",
+    "PathEntry",
+    "Progress",
+    "Repository",
+    "StoredObject",
+    "UnknownFormat",
+    "Unstable",
+    "Verified",
+    "VersionStore",
+    "check_dataset",
+    "check_pack",
+    "check_tag",
+]

@@ -96,6 +96,16 @@ class Settings(SettingsFile):
         return self.storage.database
 
     @property
+    def datasets_path(self) -> Path:
+        """Where the built-in dataset target keeps its files."""
+        return Path(self.storage.datasets) if self.storage.datasets else self.home / "datasets"
+
+    @property
+    def dataset_cache_path(self) -> Path:
+        """Where versions of datasets are that jobs have mounted."""
+        return Path(self.storage.dataset_cache) if self.storage.dataset_cache else self.home / "dataset-cache"
+
+    @property
     def helper_path(self) -> Path:
         """Where programs find the checkpoint helper: a directory for PYTHONPATH."""
         return self.home / "helper"

@@ -36,9 +36,13 @@ class Database:
         self.writer.dispose()
 
 
+# Made once: every write begins with one of them.
+_EPOCH = select(counter_rows.c.value).where(counter_rows.c.name == "epoch")
+_EPOCH_FOR_UPDATE = _EPOCH.with_for_update()
+
+
 def read_epoch(connection: Connection, *, for_update: bool) -> int:
-    statement = select(counter_rows.c.value).where(counter_rows.c.name == "epoch")
-    epoch: int = connection.execute(statement.with_for_update() if for_update else statement).scalar_one()
+    epoch: int = connection.execute(_EPOCH_FOR_UPDATE if for_update else _EPOCH).scalar_one()
     return epoch
 
 

@@ -11,6 +11,7 @@ from corral.control.ports import (
     ChannelTable,
     CredentialTable,
     CycleTable,
+    DatasetTable,
     EstimateTable,
     EventTable,
     FleetTable,
@@ -34,6 +35,7 @@ from corral.stores.attempts import SqlAttemptTable
 from corral.stores.catalog import SqlCatalogTable
 from corral.stores.channels import SqlChannelTable
 from corral.stores.credentials import SqlCredentialTable, SqlSshKeyTable
+from corral.stores.datasets import SqlDatasetTable
 from corral.stores.estimates import SqlEstimateTable
 from corral.stores.fleet import SqlFleetTable
 from corral.stores.health import SqlHealthTable
@@ -74,6 +76,7 @@ class SqlTransaction:
     simulations: SimulationTable
     shadow: ShadowTable
     reservations: ReservationTable
+    datasets: DatasetTable
     estimates: EstimateTable
     meta: MetaTable
 
@@ -98,6 +101,7 @@ class SqlTransaction:
         self.reports = SqlReportTable(connection)
         self.simulations = SqlSimulationTable(connection)
         self.shadow = SqlShadowTable(connection)
+        self.datasets = SqlDatasetTable(connection)
         self.reservations = SqlReservationTable(connection)
         self.estimates = SqlEstimateTable(connection)
         self.meta = SqlMetaTable(connection)

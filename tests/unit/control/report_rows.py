@@ -10,6 +10,7 @@ from corral.control.ports import Point
 from corral.control.records import UsageRecord
 from corral.core.measuring import Measured
 from corral.core.model import EndReason, JobKind, JobState
+from tests.unit.searching import between, pick
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 #: A Monday, midnight.
@@ -74,22 +75,22 @@ def gpu_counts(gpus: float, since: float, until: float) -> list[Point]:
 def rows(draw: st.DrawFn) -> list[UsageRecord]:
     """Attempts anywhere in nine days around the week, some still running."""
     made = []
-    for number in range(draw(st.integers(0, 12))):
-        begin = draw(st.integers(-1440, 8 * 1440 - 1))
-        length = draw(st.integers(0, 3000))
+    for number in range(draw(between(0, 12))):
+        begin = draw(between(-1440, 8 * 1440 - 1))
+        length = draw(between(0, 3000))
         end = begin + length if begin + length < 8 * 1440 else None
         made.append(
             row(
                 number + 1,
                 begin,
                 end,
-                gpus=draw(st.sampled_from([0, 0.5, 1, 4])),
-                waited=draw(st.integers(0, 100_000)),
-                use=draw(st.sampled_from([None, 0.0, 0.3, 1.0])),
-                outcome=draw(st.sampled_from([JobState.COMPLETED, JobState.FAILED, JobState.STOPPED, JobState.QUEUED])),
-                user=draw(st.sampled_from(["ann", "bob", "cho"])),
-                group=draw(st.sampled_from(["vision", "speech", None])),
-                queue=draw(st.sampled_from(["default", "night"])),
+                gpus=draw(pick(0, 0.5, 1, 4)),
+                waited=draw(between(0, 100_000)),
+                use=draw(pick(None, 0.0, 0.3, 1.0)),
+                outcome=draw(pick(JobState.COMPLETED, JobState.FAILED, JobState.STOPPED, JobState.QUEUED)),
+                user=draw(pick("ann", "bob", "cho")),
+                group=draw(pick("vision", "speech", None)),
+                queue=draw(pick("default", "night")),
             )
         )
     return made

@@ -14,6 +14,7 @@ from corral.control.records import JobFilter, JobRecord
 from corral.control.work import Caller
 from corral.core.model import EndReason, Job, JobState
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
+from tests.unit.searching import between, pick
 
 END = AttemptPhase.ENDED
 
@@ -219,18 +220,18 @@ def test_nobody_waits_for_what_is_over(store: Store, data: st.DataObject) -> Non
     with store.write() as tx:
         tx.jobs.delete([record.job.id for record in _all(desk)])
     desk.state = desk.loaded()
-    for _ in range(data.draw(st.integers(5, 20))):
+    for _ in range(data.draw(between(5, 20))):
         known = _all(desk)
         refs = data.draw(st.lists(st.sampled_from([record.job.id for record in known]), max_size=3)) if known else []
-        action = data.draw(st.sampled_from(["submit", "submit", "end", "end", "stop", "start", "delete", "lose"]))
+        action = data.draw(pick("submit", "submit", "end", "end", "stop", "start", "delete", "lose"))
         try:
             if action == "submit" or not refs:
-                desk.submit(draft(gpus=1, after=tuple(refs), hold=data.draw(st.integers(0, 4)) == 0))
+                desk.submit(draft(gpus=1, after=tuple(refs), hold=data.draw(between(0, 4)) == 0))
             elif action in ("end", "lose"):
                 job = desk.job(refs[0])
                 reason = EndReason.EXIT_CODE if action == "end" else EndReason.LOST
                 if job.state.holds_resources:
-                    desk.hear(job, END, reason, exit_code=data.draw(st.sampled_from([0, 0, 1])))
+                    desk.hear(job, END, reason, exit_code=data.draw(pick(0, 0, 1)))
             else:
                 desk.do(getattr(jobs, action), ANN, refs[0])
         except (Invalid, WrongState):

@@ -30,7 +30,7 @@ from corral.core.plan import Plan, PreemptionRule
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import History, histories
-from tests.unit.searching import DEAR
+from tests.unit.searching import DEAR, pick
 
 
 def recorded(history: History, *, every_step: bool = False) -> list[CycleRecord]:
@@ -80,7 +80,7 @@ def test_a_lost_or_changed_input_is_noticed(history: History, data: st.DataObjec
     arrived = [change for change in changes if isinstance(change, PutJob) and change.job.state is JobState.QUEUED]
     assume(arrived)
     lost = data.draw(st.sampled_from(arrived))
-    if data.draw(st.booleans()):
+    if data.draw(pick(False, True)):
         put = [change for change in changes if change is not lost]
     else:
         put = [PutJob(job=replace(lost.job, priority=77)) if change is lost else change for change in changes]

@@ -27,6 +27,7 @@ from corral.core.snapshot import ClusterSnapshot
 from tests.unit.control.shelf import Shelf
 from tests.unit.control.tenants import assert_state_is_stored
 from tests.unit.control.world import ANN, BOB, ROOT, TWO_NODES, Desk, draft, status
+from tests.unit.searching import DEAR
 
 RUNNING, ENDED = AttemptPhase.RUNNING, AttemptPhase.ENDED
 WHY = "queue A is guaranteed 4 GPUs and holds 0"
@@ -277,7 +278,7 @@ def test_its_node_is_lost_while_it_stops(desk: Desk, decisions: Decisions) -> No
     assert_state_is_stored(desk)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(DEAR, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     reload_after=st.sets(st.integers(0, 5)),
     saves=st.booleans(),

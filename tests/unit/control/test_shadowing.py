@@ -18,7 +18,7 @@ from corral.simulator.simulation import Arrival
 from tests.unit.control.test_timetravel import Recorded
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import History, histories
-from tests.unit.searching import DEAR
+from tests.unit.searching import DEAR, between, pick
 
 
 @DEAR
@@ -26,11 +26,11 @@ from tests.unit.searching import DEAR
 def test_a_shadow_with_the_same_rules_never_differs(history: History, data: st.DataObject) -> None:
     cycles = Recorded(history).cycles
     shadow = Shadow(Scenario())
-    begin = data.draw(st.integers(0, len(cycles)))
+    begin = data.draw(between(0, len(cycles)))
     shadow.catch_up([cycle.changes for cycle in cycles[:begin]])
     for cycle in cycles[begin:]:
         # what is only followed is not forgotten
-        assert shadow.follow(cycle, decides=data.draw(st.booleans())) is None
+        assert shadow.follow(cycle, decides=data.draw(pick(False, True))) is None
 
 
 def recorded(queue: Queue, *jobs: Job) -> list[CycleRecord]:

@@ -24,6 +24,7 @@ from corral.core.model import (
 )
 from corral.core.snapshot import ClusterSnapshot
 from corral.simulator.simulation import Arrival, Simulation
+from tests.unit.searching import between, pick
 
 GIB = 1 << 30
 MODELS = ("A10", "H100")
@@ -39,6 +40,7 @@ PREDICTIONS = (
 #: a short time constant, so that scores move within a short history
 TIME_CONSTANT = 60.0
 
+zones = st.sets(st.sampled_from(ZONES), max_size=1)
 #: mostly the first one
 node_states = st.sampled_from([NodeState.READY] * 6 + [NodeState.CORDONED, NodeState.DRAINING, NodeState.DOWN])
 gpu_healths = st.sampled_from([GpuHealth.HEALTHY] * 8 + [GpuHealth.SUSPECT, GpuHealth.FAILED])
@@ -60,72 +62,72 @@ class History:
 
 @st.composite
 def nodes(draw: st.DrawFn, number: int, *, always_usable: bool = False, one_pool: bool = False) -> Node:
-    model = draw(st.sampled_from(MODELS))
-    links = draw(st.sampled_from(["", "", "aabb", "abab", "aaab"]))
+    model = draw(pick(*MODELS))
+    links = draw(pick("", "", "aabb", "abab", "aaab"))
     gpus = tuple(
         Gpu(
             id=f"n{number}/{index}",
             index=index,
-            model=draw(st.sampled_from([model, model, model, *MODELS])),
+            model=draw(pick(model, model, model, *MODELS)),
             memory_bytes=24 * GIB,
             health=GpuHealth.HEALTHY if always_usable else draw(gpu_healths),
-            pool="default" if one_pool else draw(st.sampled_from(["default"] * 5 + ["night"])),
+            pool="default" if one_pool else draw(pick(*["default"] * 5, "night")),
             link_group=links[index] if links else "",
         )
-        for index in range(draw(st.sampled_from([4, 2, 4, 1, 0])))
+        for index in range(draw(pick(4, 2, 4, 1, 0)))
     )
     return Node(
         id=f"n{number}",
         state=NodeState.READY if always_usable else draw(node_states),
-        cpu_milli=draw(st.sampled_from([2000, 8000])),
-        memory_bytes=draw(st.sampled_from([4, 16])) * GIB,
+        cpu_milli=draw(pick(2000, 8000)),
+        memory_bytes=draw(pick(4, 16)) * GIB,
         gpus=gpus,
-        labels=tuple(sorted((*draw(st.sets(st.sampled_from(ZONES), max_size=1)), *draw(st.sampled_from(RACKS))))),
-        load=draw(st.sampled_from([None, 0.2, 0.9])),
+        labels=tuple(sorted((*draw(zones), *draw(pick(*RACKS))))),
+        load=draw(pick(None, 0.2, 0.9)),
     )
 
 
 @st.composite
 def requests(draw: st.DrawFn) -> Request:
-    shape = draw(st.sampled_from(["whole", "whole", "share", "cpu"]))
-    is_gang = draw(st.integers(0, 4)) == 0
+    shape = draw(pick("whole", "whole", "share", "cpu"))
+    is_gang = draw(between(0, 4)) == 0
     return Request(
-        nodes=draw(st.integers(2, 3)) if is_gang else 1,
-        gpus=draw(st.sampled_from([1, 2, 1, 4])) if shape == "whole" else 0,
-        gpu_milli=draw(st.sampled_from([100, 250, 400, 500, 999])) if shape == "share" else 0,
-        cpu_milli=draw(st.sampled_from([500, 2000])) if shape == "cpu" else draw(st.sampled_from([0, 0, 0, 1000])),
-        memory_bytes=draw(st.sampled_from([0, 0, 0, 1, 3])) * GIB,
-        models=draw(st.sampled_from([(), (), ("A10",), ("H100",), MODELS])) if shape != "cpu" else (),
-        labels=draw(st.sampled_from([()] * 6 + [(ZONES[0],)])),
+        nodes=draw(between(2, 3)) if is_gang else 1,
+        gpus=draw(pick(1, 2, 1, 4)) if shape == "whole" else 0,
+        gpu_milli=draw(pick(100, 250, 400, 500, 999)) if shape == "share" else 0,
+        cpu_milli=draw(pick(500, 2000)) if shape == "cpu" else draw(pick(0, 0, 0, 1000)),
+        memory_bytes=draw(pick(0, 0, 0, 1, 3)) * GIB,
+        models=draw(pick((), (), ("A10",), ("H100",), MODELS)) if shape != "cpu" else (),
+        labels=draw(pick(*[()] * 6, (ZONES[0],))),
     )
 
 
 @st.composite
 def jobs(draw: st.DrawFn, serial: int, queue_names: tuple[str, ...]) -> Job:
     request = draw(requests())
-    created_at = float(draw(st.integers(0, 15)))
+    created_at = float(draw(between(0, 15)))
     return Job(
         id=f"j-{serial}",
         name=f"job-{serial}",
-        user=draw(st.sampled_from(USERS)),
-        kind=JobKind.DISTRIBUTED if request.is_gang else draw(st.sampled_from([JobKind.TRAINING, JobKind.WORKBENCH])),
-        queue=draw(st.sampled_from(queue_names)),
+        user=draw(pick(*USERS)),
+        kind=JobKind.DISTRIBUTED if request.is_gang else draw(pick(JobKind.TRAINING, JobKind.WORKBENCH)),
+        queue=draw(pick(*queue_names)),
         request=request,
-        priority=draw(st.sampled_from([5, 5, 1, 9])),
+        priority=draw(pick(5, 5, 1, 9)),
         created_at=created_at,
-        pinned_at=draw(st.sampled_from([None] * 6 + [created_at, 20.0])),
-        user_order=draw(st.sampled_from([0, 0, 0, -1, 2])),
-        time_limit_seconds=draw(st.sampled_from([None, 5.0, 20.0, 50.0])),
-        grace_seconds=draw(st.sampled_from([0.0, 3.0])),
-        predicted=draw(st.sampled_from([None, None, *PREDICTIONS])),
+        pinned_at=draw(pick(*[None] * 6, created_at, 20.0)),
+        user_order=draw(pick(0, 0, 0, -1, 2)),
+        time_limit_seconds=draw(pick(None, 5.0, 20.0, 50.0)),
+        grace_seconds=draw(pick(0.0, 3.0)),
+        predicted=draw(pick(None, None, *PREDICTIONS)),
     )
 
 
 @st.composite
-def arrivals(draw: st.DrawFn, queue_names: tuple[str, ...] = ("default",), most: int = 16) -> tuple[Arrival, ...]:
-    count = draw(st.sampled_from([most, most, most // 2, 2]))
+def arrivals(draw: st.DrawFn, queue_names: tuple[str, ...] = ("default",), most: int = 12) -> tuple[Arrival, ...]:
+    count = draw(pick(most, most, most // 2, 2))
     return tuple(
-        Arrival(job=draw(jobs(serial, queue_names)), run_seconds=float(draw(st.integers(3, 40))))
+        Arrival(job=draw(jobs(serial, queue_names)), run_seconds=float(draw(between(3, 40))))
         for serial in range(1, count + 1)
     )
 
@@ -135,16 +137,16 @@ def clusters(draw: st.DrawFn) -> tuple[Change, ...]:
     """Nodes of all sorts, a default queue, a strict one and one of another pool, limits and quotas."""
     changes: list[Change] = [
         PutRules(limits=draw(limits()), score_time_constant=TIME_CONSTANT),
-        *(PutNode(node=draw(nodes(number))) for number in range(draw(st.sampled_from([4, 3, 2, 1])))),
+        *(PutNode(node=draw(nodes(number))) for number in range(draw(pick(4, 3, 2, 1)))),
         *(PutQueue(queue=queue) for queue in draw(queues())),
     ]
-    for user in draw(st.sampled_from([(), (), USERS[:1], USERS[:2]])):
+    for user in draw(pick((), (), USERS[:1], USERS[:2])):
         quota = Quota(
-            gpu_milli=draw(st.sampled_from([None, 500, 2 * WHOLE])),
-            cpu_milli=draw(st.sampled_from([None, 2500])),
-            memory_bytes=draw(st.sampled_from([None, 3 * GIB])),
+            gpu_milli=draw(pick(None, 500, 2 * WHOLE)),
+            cpu_milli=draw(pick(None, 2500)),
+            memory_bytes=draw(pick(None, 3 * GIB)),
         )
-        changes.append(PutQuota(user=user, kind=draw(st.sampled_from(list(JobKind)[:3])), quota=quota))
+        changes.append(PutQuota(user=user, kind=draw(pick(*list(JobKind)[:3])), quota=quota))
     return tuple(changes)
 
 
@@ -159,8 +161,8 @@ def queues(draw: st.DrawFn) -> list[Queue]:
     return [
         replace(
             queue,
-            policy=draw(st.sampled_from(POLICIES)),
-            placement=draw(st.sampled_from(PLACEMENTS)),
+            policy=draw(pick(*POLICIES)),
+            placement=draw(pick(*PLACEMENTS)),
             max_gpus=draw(few_gpus),
         )
         for queue in made
@@ -170,9 +172,9 @@ def queues(draw: st.DrawFn) -> list[Queue]:
 @st.composite
 def limits(draw: st.DrawFn) -> Limits:
     return Limits(
-        max_gpus_per_user=draw(st.sampled_from([None] * 5 + [3])),
-        max_gpus_per_job=draw(st.sampled_from([None] * 5 + [3])),
-        max_total_gpus=draw(st.sampled_from([None] * 5 + [6])),
+        max_gpus_per_user=draw(pick(*[None] * 5, 3)),
+        max_gpus_per_job=draw(pick(*[None] * 5, 3)),
+        max_total_gpus=draw(pick(*[None] * 5, 6)),
     )
 
 

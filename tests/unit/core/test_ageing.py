@@ -15,6 +15,7 @@ from corral.core.ordering import shortest, weighted
 from corral.core.ordering.cost import OrderingRules, Weights, expected_seconds
 from corral.core.scheduler import schedule
 from tests.unit.core.builders import node, picture, running, waiting
+from tests.unit.searching import between, pick
 
 HOUR = 3600.0
 RULES = OrderingRules()
@@ -151,14 +152,14 @@ def lined_up(draw: st.DrawFn) -> list[Job]:
     return [
         waiting(
             serial,
-            user=draw(st.sampled_from(["ann", "bob"])),
+            user=draw(pick("ann", "bob")),
             at=draw(times),
-            gpus=draw(st.sampled_from([1, 2, 8])),
-            priority=draw(st.sampled_from([0, 5, 100])),
+            gpus=draw(pick(1, 2, 8)),
+            priority=draw(pick(0, 5, 100)),
             predicted=draw(st.none() | st.floats(0, 1e6).map(expecting)),
-            time_limit_seconds=draw(st.sampled_from([None, 60.0, 1e5])),
+            time_limit_seconds=draw(pick(None, 60.0, 1e5)),
         )
-        for serial in range(1, draw(st.integers(2, 8)) + 1)
+        for serial in range(1, draw(between(2, 8)) + 1)
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.changes import PutReservation
@@ -16,6 +16,7 @@ from corral.core.snapshot import ClusterSnapshot
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.recount import dump_snapshot
 from tests.unit.core.strategies import History, histories
+from tests.unit.searching import DEAR
 
 NOW = 100.0
 
@@ -135,7 +136,7 @@ def test_what_has_ended_by_then_makes_room() -> None:
     assert drained(snapshot, 300.0, {"j-2": after(50.0, 100.0)}).jobs[0].goes_to == ("n2",)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@DEAR
 @given(history=histories(), later=st.sampled_from([0.0, 7.0, 30.0]), guess=st.sampled_from([None, (2.0, 9.0)]))
 def test_asking_changes_nothing_and_promises_nothing_impossible(
     history: History, later: float, guess: tuple[float, float] | None

@@ -17,7 +17,7 @@ from corral.core.placing import choose_gpus, domains_for, find_place, has_cpu_an
 from corral.core.scheduler import schedule
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.strategies import nodes, requests
-from tests.unit.searching import DEAR
+from tests.unit.searching import DEAR, between
 
 GIB = 1 << 30
 
@@ -137,7 +137,7 @@ MIXES = st.lists(
 
 @st.composite
 def cramped(draw: st.DrawFn) -> tuple[Fleet, list[Request], list[tuple[Request, int]]]:
-    made = Fleet([draw(nodes(number)) for number in range(draw(st.integers(1, 5)))])
+    made = Fleet([draw(nodes(number)) for number in range(draw(between(1, 5)))])
     # Each shape once: the mix must be the same in whatever order it is told.
     asked = [*{replace(request, nodes=1, labels=()): count for request, count in draw(MIXES)}.items()]
     made.put_mix(DEFAULT_POOL, mix_of(asked))
@@ -180,8 +180,8 @@ def test_what_fits_is_placed_and_what_is_placed_fits(
             made.take(place)  # raises if a GPU is given out twice
             held.append(place)
             assert all(made.slot(grant.node).free_cpu_milli >= 0 or not grant.cpu_milli for grant in place.grants)
-        if held and data.draw(st.integers(0, 2)) == 0:
-            made.give_back(held.pop(data.draw(st.integers(0, len(held) - 1))))
+        if held and data.draw(between(0, 2)) == 0:
+            made.give_back(held.pop(data.draw(between(0, len(held) - 1))))
 
 
 @DEAR

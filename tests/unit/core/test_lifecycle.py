@@ -26,6 +26,7 @@ from corral.core.lifecycle import (
     backoff_seconds,
 )
 from corral.core.model import Allocation, EndReason, Grant, Job, JobState
+from tests.unit.searching import pick
 
 S = JobState
 ALLOCATION = Allocation(grants=(Grant(node="n1", gpus=("g1", "g2")),), model="A10")
@@ -131,19 +132,17 @@ class Life:
 
 @st.composite
 def events(draw: st.DrawFn, at: float) -> Event:
-    reason = draw(st.sampled_from(EndReason))
-    return draw(
-        st.sampled_from(
-            [
-                StartRequested(at=at),
-                Planned(at=at, allocation=ALLOCATION),
-                Planned(at=at, allocation=ALLOCATION),
-                Up(at=at),
-                StopRequested(at=at, reason=reason),
-                Ended(at=at, reason=reason, exit_code=draw(st.sampled_from([None, 0, 1]))),
-            ]
-        )
-    )
+    match draw(pick("start", "plan", "plan", "up", "stop", "end")):
+        case "start":
+            return StartRequested(at=at)
+        case "plan":
+            return Planned(at=at, allocation=ALLOCATION)
+        case "up":
+            return Up(at=at)
+        case "stop":
+            return StopRequested(at=at, reason=draw(pick(*EndReason)))
+        case _:
+            return Ended(at=at, reason=draw(pick(*EndReason)), exit_code=draw(pick(None, 0, 1)))
 
 
 @given(st.data(), st.integers(0, 3))

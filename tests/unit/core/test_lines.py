@@ -16,6 +16,7 @@ from corral.core.ordering import POLICIES as ORDERS
 from corral.core.ordering import shortest, weighted
 from corral.core.ordering.cost import OrderingRules, Weights
 from tests.unit.core.strategies import POLICIES, PREDICTIONS, USERS
+from tests.unit.searching import between, pick
 
 #: under both, a second of waiting makes up for a quarter of the cost's unit
 RULES = OrderingRules(ageing=0.25, weights=Weights(age=900.0), unknown_seconds=40.0)
@@ -34,19 +35,19 @@ def waiting_jobs(draw: st.DrawFn) -> list[Job]:
         Job(
             id=f"j-{serial}",
             name=f"job-{serial}",
-            user=draw(st.sampled_from(USERS)),
-            kind=draw(st.sampled_from([JobKind.TRAINING, JobKind.WORKBENCH])),
+            user=draw(pick(*USERS)),
+            kind=draw(pick(JobKind.TRAINING, JobKind.WORKBENCH)),
             state=JobState.QUEUED,
-            request=Request(gpus=draw(st.integers(1, 3))),
-            priority=draw(st.sampled_from([1, 5, 5])),
-            created_at=float(draw(st.integers(0, 3))),
-            pinned_at=draw(st.sampled_from([None, None, None, None, 1.0, 2.0])),
-            user_order=draw(st.sampled_from([0, 0, -1, -2, 3])),
-            queued_at=float(draw(st.integers(0, 30))),
-            time_limit_seconds=draw(st.sampled_from([None, 60.0, 90.0, 600.0])),
-            predicted=draw(st.sampled_from([None, None, *PREDICTIONS])),
+            request=Request(gpus=draw(between(1, 3))),
+            priority=draw(pick(1, 5, 5)),
+            created_at=float(draw(between(0, 3))),
+            pinned_at=draw(pick(None, None, None, None, 1.0, 2.0)),
+            user_order=draw(pick(0, 0, -1, -2, 3)),
+            queued_at=float(draw(between(0, 30))),
+            time_limit_seconds=draw(pick(None, 60.0, 90.0, 600.0)),
+            predicted=draw(pick(None, None, *PREDICTIONS)),
         )
-        for serial in range(1, draw(st.integers(1, 14)) + 1)
+        for serial in range(1, draw(between(1, 14)) + 1)
     ]
 
 
@@ -138,7 +139,7 @@ def test_stepping_over_jobs_keeps_the_order_of_the_rest(
         popped = cursor.pop()
         assert popped is not None
         seen.append(popped.id)
-        match data.draw(st.sampled_from(["", "", "all", "own"])):
+        match data.draw(pick("", "", "all", "own")):
             case "all":
                 skipped.append(job)
                 cursor.skip_like(job)

@@ -14,6 +14,7 @@ from corral.core.linking import free_in_groups, linked, linked_to
 from corral.core.model import DEFAULT_POOL, WHOLE, Allocation, Gpu, Grant, Job, Node, Request, is_slice
 from corral.core.placing import find_place
 from tests.unit.core.strategies import PLACEMENTS
+from tests.unit.searching import between, pick
 
 groups_of_gpus = st.lists(st.sampled_from(["a", "b", "c", "d", ""]), min_size=1, max_size=8)
 
@@ -31,7 +32,7 @@ def count_groups(gpus: tuple[str, ...], links: dict[str, str]) -> int:
 @given(groups=groups_of_gpus, data=st.data())
 def test_no_choice_of_gpus_takes_fewer_groups(groups: list[str], data: st.DataObject) -> None:
     free, links = named(groups)
-    count = data.draw(st.integers(0, len(free)))
+    count = data.draw(between(0, len(free)))
     chosen = linked(free, links, count)
     assert len(chosen) == count
     assert [*chosen] == [gpu for gpu in free if gpu in chosen], "in the order of their index"
@@ -45,7 +46,7 @@ def test_no_choice_of_gpus_takes_fewer_groups(groups: list[str], data: st.DataOb
 @given(groups=groups_of_gpus, data=st.data())
 def test_of_the_groups_that_hold_a_job_the_fullest_is_taken(groups: list[str], data: st.DataObject) -> None:
     free, links = named(groups)
-    count = data.draw(st.integers(1, len(free)))
+    count = data.draw(between(1, len(free)))
     sizes = Counter(links.get(gpu, gpu) for gpu in free)
     holding = [size for size in sizes.values() if size >= count]
     chosen = linked(free, links, count)
@@ -59,7 +60,7 @@ def test_who_grows_stays_with_its_own_links_first(groups: list[str], data: st.Da
     gpus, links = named(groups)
     held = data.draw(st.lists(st.sampled_from(gpus), unique=True))
     idle = [gpu for gpu in gpus if gpu not in held]
-    count = data.draw(st.integers(-1, len(gpus)))
+    count = data.draw(between(-1, len(gpus)))
     more = linked_to(held, idle, links, count)
     assert len(more) == len({*more}) == min(max(0, count), len(idle))
     assert {*more} <= {*idle}
@@ -77,18 +78,18 @@ def test_free_gpus_of_groups_are_counted_only_where_links_are_known() -> None:
 def fleets(draw: st.DrawFn) -> list[Node]:
     """Nodes with and without racks, their GPUs with and without links; some are slices."""
     nodes = []
-    for number in range(draw(st.integers(1, 6))):
+    for number in range(draw(between(1, 6))):
         groups = draw(st.lists(st.sampled_from(["a", "b", ""]), max_size=5))
-        models = [draw(st.sampled_from(["H200", "H200", "H200-MIG-1g.18gb"])) for _ in groups]
+        models = [draw(pick("H200", "H200", "H200-MIG-1g.18gb")) for _ in groups]
         gpus = tuple(
             Gpu(id=f"n{number}/{index}", index=index, model=model, link_group=group)
             for index, (group, model) in enumerate(zip(groups, models, strict=True))
         )
-        rack = draw(st.sampled_from(["", "r1", "r2"]))
+        rack = draw(pick("", "r1", "r2"))
         nodes.append(
             Node(
                 id=f"n{number}",
-                cpu_milli=draw(st.sampled_from([1000, 64_000])),
+                cpu_milli=draw(pick(1000, 64_000)),
                 memory_bytes=1 << 30,
                 gpus=gpus,
                 labels=(("rack", rack),) if rack else (),
@@ -99,13 +100,13 @@ def fleets(draw: st.DrawFn) -> list[Node]:
 
 @st.composite
 def asked(draw: st.DrawFn) -> Job:
-    shape = draw(st.sampled_from(["whole", "whole", "share"]))
+    shape = draw(pick("whole", "whole", "share"))
     request = Request(
-        nodes=draw(st.sampled_from([1, 1, 2, 3])),
-        gpus=draw(st.integers(1, 4)) if shape == "whole" else 0,
+        nodes=draw(pick(1, 1, 2, 3)),
+        gpus=draw(between(1, 4)) if shape == "whole" else 0,
         gpu_milli=500 if shape == "share" else 0,
-        cpu_milli=draw(st.sampled_from([0, 2000])),
-        models=draw(st.sampled_from([(), (), ("H200",), ("H200-MIG-1g.18gb",), ("H200", "H200-MIG-1g.18gb")])),
+        cpu_milli=draw(pick(0, 2000)),
+        models=draw(pick((), (), ("H200",), ("H200-MIG-1g.18gb",), ("H200", "H200-MIG-1g.18gb"))),
     )
     return Job(id="j-1", name="job", user="ann", request=request)
 

@@ -9,23 +9,24 @@ from corral.core.model import Job, Prediction
 from corral.core.ordering.cost import OrderingRules
 from corral.core.ranking import Ranking, rank_in
 from tests.unit.core.builders import running
+from tests.unit.searching import between, pick
 
 RULES = OrderingRules(ageing=0.5, unknown_seconds=40.0)
 
 
 @st.composite
 def runners(draw: st.DrawFn, serial: int) -> Job:
-    told = draw(st.sampled_from([None, 20.0, 300.0]))
+    told = draw(pick(None, 20.0, 300.0))
     return running(
         serial,
-        {"n1": tuple(range(draw(st.integers(1, 4))))},
-        priority=draw(st.integers(1, 3)),
-        started_at=draw(st.sampled_from([0.0, 30.0])),
-        aged_from=float(draw(st.integers(0, 50))),
-        time_limit_seconds=draw(st.sampled_from([None, 200.0])),
+        {"n1": tuple(range(draw(between(1, 4))))},
+        priority=draw(between(1, 3)),
+        started_at=draw(pick(0.0, 30.0)),
+        aged_from=float(draw(between(0, 50))),
+        time_limit_seconds=draw(pick(None, 200.0)),
         predicted=told and Prediction(p50_seconds=told, p90_seconds=told, samples=3),
-        preemptible=draw(st.integers(0, 4)) > 0,
-        pinned_at=draw(st.sampled_from([None, None, None, 1.0])),
+        preemptible=draw(between(0, 4)) > 0,
+        pinned_at=draw(pick(None, None, None, 1.0)),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from corral.core.changes import Change, DropReservation, PutMembership, PutReservation, PutRules
@@ -22,6 +22,7 @@ from corral.core.windows import in_force, is_active, owns
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node, picture, promises, running, started, waiting
 from tests.unit.core.strategies import arrivals, clusters
+from tests.unit.searching import DEAR, between, pick
 
 
 def reservation(name: str = "demo", **values: Any) -> PutReservation:
@@ -188,13 +189,13 @@ WINDOWS = ((0.0, None), (0.0, 25.0), (10.0, 40.0), (30.0, 35.0), (45.0, 90.0), (
 def reserved_clusters(draw: st.DrawFn) -> tuple[Change, ...]:
     """A cluster, and reservations of which no two have a GPU at the same time."""
     changes = [change for change in draw(clusters()) if not isinstance(change, PutRules)]
-    changes += [PutMembership(user="bob", membership=Membership(group="vision"))] if draw(st.booleans()) else []
-    strategy = draw(st.sampled_from([Strategy.HYBRID, Strategy.HYBRID, Strategy.STATIC, Strategy.DYNAMIC]))
-    changes.append(replace(rules(strategy, preempts=draw(st.booleans()))))
+    changes += [PutMembership(user="bob", membership=Membership(group="vision"))] if draw(pick(False, True)) else []
+    strategy = draw(pick(Strategy.HYBRID, Strategy.HYBRID, Strategy.STATIC, Strategy.DYNAMIC))
+    changes.append(replace(rules(strategy, preempts=draw(pick(False, True)))))
     gpus = [gpu for change in changes if hasattr(change, "node") for gpu in change.node.gpus if gpu.pool == "default"]
     taken: dict[str, list[tuple[float, float]]] = {}
-    for number in range(draw(st.integers(1, 4)) if gpus else 0):
-        since, until = draw(st.sampled_from(WINDOWS))
+    for number in range(draw(between(1, 4)) if gpus else 0):
+        since, until = draw(pick(*WINDOWS))
         end = math.inf if until is None else until
         free = [
             gpu.id
@@ -210,17 +211,17 @@ def reserved_clusters(draw: st.DrawFn) -> tuple[Change, ...]:
             name=f"r{number}",
             pool="default",
             gpus=chosen,
-            users=draw(st.sampled_from([("ann",), ("eve",), ("ann", "eve"), ()])),
-            groups=draw(st.sampled_from([(), ("vision",)])),
+            users=draw(pick(("ann",), ("eve",), ("ann", "eve"), ())),
+            groups=draw(pick((), ("vision",))),
             since=since,
             until=until,
-            lends=draw(st.booleans()),
+            lends=draw(pick(False, True)),
         )
         changes.append(PutReservation(reservation=made))
     return tuple(changes)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@DEAR
 @given(cluster=reserved_clusters(), coming=arrivals(("default", "default", "strict")), data=st.data())
 def test_nobody_runs_on_what_is_reserved_for_others_unless_it_is_lent(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...], data: st.DataObject
@@ -228,7 +229,7 @@ def test_nobody_runs_on_what_is_reserved_for_others_unless_it_is_lent(
     """Whoever holds a GPU within a window of others is preemptible, and the reservation lends; under `static` whoever
     starts owns the GPU at that moment. Planned starts keep to that as well."""
     coming = tuple(
-        replace(arrival, job=replace(arrival.job, preemptible=data.draw(st.booleans()))) for arrival in coming
+        replace(arrival, job=replace(arrival.job, preemptible=data.draw(pick(False, True)))) for arrival in coming
     )
     simulation = Simulation(snapshot=_snapshot(cluster), arrivals=coming, until=400.0)
     snapshot = simulation.snapshot
@@ -250,7 +251,7 @@ def test_nobody_runs_on_what_is_reserved_for_others_unless_it_is_lent(
                 assert snapshot.preemption.enabled
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@DEAR
 @given(cluster=reserved_clusters(), coming=arrivals(("default", "default", "strict")))
 def test_when_a_window_opens_its_gpus_are_there_for_the_owners(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...]
@@ -273,7 +274,7 @@ def test_when_a_window_opens_its_gpus_are_there_for_the_owners(
         assert all(owns(snapshot, one, user) for user in holders)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@DEAR
 @given(cluster=clusters(), coming=arrivals(("default", "strict")))
 def test_a_reservation_that_is_over_or_elsewhere_changes_nothing(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...]
@@ -304,7 +305,7 @@ def _check_terms(snapshot: Any, job: Job, gpus: tuple[str, ...], at: float) -> N
             assert snapshot.allocation.strategy is not Strategy.STATIC
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@DEAR
 @given(cluster=reserved_clusters(), coming=arrivals(("default", "strict")), data=st.data())
 def test_what_is_kept_between_cycles_decides_as_if_it_were_worked_out_anew(
     cluster: tuple[Change, ...], coming: tuple[Arrival, ...], data: st.DataObject
@@ -315,14 +316,14 @@ def test_what_is_kept_between_cycles_decides_as_if_it_were_worked_out_anew(
     for step in simulation:
         assert schedule(ClusterSnapshot(snapshot.contents()), step.at) == step.plan
         names = sorted(snapshot.reservations)
-        match data.draw(st.integers(0, 5)):
+        match data.draw(between(0, 5)):
             case 0 if names:
                 snapshot.apply([DropReservation(name=data.draw(st.sampled_from(names)))])
             case 1 if names:
                 one = snapshot.reservations[data.draw(st.sampled_from(names))]
                 snapshot.apply([PutReservation(reservation=replace(one, users=("bob",), lends=not one.lends))])
             case 2:
-                member = Membership(group=data.draw(st.sampled_from([None, "vision"])))
+                member = Membership(group=data.draw(pick(None, "vision")))
                 snapshot.apply([PutMembership(user="eve", membership=member)])
             case _:
                 pass

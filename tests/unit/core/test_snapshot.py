@@ -28,7 +28,7 @@ from corral.core.snapshot import ClusterSnapshot
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.recount import dump_snapshot, free_on
 from tests.unit.core.strategies import MODELS, POLICIES, USERS, History, gpu_healths, histories, node_states
-from tests.unit.searching import DEAR
+from tests.unit.searching import DEAR, between, pick
 
 
 @DEAR
@@ -40,7 +40,7 @@ def test_any_way_to_a_content_leads_to_the_same_picture(history: History, data: 
         replace(arrival.job, state=JobState.QUEUED, queued_at=arrival.job.created_at) for arrival in history.arrivals
     ]
     for moment in range(8):
-        step = data.draw(st.sampled_from(["arrive", "cycle", "cycle", "end", "node", "drop", "queue", "small"]))
+        step = data.draw(pick("arrive", "cycle", "cycle", "end", "node", "drop", "queue", "small"))
         snapshot.apply(_changes(step, snapshot, arriving, float(moment), data))
         assert dump_snapshot(ClusterSnapshot(snapshot.contents())) == dump_snapshot(snapshot)
         expected = free_on(snapshot)
@@ -69,24 +69,14 @@ def _changes(
         case "drop" if snapshot.nodes:
             return [DropNode(id=data.draw(st.sampled_from(sorted(snapshot.nodes))))]
         case "queue":
-            name = data.draw(st.sampled_from(["default", "strict"]))
-            return data.draw(
-                st.sampled_from(
-                    [
-                        [DropQueue(name=name)],
-                        *([PutQueue(queue=Queue(name=name, policy=policy))] for policy in POLICIES),
-                    ]
-                )
-            )
+            name = data.draw(pick("default", "strict"))
+            policies = [PutQueue(queue=Queue(name=name, policy=policy)) for policy in POLICIES]
+            return [data.draw(pick(DropQueue(name=name), *policies))]
         case "small":
-            user = data.draw(st.sampled_from(USERS))
+            user = data.draw(pick(*USERS))
             return [
-                PutScore(
-                    user=user, model=data.draw(st.sampled_from(MODELS)), score=Score(value=now, usage=1.0, at=now)
-                ),
-                PutQuota(
-                    user=user, kind=JobKind.TRAINING, quota=Quota(gpu_milli=data.draw(st.sampled_from([None, 9])))
-                ),
+                PutScore(user=user, model=data.draw(pick(*MODELS)), score=Score(value=now, usage=1.0, at=now)),
+                PutQuota(user=user, kind=JobKind.TRAINING, quota=Quota(gpu_milli=data.draw(pick(None, 9)))),
                 PutLastNode(id="n1"),
             ]
         case _:
@@ -99,9 +89,9 @@ def _altered(known: Node, data: st.DataObject) -> Node:
     return replace(
         known,
         state=data.draw(node_states),
-        gpus=gpus[:-1] if data.draw(st.integers(0, 3)) == 0 else gpus,
-        labels=data.draw(st.sampled_from([(), (("zone", "a"),)])),
-        cpu_milli=data.draw(st.sampled_from([2000, 8000])),
+        gpus=gpus[:-1] if data.draw(between(0, 3)) == 0 else gpus,
+        labels=data.draw(pick((), (("zone", "a"),))),
+        cpu_milli=data.draw(pick(2000, 8000)),
     )
 
 

@@ -35,7 +35,7 @@ from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node
 from tests.unit.core.recount import check_never_oversubscribed, dump_snapshot, free_on
 from tests.unit.core.strategies import History
-from tests.unit.searching import DEAR
+from tests.unit.searching import DEAR, between, pick
 
 INTERVAL = 200.0
 SAVE_SECONDS = 8.0
@@ -49,76 +49,72 @@ def simulate(history: History) -> Simulation:
         arrivals=history.arrivals,
         save_seconds=SAVE_SECONDS,
         restart_seconds=3.0,
-        measure_seconds=20.0,
+        measure_seconds=50.0,
     )
 
 
 @st.composite
 def elastic_jobs(draw: st.DrawFn, serial: int, *, until: int = 100) -> Arrival:
-    least = draw(st.integers(1, 4))
+    least = draw(between(1, 4))
     uses = draw(st.lists(st.sampled_from([0.95, 0.95, 0.85, 0.5, 0.2, 0.05]), min_size=9, max_size=9))
     job = Job(
         id=f"j-{serial}",
         name=f"job-{serial}",
-        user=draw(st.sampled_from(["ann", "bob"])),
+        user=draw(pick("ann", "bob")),
         request=Request(gpus=least),
-        elastic=Elastic(min_gpus=least, max_gpus=least + draw(st.integers(0, 6))),
-        created_at=float(draw(st.integers(0, until))),
-        time_limit_seconds=draw(st.sampled_from([None, None, 900.0, 4000.0])),
+        elastic=Elastic(min_gpus=least, max_gpus=least + draw(between(0, 6))),
+        created_at=float(draw(between(0, until))),
+        time_limit_seconds=draw(pick(None, None, 900.0, 4000.0)),
         grace_seconds=GRACE_SECONDS,
     )
     return Arrival(
         job=job,
-        run_seconds=float(draw(st.integers(100, 6000))),
+        run_seconds=float(draw(between(100, 6000))),
         utilization=lambda gpus: uses[min(gpus, 8)],
-        saves=draw(st.sampled_from([True, True, True, False])),
+        saves=draw(pick(True, True, True, False)),
     )
 
 
 @st.composite
 def rigid_jobs(draw: st.DrawFn, serial: int, *, until: int = 2000) -> Arrival:
-    share = draw(st.sampled_from([0, 0, 0, 400]))
-    is_gang = draw(st.integers(0, 6)) == 0
-    request = Request(
-        nodes=2 if is_gang else 1, gpu_milli=share, gpus=0 if share else draw(st.sampled_from([1, 2, 3, 5]))
-    )
+    share = draw(pick(0, 0, 0, 400))
+    is_gang = draw(between(0, 6)) == 0
+    request = Request(nodes=2 if is_gang else 1, gpu_milli=share, gpus=0 if share else draw(pick(1, 2, 3, 5)))
     job = Job(
         id=f"j-{serial}",
         name=f"job-{serial}",
-        user=draw(st.sampled_from(["ann", "bob", "eve"])),
+        user=draw(pick("ann", "bob", "eve")),
         kind=JobKind.DISTRIBUTED if is_gang else JobKind.TRAINING,
         request=request,
-        created_at=float(draw(st.integers(0, until))),
-        time_limit_seconds=draw(st.sampled_from([None, 300.0])),
+        created_at=float(draw(between(0, until))),
+        time_limit_seconds=draw(pick(None, 300.0)),
         grace_seconds=GRACE_SECONDS,
     )
-    return Arrival(job=job, run_seconds=float(draw(st.integers(1, 300))))
+    return Arrival(job=job, run_seconds=float(draw(between(1, 300))))
 
 
 @st.composite
 def mixed(draw: st.DrawFn) -> History:
     """One or two nodes, elastic jobs and others, and sometimes limits."""
-    limits = Limits(
-        max_gpus_per_user=draw(st.sampled_from([None, None, 6])), max_total_gpus=draw(st.sampled_from([None, None, 9]))
-    )
+    limits = Limits(max_gpus_per_user=draw(pick(None, None, 6)), max_total_gpus=draw(pick(None, None, 9)))
     queue = Queue(
         name="default",
-        policy=draw(st.sampled_from(["fcfs", "fair-share"])),
-        blocking=draw(st.sampled_from(Blocking)),
-        placement=draw(st.sampled_from(["pack", "spread"])),
-        max_gpus=draw(st.sampled_from([None, None, 7])),
+        policy=draw(pick("fcfs", "fair-share")),
+        blocking=draw(pick(*Blocking)),
+        placement=draw(pick("pack", "spread")),
+        max_gpus=draw(pick(None, None, 7)),
     )
     cluster: list[Change] = [
         PutRules(limits=limits, score_time_constant=600.0, scaling=RULES),
         PutQueue(queue=queue),
-        *(PutNode(node=node(f"n{n}", gpus=draw(st.sampled_from([8, 4, 6])))) for n in range(draw(st.integers(1, 2)))),
+        *(PutNode(node=node(f"n{n}", gpus=draw(pick(8, 4, 6)))) for n in range(draw(between(1, 2)))),
     ]
-    if draw(st.booleans()):
-        quota = Quota(gpu_milli=draw(st.sampled_from([4, 7])) * WHOLE)
+    if draw(pick(False, True)):
+        quota = Quota(gpu_milli=draw(pick(4, 7)) * WHOLE)
         cluster.append(PutQuota(user="ann", kind=JobKind.TRAINING, quota=quota))
-    count = draw(st.integers(1, 3))
+    count = draw(between(1, 3))
     arrivals = [draw(elastic_jobs(serial)) for serial in range(1, count + 1)]
-    arrivals += [draw(rigid_jobs(serial)) for serial in range(count + 1, count + 1 + draw(st.integers(0, 10)))]
+    arrivals += [draw(rigid_jobs(serial)) for serial in range(count + 1, count + 1 + draw(between(0, 10)))]
     return History(cluster=tuple(cluster), arrivals=tuple(arrivals))
 
 
@@ -216,9 +212,9 @@ def test_between_two_resizes_that_nobody_else_needs_there_is_time(history: Histo
 @given(elastic_jobs(1, until=0), st.data())
 def test_under_a_constant_load_it_settles(arrival: Arrival, data: st.DataObject) -> None:
     """Alone on a node for very long: however its use depends on its size, the more time, the rarer the resizes."""
-    gpus = data.draw(st.integers(4, 8))
+    gpus = data.draw(between(4, 8))
     job = replace(arrival.job, time_limit_seconds=None)
-    days = data.draw(st.sampled_from([1, 4]))
+    days = data.draw(pick(1, 4))
     run = days * 86_400.0 * job.request.gpus
     cluster = (
         PutRules(limits=Limits(), score_time_constant=600.0, scaling=RULES),
@@ -244,7 +240,7 @@ def test_nobody_waits_longer_for_it_than_one_grace_time(data: st.DataObject) -> 
     job = replace(arrival.job, time_limit_seconds=None, user="owner")
     always = replace(arrival, job=job, run_seconds=10.0**7)
     others = []
-    for serial in range(2, 2 + data.draw(st.integers(1, 8))):
+    for serial in range(2, 2 + data.draw(between(1, 8))):
         other = data.draw(rigid_jobs(serial, until=1000))
         request = replace(other.job.request, nodes=1)
         kept = replace(other.job, request=request, kind=JobKind.TRAINING, user="ann", time_limit_seconds=None)

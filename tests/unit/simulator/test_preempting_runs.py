@@ -33,6 +33,7 @@ from corral.simulator.traces.job import TraceJob
 from corral.simulator.workload import TimeLimits, Workload, in_order
 from tests.unit.core.builders import node
 from tests.unit.core.recount import check_never_oversubscribed
+from tests.unit.searching import DEAR, between, pick
 
 AT_ONCE = PreemptionRules(enabled=True, min_run_seconds=0.0)
 
@@ -184,13 +185,13 @@ def jobs(draw: st.DrawFn) -> list[TraceJob]:
     return in_order(
         TraceJob(
             name=f"job-{number}",
-            user=draw(st.sampled_from(["ann", "bob", "eve"])),
-            submitted_at=float(draw(st.integers(0, 60))),
-            run_seconds=float(draw(st.sampled_from([1, 7, 30, 100, 400]))),
-            gpus=draw(st.sampled_from([1, 2, 3, 4, 8])),
-            priority=draw(st.integers(0, 3)),
+            user=draw(pick("ann", "bob", "eve")),
+            submitted_at=float(draw(between(0, 60))),
+            run_seconds=float(draw(pick(1, 7, 30, 100, 400))),
+            gpus=draw(pick(1, 2, 3, 4, 8)),
+            priority=draw(between(0, 3)),
         )
-        for number in range(draw(st.integers(1, 14)))
+        for number in range(draw(between(1, 14)))
     )
 
 
@@ -214,6 +215,7 @@ chosen = st.builds(
 )
 
 
+@DEAR
 @given(jobs(), chosen, st.sampled_from([TimeLimits.KNOWN, TimeLimits.NONE]))
 def test_gpu_time_is_work_or_lost_and_everybody_ends(jobs: list[TraceJob], rules: Rules, limits: TimeLimits) -> None:
     work = Workload(parse_fleet("2x4"), jobs, Counter(), time_limits=limits)
@@ -247,6 +249,7 @@ def _check_jobs(over: list[Ran], held: list[Held], rules: Rules, preemptions: in
         assert one.wait_seconds == pytest.approx(one.completion_seconds - sum(a.until - a.since for a in attempts))
 
 
+@DEAR
 @given(jobs(), chosen)
 def test_a_run_that_preempts_can_be_repeated(jobs: list[TraceJob], rules: Rules) -> None:
     work = Workload(parse_fleet("2x4"), jobs, Counter(), time_limits=TimeLimits.KNOWN)

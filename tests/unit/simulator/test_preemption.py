@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,7 +34,7 @@ from corral.core.snapshot import ClusterSnapshot
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.recount import check_never_oversubscribed, free_on
-from tests.unit.searching import DEAR
+from tests.unit.searching import DEAR, between, pick
 
 RANKED = ("priority", "shortest", "weighted")
 
@@ -57,60 +58,58 @@ def crowds(draw: st.DrawFn, *, enabled: bool = True, is_known: bool = False) -> 
     rules = PutRules(
         limits=Limits(),
         score_time_constant=60.0,
-        ordering=OrderingRules(
-            ageing=draw(st.sampled_from([0.1, 1.0, 4.0])), unknown_seconds=draw(st.sampled_from([5.0, 50.0]))
-        ),
+        ordering=OrderingRules(ageing=draw(pick(0.1, 1.0, 4.0)), unknown_seconds=draw(pick(5.0, 50.0))),
         preemption=PreemptionRules(
             enabled=enabled,
-            min_run_seconds=draw(st.sampled_from([0.0, 5.0, 20.0])),
-            margin=draw(st.sampled_from([0.0, 0.0, 0.3])),
+            min_run_seconds=draw(pick(0.0, 5.0, 20.0)),
+            margin=draw(pick(0.0, 0.0, 0.3)),
         ),
-        backfill=BackfillRules(protected=draw(st.sampled_from([1, 1, 3]))),
+        backfill=BackfillRules(protected=draw(pick(1, 1, 3))),
     )
     blocking = st.sampled_from([Blocking.BACKFILL, Blocking.BACKFILL, Blocking.STRICT])
     queues = (
-        Queue(name="lab", policy="fcfs", guaranteed_gpus=draw(st.sampled_from([0, 2, 4])), blocking=draw(blocking)),
-        Queue(name="rest", policy="fair-share", guaranteed_gpus=draw(st.sampled_from([0, 0, 2]))),
-        Queue(name="ranked", policy=draw(st.sampled_from(RANKED)), preempts=True, blocking=draw(blocking)),
+        Queue(name="lab", policy="fcfs", guaranteed_gpus=draw(pick(0, 2, 4)), blocking=draw(blocking)),
+        Queue(name="rest", policy="fair-share", guaranteed_gpus=draw(pick(0, 0, 2))),
+        Queue(name="ranked", policy=draw(pick(*RANKED)), preempts=True, blocking=draw(blocking)),
     )
     gpus = tuple(draw(st.lists(st.sampled_from([4, 2, 4, 1]), min_size=1, max_size=3)))
-    count = draw(st.sampled_from([16, 10, 5]))
+    count = draw(pick(12, 8, 5))
     arrivals = tuple(draw(comers(serial, is_known=is_known)) for serial in range(1, count + 1))
     return Crowd(rules=rules, queues=queues, gpus=gpus, arrivals=arrivals)
 
 
 @st.composite
 def comers(draw: st.DrawFn, serial: int, *, is_known: bool) -> Arrival:
-    is_gang = draw(st.integers(0, 5)) == 0
-    share = draw(st.sampled_from([0, 0, 0, 0, 400, 700]))
-    elastic = Elastic(min_gpus=1, max_gpus=3) if not is_gang and not share and draw(st.integers(0, 6)) == 0 else None
-    runs = float(draw(st.integers(2, 60)))
-    predicted = draw(st.sampled_from([None, (4.0, 9.0), (30.0, 40.0)]))
+    is_gang = draw(between(0, 5)) == 0
+    share = draw(pick(0, 0, 0, 0, 400, 700))
+    elastic = Elastic(min_gpus=1, max_gpus=3) if not is_gang and not share and draw(between(0, 6)) == 0 else None
+    runs = float(draw(between(2, 60)))
+    predicted = draw(pick(None, (4.0, 9.0), (30.0, 40.0)))
     if is_known:
         predicted, elastic = (runs, runs), None
     job = Job(
         id=f"j-{serial}",
         name=f"job-{serial}",
-        user=draw(st.sampled_from(["ann", "bob", "eve"])),
+        user=draw(pick("ann", "bob", "eve")),
         kind=JobKind.DISTRIBUTED if is_gang else JobKind.TRAINING,
-        queue=draw(st.sampled_from(["lab", "rest", "ranked", "ranked"])),
+        queue=draw(pick("lab", "rest", "ranked", "ranked")),
         request=Request(
             nodes=2 if is_gang else 1,
-            gpus=0 if share else (1 if elastic else draw(st.sampled_from([1, 1, 2, 4]))),
+            gpus=0 if share else (1 if elastic else draw(pick(1, 1, 2, 4))),
             gpu_milli=share,
-            cpu_milli=draw(st.sampled_from([0, 0, 16_000])),
+            cpu_milli=draw(pick(0, 0, 16_000)),
         ),
-        priority=draw(st.sampled_from([1, 5, 9])),
-        created_at=float(draw(st.integers(0, 30))),
-        time_limit_seconds=None if is_known else draw(st.sampled_from([None, None, 20.0, 70.0])),
-        grace_seconds=draw(st.sampled_from([0.0, 3.0])),
-        preemptible=draw(st.sampled_from([True, True, True, False])),
+        priority=draw(pick(1, 5, 9)),
+        created_at=float(draw(between(0, 30))),
+        time_limit_seconds=None if is_known else draw(pick(None, None, 20.0, 70.0)),
+        grace_seconds=draw(pick(0.0, 3.0)),
+        preemptible=draw(pick(True, True, True, False)),
         elastic=elastic,
         predicted=None
         if predicted is None
         else Prediction(p50_seconds=predicted[0], p90_seconds=predicted[1], samples=3),
     )
-    return Arrival(job=job, run_seconds=runs, saves=is_known or draw(st.booleans()))
+    return Arrival(job=job, run_seconds=runs, saves=is_known or draw(pick(False, True)))
 
 
 # ---------------------------------------------------------------- every plan
@@ -225,11 +224,11 @@ def test_nobody_preempts_back(crowd: Crowd) -> None:
 
 
 @settings(max_examples=5)
-@given(st.randoms(use_true_random=False), st.sampled_from(RANKED), st.booleans(), st.booleans())
-def test_a_long_crowd_is_not_interrupted_without_end(random: object, policy: str, is_known: bool, saves: bool) -> None:
-    """Hundreds of jobs on 16 GPUs: each is interrupted a few times, and all are done."""
-    choose = random.choice  # type: ignore[attr-defined]
-    count = 200
+@given(st.integers(0, 2**16), st.sampled_from(RANKED), st.booleans(), st.booleans())
+def test_a_long_crowd_is_not_interrupted_without_end(seed: int, policy: str, is_known: bool, saves: bool) -> None:
+    """A hundred jobs on 16 GPUs: each is interrupted a few times, and all are done."""
+    choose = Random(seed).choice
+    count = 100
     arrivals = []
     for serial in range(1, count + 1):
         runs = choose([10.0, 30.0, 100.0, 1_000.0])
@@ -273,23 +272,21 @@ def full_nodes(draw: st.DrawFn) -> tuple[ClusterSnapshot, Job]:
     for number, size in enumerate(sizes):
         index = 0
         while index < size:
-            gpus = min(size - index, draw(st.sampled_from([1, 1, 2])))
-            if draw(st.integers(0, 5)):
+            gpus = min(size - index, draw(pick(1, 1, 2)))
+            if draw(between(0, 5)):
                 things.append(
                     running(
                         next(serial),
                         {f"n{number}": tuple(range(index, index + gpus))},
                         queue="ranked",
-                        priority=draw(st.sampled_from([1, 9, 9, 9])),
-                        preemptible=draw(st.integers(0, 5)) > 0,
-                        allocated_at=draw(st.sampled_from([0.0, 50.0])),
-                        checkpointed_at=draw(st.sampled_from([None, 60.0, 90.0])),
+                        priority=draw(pick(1, 9, 9, 9)),
+                        preemptible=draw(between(0, 5)) > 0,
+                        allocated_at=draw(pick(0.0, 50.0)),
+                        checkpointed_at=draw(pick(None, 60.0, 90.0)),
                     )
                 )
             index += gpus
-    wants = waiting(
-        99, queue="ranked", priority=5, nodes=draw(st.sampled_from([1, 1, 2])), gpus=draw(st.sampled_from([1, 2, 3, 4]))
-    )
+    wants = waiting(99, queue="ranked", priority=5, nodes=draw(pick(1, 1, 2)), gpus=draw(pick(1, 2, 3, 4)))
     rules = PutRules(
         limits=Limits(), score_time_constant=60.0, preemption=PreemptionRules(enabled=True, min_run_seconds=0.0)
     )

@@ -17,7 +17,7 @@ from corral.core.snapshot import ClusterSnapshot
 from corral.simulator.simulation import Arrival, Simulation, Step
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import GIB, PLACEMENTS, History, nodes
-from tests.unit.searching import DEAR
+from tests.unit.searching import DEAR, between, pick
 
 policies = st.sampled_from(["fcfs", "priority"])
 
@@ -28,35 +28,35 @@ def contended(draw: st.DrawFn, gangs: bool, one_line: bool) -> History:
     queue = Queue(
         name="default",
         policy=draw(policies) if one_line else "fcfs",
-        blocking=draw(st.sampled_from(Blocking)),
-        placement=draw(st.sampled_from(PLACEMENTS)),
+        blocking=draw(pick(*Blocking)),
+        placement=draw(pick(*PLACEMENTS)),
     )
-    count = draw(st.integers(1, 3))
+    count = draw(between(1, 3))
     machines = [draw(nodes(number, always_usable=True, one_pool=True)) for number in range(count)]
     arrivals = []
-    for serial in range(1, draw(st.sampled_from([20, 12, 6])) + 1):
-        is_gang = gangs if one_line else draw(st.booleans())
+    for serial in range(1, draw(pick(20, 12, 6)) + 1):
+        is_gang = gangs if one_line else draw(pick(False, True))
         request = Request(
-            nodes=draw(st.integers(2, 3)) if is_gang else 1,
-            gpu_milli=(share := draw(st.sampled_from([0, 0, 0, 400, 700]))),
-            gpus=0 if share else draw(st.sampled_from([1, 2, 1, 4])),
-            cpu_milli=draw(st.sampled_from([0, 0, 1000])),
-            memory_bytes=draw(st.sampled_from([0, 0, 2])) * GIB,
+            nodes=draw(between(2, 3)) if is_gang else 1,
+            gpu_milli=(share := draw(pick(0, 0, 0, 400, 700))),
+            gpus=0 if share else draw(pick(1, 2, 1, 4)),
+            cpu_milli=draw(pick(0, 0, 1000)),
+            memory_bytes=draw(pick(0, 0, 2)) * GIB,
         )
         arrivals.append(
             Arrival(
                 job=Job(
                     id=f"j-{serial}",
                     name=f"job-{serial}",
-                    user=draw(st.sampled_from(["ann", "bob"])),
+                    user=draw(pick("ann", "bob")),
                     kind=JobKind.DISTRIBUTED if is_gang else JobKind.TRAINING,
                     request=request,
-                    priority=draw(st.sampled_from([5, 5, 1])),
-                    created_at=float(draw(st.integers(0, 20))),
-                    time_limit_seconds=draw(st.sampled_from([5.0, 20.0, 50.0, None])),
-                    grace_seconds=draw(st.sampled_from([0.0, 2.0])),
+                    priority=draw(pick(5, 5, 1)),
+                    created_at=float(draw(between(0, 20))),
+                    time_limit_seconds=draw(pick(5.0, 20.0, 50.0, None)),
+                    grace_seconds=draw(pick(0.0, 2.0)),
                 ),
-                run_seconds=float(draw(st.integers(1, 60))),
+                run_seconds=float(draw(between(1, 60))),
             )
         )
     return History(

@@ -20,6 +20,7 @@ from corral.simulator.summary import flat, summary
 from corral.simulator.traces.job import TraceJob
 from corral.simulator.workload import TimeLimits, Workload, in_order
 from tests.unit.core.recount import check_never_oversubscribed
+from tests.unit.searching import between, pick
 
 FLEET = "2x4xA,1x2xB:8:16GiB"
 
@@ -27,22 +28,22 @@ FLEET = "2x4xA,1x2xB:8:16GiB"
 @st.composite
 def trace_jobs(draw: st.DrawFn) -> list[TraceJob]:
     jobs = []
-    for number in range(draw(st.integers(1, 12))):
-        share = draw(st.sampled_from([0, 0, 0, 250, 500]))
+    for number in range(draw(between(1, 12))):
+        share = draw(pick(0, 0, 0, 250, 500))
         jobs.append(
             TraceJob(
                 name=f"job-{number}",
-                user=draw(st.sampled_from(["ann", "bob", "eve"])),
-                group=draw(st.sampled_from(["", "vision"])),
-                submitted_at=float(draw(st.integers(0, 50))),
-                run_seconds=float(draw(st.sampled_from([0, 1, 7, 30, 100]))),
-                gpus=0 if share else draw(st.sampled_from([0, 1, 2, 3, 4, 5, 8, 12])),
+                user=draw(pick("ann", "bob", "eve")),
+                group=draw(pick("", "vision")),
+                submitted_at=float(draw(between(0, 50))),
+                run_seconds=float(draw(pick(0, 1, 7, 30, 100))),
+                gpus=0 if share else draw(pick(0, 1, 2, 3, 4, 5, 8, 12)),
                 gpu_milli=share,
-                nodes=draw(st.sampled_from([None, None, None, 1, 2])),
-                cpu_milli=draw(st.sampled_from([0, 0, 4000])),
-                models=draw(st.sampled_from([(), (), ("A",), ("B",)])),
-                time_limit_seconds=draw(st.sampled_from([None, 5.0, 30.0, 200.0])),
-                priority=draw(st.integers(0, 9)),
+                nodes=draw(pick(None, None, None, 1, 2)),
+                cpu_milli=draw(pick(0, 0, 4000)),
+                models=draw(pick((), (), ("A",), ("B",))),
+                time_limit_seconds=draw(pick(None, 5.0, 30.0, 200.0)),
+                priority=draw(between(0, 9)),
             )
         )
     return in_order(jobs)

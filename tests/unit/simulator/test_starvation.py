@@ -31,7 +31,7 @@ from corral.core.trial import Trial
 from corral.simulator.simulation import Arrival, Simulation, Step
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import TIME_CONSTANT, arrivals, nodes
-from tests.unit.searching import DEAR
+from tests.unit.searching import DEAR, between, pick
 
 POLICIES = {"shortest": shortest, "weighted": weighted}
 #: fast enough for bounds that end within the histories
@@ -45,13 +45,13 @@ def crowds(draw: st.DrawFn) -> tuple[Arrival, ...]:
     at = 0.0
     made = []
     for arrival in drawn:
-        at += draw(st.sampled_from([0.0, 0.0, 1.0, 4.0, 15.0]))
+        at += draw(pick(0.0, 0.0, 1.0, 4.0, 15.0))
         made.append(replace(arrival, job=replace(arrival.job, created_at=at, pinned_at=None)))
     return tuple(made)
 
 
 def simulated(policy: str, blocking: Blocking, jobs: tuple[Arrival, ...], data: st.DataObject) -> Simulation:
-    machines = [data.draw(nodes(n, always_usable=True, one_pool=True)) for n in range(data.draw(st.integers(1, 3)))]
+    machines = [data.draw(nodes(n, always_usable=True, one_pool=True)) for n in range(data.draw(between(1, 3)))]
     return Simulation(
         snapshot=ClusterSnapshot(
             [

@@ -12,6 +12,21 @@ from corral.control.records.catalog import (
     RegistryCredentialRecord,
     Visibility,
 )
+from corral.control.records.datasets import (
+    DEFAULT_TARGET,
+    LATEST,
+    SHORT_LENGTH,
+    ByteStorage,
+    DatasetRecord,
+    DatasetTargetRecord,
+    DatasetUse,
+    ErrandKind,
+    ErrandRecord,
+    ErrandState,
+    MetadataKind,
+    TagRecord,
+    VersionRecord,
+)
 from corral.control.records.history import (
     CycleRecord,
     EventFilter,
@@ -54,6 +69,7 @@ from corral.control.records.people import (
 )
 from corral.control.records.receipts import ReceiptFilter, ReceiptRecord
 from corral.control.records.scheduling import ReservationRecord
+from corral.control.records.sharing import Share, ShareKind, ShareMode
 from corral.control.records.telling import (
     AlertFilter,
     ChannelRecord,
@@ -74,20 +90,30 @@ from corral.control.records.whatif import (
 
 __all__ = [
     "DEFAULT_GROUP",
+    "DEFAULT_TARGET",
     "EVERYONE",
     "EVERY_JOB",
+    "LATEST",
     "LOCAL_PROVIDER",
+    "SHORT_LENGTH",
     "TASK_LABEL",
     "USUAL_FUNCTIONS",
     "AlertFilter",
     "AttemptRecord",
+    "ByteStorage",
     "ChannelRecord",
     "CredentialKind",
     "CredentialRecord",
     "CycleRecord",
+    "DatasetRecord",
+    "DatasetTargetRecord",
+    "DatasetUse",
     "DeliveryRecord",
     "DeliveryState",
     "DifferenceRecord",
+    "ErrandKind",
+    "ErrandRecord",
+    "ErrandState",
     "EventFilter",
     "EventRecord",
     "FlavorRecord",
@@ -99,6 +125,7 @@ __all__ = [
     "JobFilter",
     "JobRecord",
     "JobSpec",
+    "MetadataKind",
     "MountKind",
     "MountSpec",
     "PackageRecord",
@@ -121,13 +148,18 @@ __all__ = [
     "Scope",
     "ScorePoint",
     "ShadowRecord",
+    "Share",
+    "ShareKind",
+    "ShareMode",
     "SimulationRecord",
     "SimulationSource",
     "SimulationState",
     "SshKeyRecord",
+    "TagRecord",
     "UsageCourse",
     "UsageRecord",
     "UserRecord",
+    "VersionRecord",
     "Visibility",
     "VolumeQuotaRecord",
 ]

@@ -184,6 +184,9 @@ class LocalEngine:
                 self._pending.pop(attempt_id, None)
             self._files.remove(attempt_id, delete_logs=delete_logs)
 
+    def has(self, attempt_id: str) -> bool:
+        return is_safe_id(attempt_id) and os.path.isdir(self._layout.attempt_dir(attempt_id))
+
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         self._watcher.subscribe(sink)
 

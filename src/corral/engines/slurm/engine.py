@@ -191,6 +191,9 @@ class SlurmEngine:
                     del self._attempts[attempt_id]
             self._layout.forget(attempt_id, delete_logs=delete_logs)
 
+    def has(self, attempt_id: str) -> bool:
+        return rundir.is_safe_id(attempt_id) and self._layout.attempt(attempt_id).is_dir()
+
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         self._watcher.subscribe(sink)
 

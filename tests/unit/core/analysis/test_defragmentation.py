@@ -15,6 +15,7 @@ from corral.core.fleet import Fleet
 from corral.core.model import WHOLE, Job, JobKind, Queue
 from corral.core.placing import find_place
 from tests.unit.core.builders import node, running, waiting
+from tests.unit.searching import between, pick
 
 NOW = 100_000.0
 
@@ -76,19 +77,19 @@ def test_never_more_moves_than_allowed() -> None:
 def fleets(draw: st.DrawFn) -> AnalysisInput:
     """Nodes with jobs scattered over them as luck has it."""
     nodes = [
-        node(f"n{place}", gpus=draw(st.sampled_from([1, 4, 8])), cpu_milli=8000, memory_bytes=100)
-        for place in range(draw(st.integers(1, 7)))
+        node(f"n{place}", gpus=draw(pick(1, 4, 8)), cpu_milli=8000, memory_bytes=100)
+        for place in range(draw(between(1, 7)))
     ]
     fleet = Fleet(nodes)
     jobs: list[Job] = []
-    for serial in range(1, draw(st.integers(0, 14)) + 1):
-        kind = draw(st.sampled_from([JobKind.TRAINING, JobKind.TRAINING, JobKind.PRESET, JobKind.WORKBENCH]))
+    for serial in range(1, draw(between(0, 14)) + 1):
+        kind = draw(pick(JobKind.TRAINING, JobKind.TRAINING, JobKind.PRESET, JobKind.WORKBENCH))
         home = draw(st.sampled_from(nodes))
-        share = draw(st.sampled_from([0, 0, 0, 250, 500]))
+        share = draw(pick(0, 0, 0, 250, 500))
         free = [
             index for index, gpu in enumerate(home.gpus) if fleet.slot(home.id).free_milli[gpu.id] >= (share or WHOLE)
         ]
-        count = 1 if share else draw(st.integers(1, 4))
+        count = 1 if share else draw(between(1, 4))
         if len(free) < count:
             continue
         chosen = tuple(draw(st.permutations(free))[:count])
@@ -97,7 +98,7 @@ def fleets(draw: st.DrawFn) -> AnalysisInput:
             {home.id: chosen},
             kind=kind,
             gpu_milli=share,
-            cpu_milli=draw(st.sampled_from([0, 1000, 4000])),
+            cpu_milli=draw(pick(0, 1000, 4000)),
             started_at=draw(st.floats(0, NOW)),
         )
         assert job.allocation is not None

@@ -1,5 +1,6 @@
 """Where everything is kept, as the control layer needs it."""
 
+from corral.control.ports.store.datasets import DatasetTable
 from corral.control.ports.store.errors import (
     NameTaken,
     StoreConflict,
@@ -49,6 +50,7 @@ __all__ = [
     "ChannelTable",
     "CredentialTable",
     "CycleTable",
+    "DatasetTable",
     "EstimateTable",
     "EventTable",
     "FleetTable",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from corral.control.ports.store.datasets import DatasetTable
 from corral.control.ports.store.fleet import CatalogTable, FleetTable, HealthTable, ImageTable
 from corral.control.ports.store.jobs import (
     AttemptTable,
@@ -54,6 +55,7 @@ class Transaction(Protocol):
     simulations: SimulationTable
     shadow: ShadowTable
     reservations: ReservationTable
+    datasets: DatasetTable
     estimates: EstimateTable
     meta: MetaTable
 

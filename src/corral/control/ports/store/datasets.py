@@ -1,0 +1,108 @@
+"""Tables of datasets: where they are kept, their versions, who used them, and long work on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from corral.control.records import (
+    DatasetRecord,
+    DatasetTargetRecord,
+    DatasetUse,
+    ErrandRecord,
+    Page,
+    TagRecord,
+    VersionRecord,
+)
+
+
+class DatasetTable(Protocol):
+    # ---------------------------------------------------------------- targets
+
+    def targets(self) -> list[DatasetTargetRecord]:
+        """By name; the built-in one is not among them."""
+
+    def save_target(self, target: DatasetTargetRecord) -> None:
+        """Insert or replace by name."""
+
+    def delete_target(self, name: str) -> None: ...
+
+    # ---------------------------------------------------------------- datasets
+
+    def next_id(self) -> str:
+        """An id that nobody else will ever get: d-1, d-2, …"""
+
+    def all(self) -> list[DatasetRecord]:
+        """By name, then owner."""
+
+    def get(self, dataset_id: str) -> DatasetRecord | None: ...
+
+    def find(self, owner: str, name: str) -> DatasetRecord | None: ...
+
+    def save(self, dataset: DatasetRecord) -> None:
+        """Insert or replace by id. Raises NameTaken."""
+
+    def delete(self, dataset_id: str) -> None:
+        """With its versions, tags and errands. Who used it stays."""
+
+    # ---------------------------------------------------------------- versions
+
+    def add_versions(self, versions: Sequence[VersionRecord]) -> None:
+        """Raises StoreConflict if one of them is there, or another one in its place of the line."""
+
+    def version(self, dataset_id: str, version: str) -> VersionRecord | None:
+        """By its whole id."""
+
+    def versions_like(self, dataset_id: str, prefix: str, limit: int) -> list[VersionRecord]:
+        """Those whose id begins so, newest first."""
+
+    def log(self, dataset_id: str, *, before: int | None, limit: int) -> list[VersionRecord]:
+        """Newest first; those before a place in the line."""
+
+    def heads(self, dataset_ids: Collection[str]) -> dict[str, VersionRecord]:
+        """The newest version of each that has one."""
+
+    def trees(self, target: str) -> list[str]:
+        """What the files are of every version of a target's datasets."""
+
+    def tags(self, dataset_ids: Collection[str]) -> list[TagRecord]:
+        """By tag."""
+
+    def save_tag(self, tag: TagRecord) -> None:
+        """Insert, or let it mean another version."""
+
+    def delete_tag(self, dataset_id: str, tag: str) -> None: ...
+
+    # ---------------------------------------------------------------- who used them
+
+    def add_uses(self, uses: Sequence[DatasetUse]) -> None:
+        """Those that are there already stay as they are."""
+
+    def uses(self, dataset_id: str, *, version: str | None = None, limit: int) -> list[DatasetUse]:
+        """The latest first."""
+
+    def uses_of_job(self, job_id: str) -> list[DatasetUse]: ...
+
+    def produced_by(self, job_id: str) -> list[VersionRecord]: ...
+
+    def mounted_by(self, dataset_id: str) -> list[str]:
+        """The jobs that are not over and mount a version of it, oldest first."""
+
+    # ---------------------------------------------------------------- long work
+
+    def next_errand_id(self) -> str:
+        """e-1, e-2, …"""
+
+    def errand(self, errand_id: str) -> ErrandRecord | None: ...
+
+    def errands(self, *, target: str | None, dataset: str | None, cursor: str | None, limit: int) -> Page[ErrandRecord]:
+        """Newest first. Raises ValueError for a bad cursor."""
+
+    def unfinished_errands(self) -> list[ErrandRecord]:
+        """Waiting and working ones, oldest first."""
+
+    def save_errand(self, errand: ErrandRecord) -> None:
+        """Insert or replace by id."""
+
+    def keep_errands(self, most: int) -> int:
+        """Drop all but the newest of those that are over; how many went."""

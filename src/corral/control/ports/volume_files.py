@@ -1,0 +1,99 @@
+"""The files of one volume, as they are shown, fetched and brought from outside of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+#: What is on its way into a volume waits here, at the volume's root: not listed, not given out, not written to by name.
+UPLOADS_DIRECTORY = ".corral-uploads"
+
+
+class FileMissing(Exception):
+    """There is nothing of that name."""
+
+
+class FileRefused(Exception):
+    """It is there, or its place is, and cannot be used as asked; the message says why."""
+
+
+class FilesUnavailable(Exception):
+    """The storage cannot be reached at this moment; the message says why."""
+
+
+class FileKind(StrEnum):
+    FILE = "file"
+    DIRECTORY = "dir"
+    #: a link that leads out or nowhere, a device, a pipe, a socket, or a name that is no text
+    OTHER = "other"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredFile:
+    #: from the volume's root on
+    path: str
+    kind: FileKind
+    size_bytes: int
+    #: whole milliseconds since the epoch: what survives the way through JSON, and back
+    modified_ms: int
+
+
+class OpenedFile(Protocol):
+    """Held open: what is read is what was found, whatever happens to its name."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @property
+    def modified_ms(self) -> int: ...
+
+    @property
+    def tag(self) -> str:
+        """Another one when the content is another; with quotes, as an ETag."""
+
+    def pieces(self, start: int, length: int) -> Iterator[bytes]:
+        """A part of it. Ends early if it became shorter."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StagedFile:
+    """A whole and verified file that waits for its name."""
+
+    #: an open directory, and the file's name in it
+    directory: int
+    name: str
+    #: the same as a path, for storages that only take paths
+    path: str
+    size_bytes: int
+    modified_ms: int | None
+
+
+class VolumeFiles(Protocol):
+    """Safe against everything that a job can do to its volume: nothing outside of it is read or written. Every path
+    is the sequence of names on the way; methods raise FileMissing, FileRefused or FilesUnavailable."""
+
+    #: whether a file keeps the time that it is given
+    keeps_times: bool
+
+    def listed(
+        self, path: Sequence[str], *, recursive: bool, after: Sequence[str] | None, limit: int
+    ) -> tuple[list[StoredFile], Sequence[str] | None]:
+        """What is in a directory, in a fixed order, and after which path there is more. A link that leads to something
+        inside is shown as that; a walk does not go through links."""
+
+    def stat(self, path: Sequence[str]) -> StoredFile: ...
+
+    def open(self, path: Sequence[str]) -> OpenedFile: ...
+
+    def make_directory(self, path: Sequence[str]) -> StoredFile:
+        """With those on the way; one that is there already stays."""
+
+    def publish(self, staged: StagedFile, path: Sequence[str]) -> StoredFile:
+        """Give a staged file its name, in one step: who looks sees what was there before, or all of it."""
+
+    def delete(self, path: Sequence[str], *, recursive: bool) -> None:
+        """A link is deleted, never what it leads to."""
