@@ -59,8 +59,8 @@ check_program() { # what a shell would say only into the log
   esac
 }
 
-others() { # processes of this attempt on this node that are still there
-  grep -lsz "^CORRAL_ATTEMPT_ID=$attempt\$" /proc/[0-9]*/environ
+others() { # processes of this instance that are still there, wherever they have put themselves
+  grep -lszxF "CORRAL_RUN_DIR=$place" /proc/[0-9]*/environ
 }
 
 end_others() { # TERM was for them too: they have what is left of the grace time, then they are killed
@@ -103,7 +103,7 @@ check_program
 stop_by=0 killer=
 set -m # programs get a group of their own, and the usual signals
 trap asked_to_stop TERM
-( environment; exec -- "${program[@]}" ) >>"$place/log" 2>&1 </dev/null &
+( environment; export CORRAL_RUN_DIR=$place; exec -- "${program[@]}" ) >>"$place/log" 2>&1 </dev/null &
 main=$!
 printf '%s\n' "$EPOCHREALTIME" >"$place/up"
 : >"$events/$attempt.$rank.up"
