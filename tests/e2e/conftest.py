@@ -27,8 +27,9 @@ def server() -> Iterator[CorralServer]:
                 http.post(f"/workbenches/{view['id']}/stop")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    """One for all, with a context for each person; not for longer, because nobody else can use asyncio meanwhile."""
     if not Path(CHROMIUM).exists():
         pytest.skip("there is no Chromium: install it with scripts/install-test-servers (package chromium)")
     with sync_playwright() as playwright:
@@ -72,4 +73,15 @@ def new_key(directory: Path, name: str) -> Path:
     """A fresh pair of keys; the private one's path."""
     path = directory / name
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+    return path
+
+
+@pytest.fixture
+def keys(server: CorralServer, ssh_programs: None, tmp_path: Path) -> Path:
+    """A key that ann has registered; `other` beside it is nobody's."""
+    path = new_key(tmp_path, "ann")
+    new_key(tmp_path, "other")
+    with server.http("ann") as http:
+        body = {"name": tmp_path.name, "public_key": path.with_suffix(".pub").read_text()}
+        http.post("/me/ssh-keys", json=body).raise_for_status()
     return path

@@ -13,8 +13,8 @@ def registered_paths() -> list[str]:
     return re.findall(r'(?:everyone|operator)\(\s*"([^"]+)"', REGISTRY.read_text(encoding="utf-8"))
 
 
-def concrete(path: str, *, job: str, node: str, gpu: str, simulation: str) -> str:
-    """A registered address with something real in its place."""
+def concrete(path: str, *, gpu: str, **places: str) -> str:
+    """A registered address with something real in its place: `job`, `node`, `volume` … as the address calls it."""
     if path == "/gpus/$":
         return f"/gpus/{gpu}"
-    return path.replace("$job", job).replace("$node", node).replace("$simulation", simulation)
+    return re.sub(r"\$(\w+)", lambda found: places[found[1]], path)

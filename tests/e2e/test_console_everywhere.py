@@ -45,7 +45,14 @@ def places(server: CorralServer) -> dict[str, str]:
         question = {"days": 1, "candidate": {"queues": {"*": {"policy": "shortest"}}}}
         asked = http.post("/simulations", json=question).raise_for_status().json()
         wait_until(lambda: http.get(f"/simulations/{asked['id']}").json()["state"] == "ready", "it is worked out")
-    return {"job": jobs[0]["id"], "node": gpus[0]["node"], "gpu": gpus[0]["id"], "simulation": asked["id"]}
+        volume = http.post("/volumes", json={"name": "shared-code", "type": "filesystem", "size": "1GiB"})
+    return {
+        "job": jobs[0]["id"],
+        "node": gpus[0]["node"],
+        "gpu": gpus[0]["id"],
+        "simulation": asked["id"],
+        "volume": volume.raise_for_status().json()["id"],
+    }
 
 
 def settled(page: Page) -> None:

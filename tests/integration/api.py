@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from tests.servers.corral_server import CorralServer
+from tests.servers.corral_server import CorralServer, plain_http
 
 API = "/api/v1"
 
@@ -33,7 +33,7 @@ def api_server(*args: str, users: tuple[str, ...] = (), **env: str) -> Iterator[
 
 
 def anonymous(server: CorralServer) -> httpx.Client:
-    return httpx.Client(base_url=server.url, timeout=30)
+    return plain_http(server.url)
 
 
 def problem(answer: httpx.Response, status: int) -> dict[str, Any]:

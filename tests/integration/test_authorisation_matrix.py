@@ -21,7 +21,7 @@ from corral.server.app import bare_app
 from corral.server.description import describe
 from tests.integration.api import API, api_server, problem
 from tests.integration.waiting import wait_until
-from tests.servers.corral_server import CorralServer
+from tests.servers.corral_server import CorralServer, plain_http
 
 pytestmark = pytest.mark.slow
 
@@ -70,6 +70,10 @@ POST   /dataset-targets              401      403   403   in       401      401 
 GET    /dataset-targets/{target}     401      404   404   404      401      401     404
 PATCH  /dataset-targets/{target}     401      403   403   404      401      401     403
 DELETE /dataset-targets/{target}     401      403   403   404      401      401     403
+POST   /dataset-targets/{target}/test 401     403   403   404      401      401     403
+GET    /dataset-targets/{target}/collections 401 403 403  404      401      401     403
+POST   /dataset-targets/{target}/collections 401 403 403  404      401      401     403
+GET    /dataset-targets/{target}/collections/{errand} 401 403 403 404 401   401     403
 GET    /datasets                     401      ok    ok    ok       401      401     ok
 POST   /datasets                     401      ok    ok    ok       401      401     403
 GET    /datasets/{dataset}           401      ok    404   ok       401      401     ok
@@ -81,6 +85,18 @@ PUT    /datasets/{dataset}/tags/{tag} 401     in    404   in       401      401 
 DELETE /datasets/{dataset}/tags/{tag} 401     404   404   404      401      401     403
 GET    /datasets/{dataset}/versions  401      ok    404   ok       401      401     ok
 GET    /datasets/{dataset}/versions/{version} 401 in 404  in       401      401     in
+GET    /datasets/{dataset}/versions/{version}/files 401 in 404 in  401      401     in
+GET    /datasets/{dataset}/versions/{version}/content 401 in 404 in 401     401     in
+POST   /datasets/{dataset}/versions/{version}/verify 401 in 404 in 401      401     403
+POST   /datasets/{dataset}/versions/{version}/objects:lengths 401 in 404 in 401 401 403
+POST   /datasets/{dataset}/versions/{version}/objects:read 401 in 404 in 401 401    403
+GET    /datasets/{dataset}/diff      401      in    404   in       401      401     in
+GET    /datasets/{dataset}/commits   401      ok    404   ok       401      401     ok
+POST   /datasets/{dataset}/commits   401      ok    404   ok       401      401     403
+GET    /datasets/{dataset}/commits/{errand} 401 404 404   404      401      401     404
+POST   /datasets/{dataset}/pull      401      409   404   409      401      401     403
+POST   /datasets/{dataset}/objects:missing 401 ok   404   ok       401      401     403
+PUT    /datasets/{dataset}/objects/{pack} 401 in    404   in       401      401     403
 GET    /deliveries                   401      403   403   ok       401      401     403
 POST   /deliveries/{delivery}/resend 401      403   403   404      401      401     403
 GET    /events                       401      ok    ok    ok       401      401     ok
@@ -108,6 +124,12 @@ POST   /images                       401      ok    ok    ok       401      401 
 GET    /images/{image}               401      ok    404   ok       401      401     ok
 PATCH  /images/{image}               401      ok    404   ok       401      401     403
 DELETE /images/{image}               401      in    404   ok       401      401     403
+GET    /object-stores                401      ok    ok    ok       401      401     ok
+POST   /object-stores                401      403   403   in       401      401     403
+GET    /object-stores/{store}        401      in    in    in       401      401     in
+PATCH  /object-stores/{store}        401      403   403   in       401      401     403
+DELETE /object-stores/{store}        401      403   403   in       401      401     403
+POST   /object-stores/{store}/test   401      403   403   in       401      401     403
 GET    /healthz                      ok       ok    ok    ok       ok       ok      ok
 GET    /jobs                         401      ok    ok    ok       401      401     ok
 POST   /jobs                         401      ok    ok    ok       401      401     403
@@ -244,6 +266,24 @@ DELETE /users/{name}                 401      403   403   in       401      401 
 GET    /users/{name}/quota           401      403   403   in       401      401     403
 PUT    /users/{name}/quota           401      403   403   in       401      401     403
 POST   /users:onboard                401      403   403   in       401      401     403
+GET    /volumes                      401      ok    ok    ok       401      401     ok
+POST   /volumes                      401      ok    ok    ok       401      401     403
+GET    /volumes/{volume}             401      ok    404   ok       401      401     ok
+PATCH  /volumes/{volume}             401      ok    404   ok       401      401     403
+DELETE /volumes/{volume}             401      in    404   ok       401      401     403
+PUT    /volumes/{volume}/shares      401      ok    404   ok       401      401     403
+GET    /volumes/{volume}/files       401      in    404   in       401      401     in
+DELETE /volumes/{volume}/files       401      in    404   in       401      401     403
+GET    /volumes/{volume}/files/stat  401      in    404   in       401      401     in
+GET    /volumes/{volume}/files/content 401    in    404   in       401      401     in
+PUT    /volumes/{volume}/files/content 401    in    404   in       401      401     403
+GET    /volumes/{volume}/files/checksum 401   in    404   in       401      401     in
+PUT    /volumes/{volume}/files/directory 401  in    404   in       401      401     403
+POST   /volumes/{volume}/uploads     401      in    404   in       401      401     403
+GET    /volumes/{volume}/uploads/{upload} 401 in    404   in       401      401     in
+DELETE /volumes/{volume}/uploads/{upload} 401 in    404   in       401      401     403
+POST   /volumes/{volume}/uploads/{upload}/complete 401 in 404 in   401      401     403
+PUT    /volumes/{volume}/uploads/{upload}/parts/{part} 401 in 404 in 401    401     403
 GET    /workbenches                  401      ok    ok    ok       401      401     ok
 POST   /workbenches                  401      ok    ok    ok       401      401     403
 GET    /workbenches/{workbench}      401      ok    404   ok       401      401     ok
@@ -287,11 +327,20 @@ BODIES: dict[tuple[str, str], Callable[[], Any]] = {
     ("POST", "/jobs/{job}/resize"): lambda: {"gpus": 2},
     ("POST", "/me/ssh-keys"): lambda: {"name": f"key {next(_numbers)}", "public_key": public_key()},
     ("POST", "/images"): lambda: {"name": f"image-{next(_numbers)}", "address": "registry.example.org/x:1"},
+    ("POST", "/volumes"): lambda: {"name": f"volume-{next(_numbers)}", "type": "block", "size": "1MiB"},
+    ("PATCH", "/volumes/{volume}"): lambda: {"size": "2MiB"},
+    ("PUT", "/volumes/{volume}/shares"): lambda: {"shares": []},
+    ("POST", "/volumes/{volume}/uploads"): lambda: {"path": "x", "size": 1},
+    ("POST", "/volumes/{volume}/uploads/{upload}/complete"): lambda: {"checksum": "0" * 64},
     ("PUT", "/registry-logins/{login}"): lambda: {"registry": "h.example.org", "username": "ann", "secret": "s"},
     ("POST", "/datasets"): lambda: {"name": f"set-{next(_numbers)}"},
     ("PATCH", "/datasets/{dataset}"): lambda: {"description": "about"},
     ("PUT", "/datasets/{dataset}/shares"): lambda: {"shares": []},
     ("PUT", "/datasets/{dataset}/tags/{tag}"): lambda: {"version": "latest"},
+    ("POST", "/datasets/{dataset}/commits"): lambda: {"tree": "0" * 64},
+    ("POST", "/datasets/{dataset}/objects:missing"): lambda: {"ids": ["0" * 64]},
+    ("POST", "/datasets/{dataset}/versions/{version}/objects:lengths"): lambda: {"ids": []},
+    ("POST", "/datasets/{dataset}/versions/{version}/objects:read"): lambda: {"ids": []},
     ("POST", "/me/tokens"): lambda: {"name": "one more"},
     ("POST", "/me/password"): lambda: {"old": "a wrong guess", "new": "a long new password"},
     ("POST", "/workbenches"): lambda: {"name": f"bench-{next(_numbers)}", "hold": True},
@@ -336,9 +385,15 @@ class House:
         if "{image}" in path:
             body = BODIES["POST", "/images"]()
             return path.replace("{image}", self.owners("POST", "/images", body)["name"])
+        if "{volume}" in path:
+            body = BODIES["POST", "/volumes"]()
+            query = "?path=x" if "/files" in path else ""
+            path = path.replace("{upload}", "0" * 32).replace("{part}", "0") + query
+            return path.replace("{volume}", self.owners("POST", "/volumes", body)["id"])
         if "{dataset}" in path:
             made = self.owners("POST", "/datasets", BODIES["POST", "/datasets"]())["id"]
-            return re.sub(r"\{\w+\}", "nowhere", path.replace("{dataset}", made))
+            path = path.replace("{dataset}", made).replace("{pack}", "0" * 64 + "?index_bytes=1")
+            return re.sub(r"\{\w+\}", "nowhere", path) + ("?path=x" if path.endswith("/content") else "")
         if "{login}" in path:
             body = BODIES["PUT", "/registry-logins/{login}"]()
             return path.replace("{login}", self.owners("PUT", f"/registry-logins/l-{next(_numbers)}", body)["name"])
@@ -375,7 +430,7 @@ def house() -> Iterator[House]:
             "small": small,
             "jobs": jobs,
         }
-        with httpx.Client(base_url=server.url, timeout=30) as client:
+        with plain_http(server.url) as client:
             yield House(server=server, tokens=tokens, client=client, node=node)
 
 

@@ -1,8 +1,8 @@
 """Runs the stories in the YAML files beside it: a cluster, what arrives, and what must come of it.
 
 A story has `nodes`, `queues` (one `default`, fcfs, unless given), `limits`, `quotas`, `ordering`, `preemption`,
-`backfill` and `allocation` (their rules), `groups` (the users of each), `reservations`, `jobs` with the time at which
-each arrives (`at`) and how long it runs (`runs`), and what is expected:
+`backfill` and `allocation` (their rules), `groups` (the users of each), `reservations`, `volumes` (block unless they
+say otherwise), `jobs` with the time at which each arrives (`at`) and how long it runs (`runs`), and what is expected:
   starts   when each job starts first; a job that is named in `never` doesn't
   again    when a job that was preempted starts again, each time
   gives_way  who is preempted: [for whom, by which rule], each time
@@ -31,6 +31,7 @@ from corral.core.changes import (
     PutReservation,
     PutRules,
     PutScore,
+    PutVolume,
 )
 from corral.core.codec import from_plain
 from corral.core.explain import explain
@@ -56,6 +57,7 @@ from corral.core.model import (
 )
 from corral.core.ordering.cost import OrderingRules
 from corral.core.snapshot import ClusterSnapshot
+from corral.core.volumes import Volume, VolumeMount, VolumeType
 from corral.simulator.simulation import Arrival, Simulation
 
 GIB = 1 << 30
@@ -65,7 +67,7 @@ def load() -> list[Any]:
     return [
         pytest.param(story, id=f"{path.stem}: {story['story']}")
         for path in sorted(Path(__file__).parent.glob("*.yaml"))
-        for story in yaml.safe_load_all(path.read_text())
+        for story in yaml.load_all(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     ]
 
 
@@ -82,7 +84,7 @@ class Outcome:
 @pytest.mark.parametrize("story", load())
 def test_story(story: dict[str, Any]) -> None:
     known = {"story", "nodes", "queues", "limits", "quotas", "scores", "ordering", "jobs", "expect"}
-    known |= {"preemption", "backfill", "allocation", "groups", "reservations"}
+    known |= {"preemption", "backfill", "allocation", "groups", "reservations", "volumes"}
     assert story.keys() <= known, story.keys() - known
     outcome = play(story)
     expect = story["expect"]
@@ -144,6 +146,9 @@ def cluster(story: dict[str, Any]) -> list[Change]:
     for name, words in story.get("reservations", {}).items():
         reservation = from_plain(Reservation, {"name": name, "pool": "default", **words})
         changes.append(PutReservation(reservation=reservation))
+    for name, words in story.get("volumes", {}).items():
+        volume = {"id": name, "name": name, "owner": "ann", "type": VolumeType.BLOCK, **(words or {})}
+        changes.append(PutVolume(volume=from_plain(Volume, volume)))
     for user, kinds in story.get("quotas", {}).items():
         for kind, most in kinds.items():
             quota = Quota(gpu_milli=round(most["gpus"] * WHOLE) if "gpus" in most else None)
@@ -204,6 +209,8 @@ def arrival(serial: int, words: dict[str, Any]) -> Arrival:
     kind = JobKind(words.pop("kind", "distributed" if nodes > 1 else "training"))
     avoid = {name: tuple(words.pop(name, ())) for name in ("avoid_nodes", "avoid_gpus")}
     saves = words.pop("saves", True)
+    mounts = [word.split(":") for word in words.pop("mounts", ())]
+    words["mounts"] = tuple(VolumeMount(volume=name, writes=mode == "rw") for name, mode in mounts)
     if "predicted" in words:
         p50, p90 = words.pop("predicted")
         words["predicted"] = Prediction(p50_seconds=float(p50), p90_seconds=float(p90), samples=3)

@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -18,6 +19,11 @@ from corral.client.client import Client
 from tests.servers.nursery import ENTRY_POINT, Offspring, nursery
 
 PASSWORD = "first-password-of-the-operator"
+
+
+def plain_http(url: str = "", **options: Any) -> httpx.Client:
+    """For servers of tests, none of which speaks TLS: to read the certificates would cost more than a request."""
+    return httpx.Client(base_url=url, verify=False, trust_env=False, **{"timeout": 30, **options})
 
 
 def free_port() -> int:
@@ -50,13 +56,14 @@ class CorralServer:
 
     def wait_ready(self, seconds: float = 60.0) -> None:
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self.is_running:
-            try:
-                if httpx.get(f"{self.url}/readyz", timeout=2).is_success:
-                    return
-            except httpx.TransportError:
-                pass  # not listening yet
-            time.sleep(0.02)
+        with plain_http(self.url, timeout=2) as http:
+            while time.monotonic() < deadline and self.is_running:
+                try:
+                    if http.get("/readyz").is_success:
+                        return
+                except httpx.TransportError:
+                    pass  # not listening yet
+                time.sleep(0.02)
         raise AssertionError(f"the server is not ready:\n{self.log()[-3000:]}")
 
     @property
@@ -83,8 +90,8 @@ class CorralServer:
     def token(self, user: str = "operator", password: str = PASSWORD) -> str:
         if user not in self._tokens:
             body = {"user": user, "password": password, "token_name": "test"}
-            answer = httpx.post(f"{self.url}/api/v1/auth/login", json=body, timeout=30)
-            answer.raise_for_status()
+            with plain_http(self.url) as http:
+                answer = http.post("/api/v1/auth/login", json=body).raise_for_status()
             self._tokens[user] = answer.json()["token"]
         return self._tokens[user]
 
@@ -93,7 +100,7 @@ class CorralServer:
 
     def http(self, user: str = "operator") -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.token(user)}"}
-        return httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=30)
+        return plain_http(f"{self.url}/api/v1", headers=headers)
 
     def add_user(self, name: str, role: str = "scientist") -> None:
         password = f"password-of-{name}"

@@ -7,7 +7,9 @@ the reading is saved. `python nursery.py FD` is the process that is copied; it e
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import gc
 import json
 import os
@@ -126,6 +128,24 @@ class _Order:
 
     def run(self) -> None:
         """Become what was ordered. Returns, or leaves with an exception, as the program does."""
+        code = 1
+
+        def leave() -> None:
+            # After everybody else's last words. To take apart all that was read would mean to copy it first.
+            with contextlib.suppress(OSError, ValueError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+
+        atexit.register(leave)
+        try:
+            self._run()
+            code = 0
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+            raise
+
+    def _run(self) -> None:
         for place, file in enumerate(self.files):
             os.dup2(file, place)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
@@ -190,12 +210,17 @@ def _tell_who_ended(statuses: dict[int, int]) -> None:
 def _read_the_code() -> None:
     # Not this directory's: modules here are no modules of their own.
     sys.path[:] = [place for place in sys.path if place != str(Path(__file__).parent)]
+    import argon2.profiles
     import rich.table
 
     import corral.cli.main
     import corral.client.client
+    import corral.server.auth.passwords
     import corral.server.run
 
+    # These servers guard nothing: with a hash that is as slow as it should be, tests would mostly wait for sign-ins.
+    cheapest = functools.partial(argon2.PasswordHasher.from_parameters, argon2.profiles.CHEAPEST)
+    setattr(corral.server.auth.passwords, "PasswordHasher", cheapest)  # noqa: B010
     assert corral.cli.main
     assert corral.client.client
     assert corral.server.run

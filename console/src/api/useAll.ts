@@ -37,20 +37,24 @@ async function page<P extends ListPath>(
   return (await sent(get(path, { params: { query, path: at ?? {} } }))) as PageOf<ItemOf<P>>;
 }
 
-/** Every item of a list that is naturally small: pools, users, packages … `const { data: pools } = useAll("/pools")`. */
+/**
+ * Every item of a list that is naturally small: pools, users, packages … `const { data: pools } = useAll("/pools")`.
+ * `at` fills the path's own placeholders.
+ */
 export function useAll<P extends ListPath>(
   path: P,
   query: Query = {},
   enabled = true,
+  at?: { readonly [name: string]: string },
 ): UseQueryResult<readonly ItemOf<P>[], Problem> {
   return useQuery<readonly ItemOf<P>[], Problem>({
     // The same shape as the other hooks' keys, so that news find it by its path.
-    queryKey: ["get", path, { all: true, query }],
+    queryKey: ["get", path, { all: true, query, at }],
     enabled,
     queryFn: async () => {
       const items: ItemOf<P>[] = [];
       for (let cursor: string | null | undefined; cursor !== null;) {
-        const next: PageOf<ItemOf<P>> = await page(path, { limit: MOST, ...query, cursor }, undefined);
+        const next: PageOf<ItemOf<P>> = await page(path, { limit: MOST, ...query, cursor }, at);
         items.push(...next.items);
         cursor = next.next_cursor ?? null;
       }

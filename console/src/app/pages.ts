@@ -12,6 +12,7 @@ import {
   FileText,
   FlaskConical,
   Gauge,
+  HardDrive,
   Layers,
   ListOrdered,
   NotebookPen,
@@ -43,7 +44,7 @@ export interface Page {
   readonly load: () => Promise<{ default: ComponentType }>;
 }
 
-/** In this order in the navigation. Volumes and datasets go to `storage`. */
+/** In this order in the navigation. */
 export const SECTIONS: readonly Section[] = ["work", "storage", "fleet", "people", "catalog", "insight", "account"];
 
 const everyone = pageFor("everyone");
@@ -66,6 +67,8 @@ export const PAGES: readonly Page[] = [
     "work",
     () => import("@/pages/reservations/ReservationsPage"),
   ),
+  everyone("/volumes", "volumes", HardDrive, "storage", () => import("@/pages/volumes/VolumesPage")),
+  everyone("/volumes/$volume", "volume", HardDrive, hidden, () => import("@/pages/volumes/VolumePage")),
   everyone("/images", "images", Container, "storage", () => import("@/pages/images/ImagesPage")),
   operator("/nodes", "nodes", Server, "fleet", () => import("@/pages/nodes/NodesPage")),
   operator("/nodes/$node", "node", Server, hidden, () => import("@/pages/nodes/NodePage")),

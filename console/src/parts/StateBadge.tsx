@@ -63,6 +63,8 @@ const LOOKS: Readonly<Record<string, readonly [color: string, icon: LucideIcon]>
   active: ["blue", CircleDot],
   standing: ["violet", Circle],
   over: ["gray", CircleCheck],
+  creating: ["cyan", LoaderCircle],
+  deleting: ["orange", LoaderCircle],
 };
 
 export function StateBadge({ state }: { state: string }) {

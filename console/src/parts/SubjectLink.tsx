@@ -10,6 +10,8 @@ const PAGE_OF: Readonly<Record<string, (name: string) => string>> = {
   queue: (name) => `/queues?open=${encodeURIComponent(name)}`,
   pool: (name) => `/pools?open=${encodeURIComponent(name)}`,
   user: (name) => `/users?open=${encodeURIComponent(name)}`,
+  volume: (name) => `/volumes/${encodeURIComponent(name)}`,
+  dataset: (name) => `/datasets/${encodeURIComponent(name)}`,
   group: (name) => `/groups?open=${encodeURIComponent(name)}`,
 };
 

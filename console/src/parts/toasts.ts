@@ -17,3 +17,9 @@ export function toastProblem(problem: Problem): void {
     role: "alert",
   });
 }
+
+/** What somebody asked for: good news go by themselves, bad ones stay to be read. */
+export function toastAnswer(isGood: boolean, message: string): void {
+  if (isGood) toastDone(message);
+  else notifications.show({ message, color: "red", withBorder: true, autoClose: 10_000, role: "alert" });
+}

@@ -101,6 +101,8 @@ export const states = defineWords({
   active: ["active", "进行中"],
   standing: ["standing", "长期"],
   over: ["over", "已结束"],
+  creating: ["being created", "创建中"],
+  deleting: ["being deleted", "删除中"],
 });
 
 export const kinds = defineWords({
@@ -109,4 +111,11 @@ export const kinds = defineWords({
   distributed: ["distributed", "分布式"],
   preset: ["preset", "模板"],
   task: ["task", "任务"],
+});
+
+export const volumeTypes = defineWords({
+  block: ["block", "块存储"],
+  filesystem: ["filesystem", "文件系统"],
+  local: ["local", "本地盘"],
+  object: ["object", "对象存储"],
 });

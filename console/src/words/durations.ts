@@ -1,28 +1,37 @@
-/** Lengths of time as people write them: `90s`, `2h`, `1d12h`. The API takes the same texts. */
+/** Lengths of time as people write them, read by the server's own rules: `90s`, `2h`, `1d12h`. */
 
-const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 };
-const TEXT = /^(\d+(\.\d+)?[smhdw])+$/;
-const PART = /(\d+(?:\.\d+)?)([smhdw])/g;
+const SECONDS = { w: 604_800, d: 86_400, h: 3_600, m: 60, s: 1 } as const;
+const UNITS = ["w", "d", "h", "m", "s"] as const;
+const LONGEST_SECONDS = 3653 * 86_400;
 
-/** Seconds, or undefined where the text is no length of time. */
+/** Seconds of "90", "90m" or "1d12h", the larger units first; undefined where the text is no length of time. */
 export function parseDuration(text: string): number | undefined {
-  const trimmed = text.replace(/\s+/g, "");
-  if (/^\d+(\.\d+)?$/.test(trimmed)) return Number(trimmed);
-  if (!TEXT.test(trimmed)) return undefined;
-  return [...trimmed.matchAll(PART)].reduce(
-    (sum, [, count, unit]) => sum + Number(count) * (SECONDS[unit ?? "s"] ?? 1),
-    0,
-  );
+  const given = text.trim().toLowerCase();
+  const seconds = /^\d+(\.\d+)?$/.test(given) ? Number(given) : secondsOfParts(given);
+  return seconds === undefined || seconds > LONGEST_SECONDS ? undefined : seconds;
 }
 
-/** The shortest text that means so many seconds. */
+function secondsOfParts(text: string): number | undefined {
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)([wdhms])/g)];
+  if (parts.length === 0 || parts.map((part) => part[0]).join("") !== text) return undefined;
+  let before = -1;
+  let sum = 0;
+  for (const [, number, letter] of parts) {
+    const unit = UNITS.find((one) => one === letter);
+    if (unit === undefined || UNITS.indexOf(unit) <= before) return undefined;
+    before = UNITS.indexOf(unit);
+    sum += Number(number) * SECONDS[unit];
+  }
+  return sum;
+}
+
+/** Seconds as the shortest text that reads back to the same: 5400 is "1h30m". */
 export function durationText(seconds: number): string {
   let rest = Math.round(seconds);
   let text = "";
-  for (const unit of ["d", "h", "m", "s"]) {
-    const size = SECONDS[unit] ?? 1;
-    const count = Math.floor(rest / size);
-    rest -= count * size;
+  for (const unit of ["d", "h", "m", "s"] as const) {
+    const count = Math.floor(rest / SECONDS[unit]);
+    rest -= count * SECONDS[unit];
     if (count > 0) text += `${count}${unit}`;
   }
   return text === "" ? "0s" : text;

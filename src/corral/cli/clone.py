@@ -51,6 +51,10 @@ def clone(
     venv: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A virtual environment or conda prefix; its programs come first.")
     ] = None,
+    mount: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SRC:/PATH[:ro|rw]", help="Storage instead of what was mounted; none: nothing."),
+    ] = None,
     retries: Annotated[int | None, typer.Option(metavar="N", help="New attempts.")] = None,
     preemptible: Annotated[
         bool | None, typer.Option("--preemptible/--no-preemptible", help="Whether it may give way to others.")
@@ -80,6 +84,7 @@ def clone(
         "workdir": str(workdir.absolute()) if workdir is not None else None,
         "image": image,
         "venv": str(venv.absolute()) if venv is not None else None,
+        "mounts": [] if mount == ["none"] else mount or None,
         "max_retries": retries,
         "preemptible": preemptible,
         "after": others(after),

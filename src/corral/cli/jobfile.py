@@ -45,6 +45,8 @@ KEYS: Mapping[str, str] = {
     "workdir": "workdir",
     "image": "image",
     "venv": "venv",
+    "mount": "mounts",
+    "mounts": "mounts",
     "retries": "max_retries",
     "max_retries": "max_retries",
     "preemptible": "preemptible",
@@ -108,6 +110,8 @@ def parse_job_file(text: str, name: str, *, directory: Path) -> JobFile:
         body["command"] = ["/bin/sh", "-c", body["command"]]
     if isinstance(body.get("after"), str):
         body["after"] = [word.strip() for word in body["after"].split(",")]
+    if isinstance(body.get("mounts"), str):
+        body["mounts"] = [body["mounts"]]
     if isinstance(body.get("array"), int):
         body["array"] = str(body["array"])
     return JobFile(name=name, body=body, lines=lines)

@@ -196,6 +196,7 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Command", shlex.join(job["command"])),
         ("Directory", job["workdir"] or ""),
         ("Image", job["image"] or ""),
+        ("Mounts", _mounts(job)),
         ("Environment", job["venv"] or ""),
         ("Environment", " ".join(f"{key}={shlex.quote(value)}" for key, value in sorted(job["env"].items()))),
         ("Time limit", words.duration(job["time_limit_seconds"]) if job["time_limit_seconds"] else "none"),
@@ -218,7 +219,7 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
 def _gives_way_text(job: JobView) -> str:
     """Whether it may be preempted, and how often it was."""
     if job["preempted_for"] and job["state"] == "stopping":
-        return f"it ends to make room for {job['preempted_for']}"
+        return f"it makes room for {job['preempted_for']}"
     text = "yes, to jobs before it" if job["preemptible"] else "no"
     return f"{text}; {words.count(job['preemptions'], 'time')} so far" if job["preemptions"] else text
 
@@ -265,6 +266,11 @@ def amount(value: float) -> str:
 def _preset_text(job: JobView) -> str:
     given = [f"{name}={value}" for name, value in (job.get("parameters") or {}).items()]
     return " ".join([job.get("preset") or "", *given]).strip()
+
+
+def _mounts(job: JobView) -> str:
+    mounts = [f"{one['source']}:{one['path']}:{one['mode']}" for one in job.get("mounts", ())]
+    return words.listed(mounts) if mounts else ""
 
 
 def _request_text(job: JobView) -> str:

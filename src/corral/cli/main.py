@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +23,8 @@ from corral.cli import (
     checkpoints,
     clone,
     configuration,
+    copying,
+    datasets,
     doctor,
     drill,
     estimates,
@@ -33,6 +36,7 @@ from corral.cli import (
     images,
     jobs,
     logs,
+    object_stores,
     people,
     permissions,
     pools,
@@ -47,11 +51,15 @@ from corral.cli import (
     shadow,
     shell,
     simulate,
+    slurm_compat,
     status,
     submit,
+    targets,
     tasks,
     top,
     up,
+    volume_files,
+    volumes,
     whatif,
     workbenches,
 )
@@ -60,6 +68,8 @@ from corral.cli.terminal import Options, OutputOption, Section, ServerOption, To
 
 #: The shell's completion script asks by setting this variable.
 COMPLETE_VARIABLE = "_CORRAL_COMPLETE"
+#: Options that may stand before the command and take the next word.
+VALUED_OPTIONS = frozenset({"-o", "--output", "--server", "--token"})
 
 
 class SectionedGroup(TyperGroup):
@@ -137,10 +147,15 @@ app.add_typer(changing.app)
 app.add_typer(clone.app)
 app.add_typer(logs.app)
 app.add_typer(files.app, name="files", rich_help_panel=Section.DAILY)
+app.add_typer(copying.app)
 app.add_typer(presets.app, name="preset", rich_help_panel=Section.DAILY)
 app.add_typer(checkpoints.app)
 app.add_typer(images.app, name="image", rich_help_panel=Section.DAILY)
 app.add_typer(images.registry_app, name="registry", rich_help_panel=Section.DAILY)
+volume_files.register(volumes.app)
+app.add_typer(volumes.app, name="volume", rich_help_panel=Section.DAILY)
+app.add_typer(datasets.app, name="dataset", rich_help_panel=Section.DAILY)
+app.add_typer(targets.app, name="target", rich_help_panel=Section.DAILY)
 app.add_typer(queues.top)
 app.add_typer(quotas.top)
 app.add_typer(queues.app, name="queue", rich_help_panel=Section.QUEUE)
@@ -149,6 +164,7 @@ app.add_typer(top.app)
 app.add_typer(fleet.nodes_app, name="nodes", rich_help_panel=Section.CLUSTER)
 app.add_typer(fleet.gpus_app, name="gpus", rich_help_panel=Section.CLUSTER)
 app.add_typer(pools.app, name="pool", rich_help_panel=Section.CLUSTER)
+app.add_typer(object_stores.app, name="object-store", rich_help_panel=Section.CLUSTER)
 app.add_typer(reservations.app, name="reservation", rich_help_panel=Section.CLUSTER)
 app.add_typer(analyse.app, name="analyse", rich_help_panel=Section.CLUSTER)
 app.add_typer(alerts.app, name="alert", rich_help_panel=Section.CLUSTER)
@@ -163,6 +179,7 @@ app.add_typer(whatif.app, name="whatif", rich_help_panel=Section.CLUSTER)
 app.add_typer(about.app)
 app.add_typer(search.app)
 app.add_typer(tasks.app)
+app.add_typer(slurm_compat.app, name="slurm-compat", rich_help_panel=Section.DAILY)
 app.add_typer(workbenches.app, name="workbench", rich_help_panel=Section.DAILY)
 app.add_typer(account.app)
 app.add_typer(account.token_app, name="token", rich_help_panel=Section.PEOPLE)
@@ -220,7 +237,36 @@ def _show_usage_error(error: typer.TyperException, *, as_json: bool) -> None:
 def main() -> None:
     if COMPLETE_VARIABLE in os.environ:
         shell.prepare_completion()
-    app(prog_name="corral")
+        app(prog_name="corral")
+    else:
+        part_for(sys.argv[1:])(prog_name="corral")
+
+
+def part_for(typed: Sequence[str]) -> typer.Typer:
+    """The application with what a command line begins with and nothing else, if there is such a command: Typer puts all
+    two hundred commands together before it looks at the first word, which takes longer than most of them."""
+    words = iter(typed)
+    first = next((word for word in words if not _is_option(word, words)), None)
+    asked = [group for group in app.registered_groups if first in _names(group)]
+    if not asked:
+        return app  # to be told what there is
+    part = copy(app)
+    part.registered_groups = asked
+    return part
+
+
+def _is_option(word: str, following: Iterator[str]) -> bool:
+    """With its value, which is taken from what follows."""
+    if word in VALUED_OPTIONS:
+        next(following, None)
+    return word.startswith("-")
+
+
+def _names(group: Any) -> set[str | None]:
+    """Under which names its commands are found: its own, or theirs where it has none."""
+    if isinstance(group.name, str):
+        return {group.name}
+    return {entry.name for entry in group.typer_instance.registered_commands}
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from corral.cli import words
 from corral.cli.failures import WrongUsage
 from corral.cli.submit import pairs, submitted, wait_for_end, whole_if_possible
 from corral.cli.terminal import Terminal, command
+from corral.cli.volumes import MountOption
 from corral.client.errors import ApiProblem
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def run(
     priority: Annotated[int | None, typer.Option(metavar="0..100", help="Smaller goes first.")] = None,
     time: Annotated[str | None, typer.Option(metavar="DURATION", help="Longest run time, such as 2h.")] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="An environment variable; repeatable.")] = None,
+    mount: MountOption = None,
     workdir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where it runs.")] = None,
     hold: Annotated[bool | None, typer.Option("--hold", help="Only create it; `corral start` queues it.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for its end and exit with its exit code.")] = False,
@@ -113,6 +115,7 @@ def run(
         "priority": priority,
         "time": time,
         "env": pairs("--env", env),
+        "mounts": mount or None,
         "workdir": str(workdir.absolute()) if workdir is not None else None,
         "hold": hold,
     }

@@ -14,6 +14,7 @@ from corral.cli import arrays, words
 from corral.cli.estimates import expected_text
 from corral.cli.failures import WrongUsage
 from corral.cli.terminal import Section, Terminal, command
+from corral.cli.volumes import MountOption
 from corral.client.errors import ApiProblem, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ app = typer.Typer()
 #: The API's word to the flag, where they differ.
 FLAGS = {
     "labels": "--label",
+    "mounts": "--mount",
     "max_retries": "--retries",
     "checkpoint_interval": "--checkpoint-interval",
     "min_gpus": "--min-gpus",
@@ -44,6 +46,7 @@ FLAGS = {
         "corral submit --nodes 2 --gpus 8 --model H200 -- torchrun train.py",
         "corral submit --package a100-x1 -- python train.py",
         "corral submit --min-gpus 2 --max-gpus 8 -- python train.py --gpus {gpu_count}",
+        "corral submit --gpus 1 --mount data:/data:ro --mount local:50GiB:/scratch -- python train.py",
         "corral submit -f job.yaml --gpus 8 --wait",
         "corral submit --name sweep --array 0-99 --gpus 1 -- python train.py",
         "corral submit --name total --after sweep -- python collect.py",
@@ -94,6 +97,7 @@ def submit(
         Path | None, typer.Option(metavar="DIR", help="A virtual environment or conda prefix; its programs come first.")
     ] = None,
     kind: Annotated[str | None, typer.Option(help="training, distributed or workbench; default: by its nodes.")] = None,
+    mount: MountOption = None,
     retries: Annotated[
         int | None, typer.Option(metavar="N", help="New attempts after failures that are not its own.")
     ] = None,
@@ -142,6 +146,7 @@ def submit(
         "workdir": str(workdir.absolute()) if workdir is not None else None,
         "image": image,
         "venv": str(venv.absolute()) if venv is not None else None,
+        "mounts": mount or None,
         "max_retries": retries,
         "preemptible": preemptible,
         "checkpoint_interval": checkpoint_interval,

@@ -17,6 +17,7 @@ from corral.cli import words
 from corral.cli.failures import WrongUsage
 from corral.cli.submit import pairs, whole_if_possible
 from corral.cli.terminal import Terminal, command
+from corral.cli.volumes import MountOption
 from corral.client.errors import ClientError
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def create(
         Path | None, typer.Option(metavar="DIR", help="Where it begins; default: a directory of its own.")
     ] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="An environment variable; repeatable.")] = None,
+    mount: MountOption = None,
     queue: Annotated[str | None, typer.Option(help="The queue to wait in.")] = None,
     time: Annotated[str | None, typer.Option(metavar="DURATION", help="Longest run time, such as 8h.")] = None,
     idle_stop: Annotated[
@@ -83,6 +85,7 @@ def create(
         "venv": str(venv.absolute()) if venv is not None else None,
         "workdir": str(workdir.absolute()) if workdir is not None else None,
         "env": pairs("--env", env),
+        "mounts": mount or None,
         "queue": queue,
         "time": time,
         "idle_stop": idle_stop,

@@ -10,6 +10,7 @@ from typing import Self
 from corral.client.alerts import Alerts, Channels
 from corral.client.analysis import Analysis
 from corral.client.catalog import Catalog, Quotas
+from corral.client.datasets import Datasets, DatasetTargets
 from corral.client.estimates import Estimates
 from corral.client.files import Files
 from corral.client.fleet import Fleet, Queues
@@ -24,6 +25,8 @@ from corral.client.reports import Reports
 from corral.client.reservations import Reservations
 from corral.client.simulations import Shadow, Simulations
 from corral.client.transport import Transport
+from corral.client.volume_files import VolumeFiles
+from corral.client.volumes import ObjectStores, Volumes
 from corral.client.workbenches import Workbenches
 
 
@@ -41,6 +44,7 @@ class Client:
         self._transport = transport
         self.jobs = Jobs(transport)
         self.files = Files(transport)
+        self.volume_files = VolumeFiles(transport)
         self.presets = Presets(transport)
         self.tasks = Tasks(transport)
         self.workbenches = Workbenches(transport)
@@ -51,6 +55,10 @@ class Client:
         self.groups = Groups(transport)
         self.catalog = Catalog(transport)
         self.images = Images(transport)
+        self.volumes = Volumes(transport)
+        self.object_stores = ObjectStores(transport)
+        self.datasets = Datasets(transport)
+        self.dataset_targets = DatasetTargets(transport)
         self.quotas = Quotas(transport)
         self.people = People(transport)
         self.providers = Providers(transport)

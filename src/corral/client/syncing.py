@@ -41,6 +41,8 @@ class Plan:
     delete: tuple[str, ...] = ()
     #: files that are the same already
     unchanged: tuple[str, ...] = ()
+    #: of the source: links and devices, which are not carried
+    left_out: tuple[str, ...] = ()
     #: what cannot be done, and why
     refused: Mapping[str, str] = field(default_factory=dict)
 
@@ -64,6 +66,7 @@ def plan(source: Tree, target: Tree, *, delete: bool = False, equal_contents: Co
         copy=tuple(path for path in _files(usable) if path not in known),
         delete=tuple(_deepest_first(_too_many(source, there, target))) if delete else (),
         unchanged=tuple(unchanged),
+        left_out=tuple(sorted(path for path, entry in source.entries.items() if entry.kind == "other")),
         refused=refused,
     )
 
@@ -74,7 +77,6 @@ def _in_the_way(source: Tree, target: Tree, delete: bool) -> tuple[list[str], di
     refused: dict[str, str] = {}
     for path, entry in source.entries.items():
         if entry.kind == "other":
-            refused[path] = "is neither a file nor a directory"
             continue
         found = target.entries.get(path)
         if found is None or found.kind == entry.kind:

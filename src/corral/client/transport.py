@@ -7,6 +7,7 @@ to the modules beside it.
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -61,16 +62,22 @@ class Transport:
         if token:
             headers["Authorization"] = f"Bearer {token}"
         # a proxy from the environment must not be asked for this machine's own addresses
-        remote = urlsplit(self.server).hostname not in LOOPBACK
+        parts = urlsplit(self.server)
         self._http = httpx.Client(
-            base_url=self.server + PREFIX, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=remote
+            base_url=self.server + PREFIX,
+            headers=headers,
+            timeout=TIMEOUT_SECONDS,
+            trust_env=parts.hostname not in LOOPBACK,
+            # To read the certificates of the world takes longer than a request: not where nobody shows one. Should it
+            # come to TLS nevertheless, nobody is trusted.
+            verify=True if parts.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         )
 
     def close(self) -> None:
         self._http.close()
 
-    def get(self, path: str, params: Params | None = None) -> Any:
-        return self._decoded(self._send("GET", path, params=params))
+    def get(self, path: str, params: Params | None = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Any:
+        return self._decoded(self._send("GET", path, params=params, timeout_seconds=timeout_seconds))
 
     def get_text(self, path: str, params: Params | None = None) -> str:
         return self._send("GET", path, params=params, accept="text/plain").text
@@ -108,14 +115,33 @@ class Transport:
     def post(self, path: str, body: Any = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Any:
         return self._decoded(self._send("POST", path, body=body, timeout_seconds=timeout_seconds))
 
+    def post_for_bytes(self, path: str, body: Any) -> bytes:
+        """A question whose answer is no JSON."""
+        return self._send("POST", path, body=body, accept="*/*").content
+
     def patch(self, path: str, body: Any) -> Any:
         return self._decoded(self._send("PATCH", path, body=body))
 
     def put(self, path: str, body: Any) -> Any:
         return self._decoded(self._send("PUT", path, body=body))
 
-    def delete(self, path: str) -> Any:
-        return self._decoded(self._send("DELETE", path))
+    def put_bytes(
+        self,
+        path: str,
+        content: bytes,
+        params: Params | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> Any:
+        """Send bytes as they are."""
+        sent = {**(headers or {}), "Content-Type": "application/octet-stream"}
+        return self._decoded(
+            self._send("PUT", path, params=params, content=content, headers=sent, timeout_seconds=timeout_seconds)
+        )
+
+    def delete(self, path: str, params: Params | None = None) -> Any:
+        return self._decoded(self._send("DELETE", path, params=params))
 
     def pages(self, path: str, params: Params | None = None, *, limit: int | None = None) -> Iterator[Any]:
         """The items of a list, page by page as they are asked for, up to `limit`."""
@@ -161,14 +187,16 @@ class Transport:
         *,
         params: Params | None = None,
         body: Any = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
         accept: str = "application/json",
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> httpx.Response:
         """The answer, if it is a good one. Only reading is repeated: a change may have happened though its
         answer got lost. A refused connection is not repeated either; nobody is there to answer the second one."""
-        content, headers = None, {"Accept": accept}
+        sent = {"Accept": accept, **(headers or {})}
         if body is not None:
-            content, headers["Content-Type"] = _encoded(body), "application/json"
+            content, sent["Content-Type"] = _encoded(body), "application/json"
         delays = iter(RETRY_DELAYS_SECONDS if method == "GET" else ())
         while True:
             delay = next(delays, None)
@@ -178,7 +206,7 @@ class Transport:
                     path,
                     params=_present(params),
                     content=content,
-                    headers=headers,
+                    headers=sent,
                     timeout=timeout_seconds,
                 )
             except (httpx.ConnectError, httpx.TimeoutException, httpx.UnsupportedProtocol) as error:

@@ -92,7 +92,7 @@ def matching_gpus(flavor: FlavorRecord, nodes: Iterable[Node]) -> int:
     return sum(
         not flavor.models or gpu.model in flavor.models
         for node in nodes
-        if set(flavor.labels) <= set(node.labels)
+        if set(flavor.labels) <= set(node.all_labels)
         for gpu in node.gpus
     )
 

@@ -8,10 +8,12 @@ from corral.control.admission import GIVEN_NAME, NAME, queue_refusal
 from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD
 from corral.control.errors import Forbidden, Invalid
 from corral.control.jobs import JobDraft, make_job, own_job, submit
+from corral.control.mount_words import words_again
+from corral.control.mounts import in_cluster
 from corral.control.records import TASK_LABEL, JobRecord, JobSpec
 from corral.control.routing import is_within_reach
 from corral.control.work import Caller, Work
-from corral.core.model import Job, JobKind, Request
+from corral.core.model import CLUSTER_LABEL, Job, JobKind, Request
 
 #: The API's words for what is a part of the spec, and replaced whole.
 SPEC_WORDS = {
@@ -43,6 +45,9 @@ def clone(work: Work, caller: Caller, ref: str, change: CloneChange) -> JobRecor
     if TASK_LABEL in spec.labels:
         raise Invalid(f"{job.id} holds GPUs for a task: use corral allocate", field="job")
     draft = merged(job, spec, change)
+    if "mounts" not in change.given:
+        # Looked up anew: it may not be shared any more, and another cluster may be asked for.
+        draft = replace(draft, mounts=words_again(spec.mounts), spec=replace(draft.spec, mounts=()))
     if draft.name is None:
         draft = replace(draft, name=_free_name(work, job))
     if draft.queue is None and "queue" not in change.given:
@@ -104,7 +109,9 @@ def _request(request: Request, spec: JobSpec, change: CloneChange) -> Request:
         request = replace(request, memory_bytes=new.memory_bytes)
     if "model" in given:
         request = replace(request, models=new.models)
-    return replace(request, labels=tuple(sorted({**dict(request.labels), **dict(new.labels)}.items())))
+    request = replace(request, labels=tuple(sorted({**dict(request.labels), **dict(new.labels)}.items())))
+    # Where its volumes are is looked up with them.
+    return in_cluster(request, _own_labels(spec, change).get(CLUSTER_LABEL))
 
 
 def _own_labels(spec: JobSpec, change: CloneChange) -> dict[str, str]:

@@ -323,7 +323,8 @@ class Controller:
                 if job is not None and job.allocation is not None and job.attempt_id == instruction.attempt_id:
                     spec = self._state.specs.get(job.id) or self._read_spec(job.id)
                     env = {**self._workspace.env(job.id), **told_at_launch(self._policies.checkpoints, spec)}
-                    outbox.put(LaunchEffect(order=launch_order(job, spec, self._state.snapshot.nodes, env)))
+                    picture = self._state.snapshot
+                    outbox.put(LaunchEffect(order=launch_order(job, spec, picture.nodes, env, picture.volumes)))
             else:
                 outbox.put(StopEffect(attempt_id=instruction.attempt_id, grace_seconds=instruction.grace_seconds))
         if work.recorded_ends:

@@ -19,7 +19,9 @@ from corral.control.records import (
     DatasetRecord,
     DatasetUse,
     Function,
+    Role,
     Share,
+    ShareKind,
     TagRecord,
     VersionRecord,
 )
@@ -32,6 +34,7 @@ TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 LEAST_DIGITS = 4
 _DIGITS = re.compile(r"[0-9a-f]{4,64}")
 _DATASET_ID = re.compile(r"d-[0-9]+")
+_IDENTITY = "datasets.identity"
 MAX_DATASETS = 1000
 MAX_TAGS = 500
 MAX_DESCRIPTION = 1000
@@ -97,6 +100,17 @@ def version_meant(tx: Transaction, dataset: DatasetRecord, word: str) -> Version
             field="version",
         )
     return alike[0]
+
+
+def mountable(tx: Transaction, user: str, dataset_id: str, version: str) -> tuple[DatasetRecord, VersionRecord]:
+    """A version that a user's job mounts, if the user may still have it."""
+    record = tx.people.user(user)
+    caller = Caller(name=user, is_operator=record is not None and record.role is Role.OPERATOR)
+    dataset = found(tx, caller, dataset_id)
+    found_version = tx.datasets.version(dataset.id, version)
+    if found_version is None:
+        raise NotFound(f"dataset {dataset.name} has no version {version[:SHORT_LENGTH]} any more", field="version")
+    return dataset, found_version
 
 
 def _version(tx: Transaction, dataset: DatasetRecord, version: str) -> VersionRecord:
@@ -193,6 +207,15 @@ def check_user_free(tx: Transaction, user: str) -> None:
         raise InUse(f"user {user} has {len(held)} datasets: {', '.join(held[:5])}", field="name", datasets=held[:20])
 
 
+def forget(work: Work, kind: ShareKind, name: str) -> None:
+    """Nothing is shared any more with a user or a group that goes: another one of that name must not inherit it."""
+    for dataset in work.tx.datasets.all():
+        left = tuple(share for share in dataset.shares if (share.kind, share.name) != (kind, name))
+        if left != dataset.shares:
+            work.tx.datasets.save(replace(dataset, shares=left))
+            work.steps += 1
+
+
 def tag(work: Work, caller: Caller, ref: str, name: str, version: str) -> TagRecord:
     """Let a tag mean a version; one that there is already means another one from now on."""
     dataset = writable(work.tx, caller, ref)
@@ -263,6 +286,18 @@ def _own(tx: Transaction, caller: Caller, ref: str) -> DatasetRecord:
 
 def _short(version: str | None) -> str:
     return "nothing" if version is None else version[:SHORT_LENGTH]
+
+
+def identity_of(tx: Transaction, target: str) -> str:
+    """What tells the history in this store from every other one: a storage belongs to one history."""
+    return f"corral:{tx.meta.get(_IDENTITY) or 'unnamed'}:{target}"
+
+
+def name_store(work: Work, name: str) -> None:
+    """Give this store a name that no other one has, once."""
+    if work.tx.meta.get(_IDENTITY) is None:
+        work.tx.meta.put(_IDENTITY, name)
+        work.steps += 1
 
 
 # ------------------------------------------------------------------------------------------------ lineage

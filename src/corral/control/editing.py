@@ -16,13 +16,14 @@ from corral.control.cloning import CloneChange, merged
 from corral.control.dependencies import resolved
 from corral.control.errors import Invalid, WrongState
 from corral.control.jobs import JobDraft, check_nodes, elastic_of, kind_of, own_job, request_for, with_pick
+from corral.control.mounts import in_cluster, local_bytes_of
 from corral.control.permissions import function_for, require
 from corral.control.records import TASK_LABEL, JobSpec
 from corral.control.state import State
 from corral.control.work import Caller, Work
 from corral.core.changes import DropJob, PutJob
 from corral.core.lines import line_of
-from corral.core.model import Job, JobState
+from corral.core.model import CLUSTER_LABEL, Job, JobState
 from corral.core.resources import asked_by
 
 #: What says how large a job is.
@@ -126,7 +127,10 @@ def _reshaped(state: State, job: Job, spec: JobSpec, change: JobChange, catalog:
     kind = kind_of(draft)
     check_nodes(draft.request, kind)
     elastic = elastic_of(state, draft, kind)
-    return replace(job, kind=kind, request=request_for(draft.request, elastic), elastic=elastic), draft.spec
+    # Its mounts stay, and so does the cluster that they are in.
+    request = in_cluster(request_for(draft.request, elastic), dict(job.request.labels).get(CLUSTER_LABEL))
+    local_bytes = local_bytes_of(spec.mounts, request.nodes)
+    return replace(job, kind=kind, request=request, elastic=elastic, local_bytes=local_bytes), draft.spec
 
 
 def _giving_way(job: Job, preemptible: bool | None) -> Job:

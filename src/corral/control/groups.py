@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from corral.control import datasets, volumes
 from corral.control.admission import check_queue_name
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
 from corral.control.ports import Transaction
-from corral.control.records import DEFAULT_GROUP, GroupRecord, UserRecord
+from corral.control.records import DEFAULT_GROUP, GroupRecord, ShareKind, UserRecord
 from corral.control.reservations import check_group_free
 from corral.control.work import Caller, Work
 from corral.core.changes import PutMembership
@@ -116,6 +117,8 @@ def delete(work: Work, caller: Caller, name: str) -> None:
             providers=providers,
         )
     check_group_free(work.tx, name, work.now)
+    volumes.forget(work, ShareKind.GROUP, name)
+    datasets.forget(work, ShareKind.GROUP, name)
     work.tx.people.delete_group(name)
     work.record(caller, "group.deleted", name)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from corral.control import images
+from corral.control import images, mounts
 from corral.control.admission import (
     admit,
     check_name,
@@ -19,8 +19,9 @@ from corral.control.admission import (
 from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD, Catalog, load_catalog, picked
 from corral.control.dependencies import resolved, still_open
 from corral.control.errors import Forbidden, Invalid, NotFound, Refusal, Taken, WrongState, about_item, in_list
+from corral.control.mount_words import MountWord
 from corral.control.permissions import function_for, require
-from corral.control.records import JobRecord, JobSpec
+from corral.control.records import JobRecord, JobSpec, MountSpec
 from corral.control.references import job_behind
 from corral.control.routing import is_within_reach
 from corral.control.state import State
@@ -59,13 +60,15 @@ class JobDraft:
     hold: bool = False
     #: jobs that must have completed before it starts: ids, names of own ones, names of own arrays
     after: tuple[str, ...] = ()
+    #: storage to be mounted, as it was asked for; what was looked up is in the spec
+    mounts: tuple[MountWord, ...] = ()
 
 
 def submit(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobRecord]:
     """Create jobs, all of them or none, and put them in their queues."""
     if len(drafts) > MAX_BATCH:
         raise Invalid(f"at most {MAX_BATCH} jobs in one request", field="jobs", asked=len(drafts), limit=MAX_BATCH)
-    jobs = _made(work, caller, drafts := _picked(work, drafts))
+    jobs = _made(work, caller, drafts := _looked_up(work, caller, drafts))
     _check_names(work, caller, [job.name for job in jobs])
     _admit_starting(work, jobs, drafts)
     records = []
@@ -93,7 +96,7 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
     if draft.name is not None:
         check_name(draft.name)
     _check_surroundings(work, caller, draft.spec)
-    (draft,) = _picked(work, [draft])
+    (draft,) = _looked_up(work, caller, [draft])
     policies = work.state.policies
     kind = kind_of(draft)
     require(caller, function_for(kind, draft.spec))
@@ -114,6 +117,8 @@ def make_job(work: Work, caller: Caller, draft: JobDraft) -> Job:
         max_retries=policies.max_retries if draft.max_retries is None else draft.max_retries,
         preemptible=kind.gives_way if draft.preemptible is None else draft.preemptible,
         after=resolved(work, caller, draft.after),
+        mounts=mounts.volume_mounts(draft.spec.mounts),
+        local_bytes=mounts.local_bytes_of(draft.spec.mounts, draft.request.nodes),
     )
 
 
@@ -126,11 +131,13 @@ def start(work: Work, caller: Caller, ref: str) -> Job:
     require(caller, function_for(job.kind, work.spec(job.id)))
     if job.state.is_active:
         raise WrongState(f"job {job.id} is {job.state} already", state=job.state)
+    mounts.check_again(work.tx, job.user, work.spec(job.id))
     queue = work.state.snapshot.queues.get(job.queue)
     fitting = replace(job, after=still_open(work, job)) if job.after else job
     if queue is None or not is_within_reach(work.state.snapshot, job.user, queue):
         fitting = settled(work.state, replace(fitting, queue=""))
     admit(work.state, [fitting])
+    mounts.check_local_quota(work.tx, work.state, job.user, [fitting])
     if fitting != job:
         fitting = work.edit(job, fitting)
     started = work.advance(fitting, StartRequested(at=work.now))
@@ -247,6 +254,9 @@ def _admit_starting(work: Work, jobs: Sequence[Job], drafts: Sequence[JobDraft])
     starting = [number for number, draft in enumerate(drafts) if not draft.hold]
     try:
         admit(work.state, [jobs[number] for number in starting])
+        if starting:
+            user = jobs[starting[0]].user
+            mounts.check_local_quota(work.tx, work.state, user, [jobs[number] for number in starting])
     except Refusal as refusal:
         if refusal.item is not None:
             refusal.item = starting[refusal.item]
@@ -281,6 +291,23 @@ def elastic_of(state: State, draft: JobDraft, kind: JobKind) -> Elastic | None:
 
 def kind_of(draft: JobDraft) -> JobKind:
     return draft.kind or (JobKind.DISTRIBUTED if draft.request.is_gang else JobKind.TRAINING)
+
+
+def _looked_up(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobDraft]:
+    """The drafts with what their words mean in their requests and specs."""
+    found = []
+    #: many jobs of one submission mount the same, which is looked up once
+    known: dict[tuple[MountWord, ...], tuple[MountSpec, ...]] = {}
+    for number, draft in enumerate(_picked(work, drafts)):
+        if draft.mounts:
+            with about_item(number):
+                if draft.mounts not in known:
+                    known[draft.mounts] = mounts.resolved(work.tx, caller, draft.mounts)
+                specs = known[draft.mounts]
+                request = mounts.placed(work.tx, draft.request, specs)
+            draft = replace(draft, request=request, spec=replace(draft.spec, mounts=specs), mounts=())
+        found.append(draft)
+    return found
 
 
 def _picked(work: Work, drafts: Sequence[JobDraft]) -> list[JobDraft]:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from corral.control import datasets, images, permissions, quotas, reservations
+from corral.control import datasets, images, permissions, quotas, reservations, volumes
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
 from corral.control.operators import reachable_operators
 from corral.control.ports import Transaction
@@ -20,6 +20,7 @@ from corral.control.records import (
     Function,
     JobFilter,
     Role,
+    ShareKind,
     UserRecord,
 )
 from corral.control.work import PLATFORM, Caller, Work
@@ -136,11 +137,14 @@ def delete_user(work: Work, caller: Caller, name: str) -> None:
     if _is_acting_operator(user):
         _protect_last_operator(work, name)
     reservations.check_user_free(work.tx, name, work.now)
+    volumes.check_user_free(work.tx, name)
     datasets.check_user_free(work.tx, name)
     for _, kind in [key for key in work.state.snapshot.quotas if key[0] == name]:
         work.change(PutQuota(user=name, kind=kind, quota=Quota()))
     work.change(DropMembership(user=name))
     images.forget_user(work, name)
+    volumes.forget(work, ShareKind.USER, name)
+    datasets.forget(work, ShareKind.USER, name)
     reservations.forget_user(work, name)
     work.tx.people.delete_user(name)
     work.record(caller, "user.deleted", name, owner=name)

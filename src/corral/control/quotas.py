@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from corral.control.errors import Forbidden, Invalid, NotFound
+from corral.control.mounts import local_held
 from corral.control.ports import Transaction
 from corral.control.records import QuotaRecord, VolumeQuotaRecord
 from corral.control.state import State
+from corral.control.volumes import held_of
 from corral.control.work import Caller, Work
 from corral.core.changes import PutQuota
 from corral.core.model import JobKind, Quota
@@ -91,12 +93,16 @@ def give_default(work: Work, name: str) -> None:
     _put(work, name, work.state.policies.default_quota, work.state.policies.default_volume_bytes)
 
 
-def volume_quotas_of(tx: Transaction) -> dict[tuple[str, VolumeType], int | None]:
-    return {(record.user, record.type): record.max_bytes for record in tx.people.volume_quotas()}
+def volume_quotas_of(tx: Transaction) -> dict[tuple[str, VolumeType], VolumeUsage]:
+    """Of everybody who has volumes or a limit, as far as the store knows: what jobs hold of their nodes' disks is not
+    in it."""
+    limits = {(record.user, record.type): record.max_bytes for record in tx.people.volume_quotas()}
+    held = held_of(tx)
+    return {key: VolumeUsage(max_bytes=limits.get(key), held_bytes=held.get(key, 0)) for key in {**limits, **held}}
 
 
 def usage_of(
-    state: State, users: Sequence[str], volume_quotas: Mapping[tuple[str, VolumeType], int | None]
+    state: State, users: Sequence[str], volume_quotas: Mapping[tuple[str, VolumeType], VolumeUsage]
 ) -> list[QuotaUsage]:
     """Every kind and type of these users, also those without a limit."""
     snapshot = state.snapshot
@@ -109,10 +115,17 @@ def usage_of(
                 )
                 for kind in JobKind
             },
-            volumes={kind: VolumeUsage(max_bytes=volume_quotas.get((user, kind))) for kind in VolumeType},
+            volumes={kind: _volume_usage(state, user, kind, volume_quotas) for kind in VolumeType},
         )
         for user in users
     ]
+
+
+def _volume_usage(
+    state: State, user: str, kind: VolumeType, known: Mapping[tuple[str, VolumeType], VolumeUsage]
+) -> VolumeUsage:
+    usage = known.get((user, kind), VolumeUsage(max_bytes=None))
+    return replace(usage, held_bytes=local_held(state, user)) if kind is VolumeType.LOCAL else usage
 
 
 def _put(work: Work, name: str, kinds: Mapping[JobKind, Quota], volumes: Mapping[VolumeType, int | None]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corral.control import images
+from corral.control import images, volumes
 from corral.control.ports import Transaction
 from corral.control.records import Function, JobFilter, JobRecord
 from corral.control.work import Caller
@@ -40,6 +40,7 @@ class Type(StrEnum):
     PACKAGE = "package"
     FLAVOR = "flavor"
     IMAGE = "image"
+    VOLUME = "volume"
     ALERT_RULE = "alert-rule"
     REPORT = "report"
 
@@ -133,6 +134,13 @@ def _small_things(tx: Transaction, caller: Caller, nodes: Sequence[Node]) -> Ite
             (),
         )
         for image in images.visible(tx, caller)
+    ]
+    yield [
+        (
+            Found(type=Type.VOLUME, id=volume.id, title=volume.name, detail=f"{volume.type.value}, {volume.owner}"),
+            (f"{volume.owner}/{volume.name}",),
+        )
+        for volume in volumes.visible(tx, caller)
     ]
     if caller.is_operator:
         yield from _operators_things(tx)

@@ -26,6 +26,7 @@ from corral.core.changes import (
     PutReservation,
     PutRules,
     PutScore,
+    PutVolume,
 )
 from corral.core.dependencies import Dependents
 from corral.core.health.model import Condition
@@ -106,6 +107,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
         *(PutQueue(queue=queue) for queue in tx.fleet.queues()),
         *(PutReservation(reservation=record.reservation) for record in tx.reservations.all() if not record.is_over),
         *(PutQuota(user=record.user, kind=record.kind, quota=record.quota) for record in tx.people.quotas()),
+        *(PutVolume(volume=record.picture) for record in tx.volumes.all()),
         *(PutMembership(user=user, membership=member) for user, member in memberships(tx).items()),
         *(PutScore(user=user, model=model, score=score) for (user, model), score in tx.scores.all().items()),
         *(PutJob(job=job) for job in jobs),

@@ -90,6 +90,8 @@ def as_queued(job: Job, job_id: str, at: float) -> Job:
         preempted_for=None,
         avoid_nodes=(),
         avoid_gpus=(),
+        # Which volumes it would want is not known, and those of then may be gone.
+        mounts=(),
         checkpointed_at=None,
         saved_seconds=0.0,
         ran_seconds=0.0,

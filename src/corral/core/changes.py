@@ -20,6 +20,7 @@ from corral.core.model import (
     Score,
 )
 from corral.core.ordering.cost import OrderingRules
+from corral.core.volumes import Volume
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,6 +122,16 @@ class DropReservation:
     name: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PutVolume:
+    volume: Volume
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DropVolume:
+    id: str
+
+
 Change = (
     PutNode
     | DropNode
@@ -137,4 +148,6 @@ Change = (
     | PutMix
     | PutReservation
     | DropReservation
+    | PutVolume
+    | DropVolume
 )

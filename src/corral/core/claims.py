@@ -13,11 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from corral.core.model import WHOLE, Job
-from corral.core.rules import QUEUE_LIMIT, TOTAL_LIMIT, Reason
+from corral.core.rules import MOUNT, QUEUE_LIMIT, TOTAL_LIMIT, Reason
 from corral.core.snapshot import ClusterSnapshot
 
 #: The rules whose limits are shared by many users.
 SHARED = frozenset({TOTAL_LIMIT, QUEUE_LIMIT})
+#: Those under which the first that waits has its turn.
+IN_TURN = SHARED | {MOUNT}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,14 +30,26 @@ class Claim:
     queue: str
     #: when enough of the limit is free at the latest; infinite when that cannot be told
     at: float
+    #: the volume that it is about, and whether the job will write to it; "" when it is about GPUs
+    volume: str = ""
+    writes: bool = False
 
     def concerns(self, job: Job) -> bool:
         """Whether the job counts for the same limit and comes behind."""
-        return job.id != self.job_id and job.request.total_gpu_milli > 0 and (not self.queue or self.queue == job.queue)
+        if job.id == self.job_id:
+            return False
+        if self.volume:
+            return any(mount.volume == self.volume and (mount.writes or self.writes) for mount in job.mounts)
+        return job.request.total_gpu_milli > 0 and (not self.queue or self.queue == job.queue)
 
     def is_for(self, job: Job, reason: Reason) -> bool:
         """Whether this is a claim on the very limit that holds the job."""
-        return self.rule == reason.rule and self.queue == _queue_of(job, reason)
+        return (self.rule, self.queue, self.volume) == (reason.rule, _queue_of(job, reason), _volume_of(reason))
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether others wait for its turn: not for a volume of which nobody can tell when it will be free."""
+        return not self.volume or math.isfinite(self.at)
 
     def lets_pass(self, ends_at: float) -> bool:
         """Whether a job that ends by then is gone before the claim's turn comes."""
@@ -44,13 +58,18 @@ class Claim:
 
 def can_be_kept(reasons: Iterable[Reason]) -> bool:
     """Whether the limits could ever be kept: a job larger than a limit must not make everybody else wait."""
-    return all(float(reason.numbers["asked"]) <= float(reason.numbers["limit"]) for reason in reasons)
+    return all(
+        float(reason.numbers["asked"]) <= float(reason.numbers["limit"]) for reason in reasons if reason.rule in SHARED
+    )
 
 
 def claim_of(
     snapshot: ClusterSnapshot, job: Job, reason: Reason, now: float, started: Iterable[tuple[float, Job]]
 ) -> Claim:
-    """The claim of a job that `reason`, a shared limit, holds. `started` are this cycle's starts and when they end."""
+    """The claim of a job that `reason`, a shared limit or a mount, holds. `started` are this cycle's starts and when
+    they end."""
+    if reason.rule == MOUNT:
+        return _claim_on_volume(snapshot, job, reason, now, started)
     queue = _queue_of(job, reason)
     missing = round((float(reason.numbers["held"]) + float(reason.numbers["asked"])) * WHOLE)
     missing -= round(float(reason.numbers["limit"]) * WHOLE)
@@ -61,6 +80,22 @@ def claim_of(
             if missing <= 0:
                 return Claim(job_id=job.id, rule=reason.rule, queue=queue, at=max(end, now))
     return Claim(job_id=job.id, rule=reason.rule, queue=queue, at=math.inf)
+
+
+def _claim_on_volume(
+    snapshot: ClusterSnapshot, job: Job, reason: Reason, now: float, started: Iterable[tuple[float, Job]]
+) -> Claim:
+    """A writer would wait for ever while new readers come and go. It has its turn when the last of those is gone who
+    are in its way now; if nobody can tell when that is, nobody waits for it."""
+    volume = _volume_of(reason)
+    starting = {one.id: end for end, one in started}
+    ends = [starting[one] if one in starting else snapshot.jobs[one].likely_end_after(now) for one in reason.jobs]
+    writes = any(mount.volume == volume and mount.writes for mount in job.mounts)
+    return Claim(job_id=job.id, rule=MOUNT, queue="", at=max((now, *ends)), volume=volume, writes=writes)
+
+
+def _volume_of(reason: Reason) -> str:
+    return str(reason.numbers["volume"]) if reason.rule == MOUNT else ""
 
 
 def _queue_of(job: Job, reason: Reason) -> str:

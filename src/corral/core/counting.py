@@ -21,11 +21,14 @@ from corral.core.lasting import seconds_from_start
 from corral.core.lines import LineKey, line_of
 from corral.core.model import WHOLE, Job
 from corral.core.ordering import POLICIES
-from corral.core.rules import first_reason
+from corral.core.rules import MOUNT, first_reason
 from corral.core.snapshot import ClusterSnapshot
 
 #: Ends within this part of the time looked ahead are one: a start in an hour is told to the quarter of a minute.
 STEP_PART = 0.004
+
+#: No user has this name.
+ANYBODYS = ""
 
 
 @dataclass(slots=True)
@@ -46,7 +49,8 @@ class Counted:
     #: where somebody is ordered by them
     _scores: Scores | None = None
     _is_limited: bool = False
-    #: jobs that a limit of their user's holds: looked at again when one of the user's jobs ends
+    #: jobs that a limit of their user's holds: looked at again when one of the user's jobs ends; and those that wait
+    #: for a volume, which may be anybody's
     _aside: dict[str, deque[tuple[CountedLine, Waiting]]] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -79,6 +83,7 @@ class Counted:
             or bool(snapshot.quotas)
             or bool(snapshot.memberships)
             or any(queue.max_gpus is not None for queue in snapshot.queues.values())
+            or bool(snapshot.volumes)
         )
 
     def _comes_back(self, job: Job) -> tuple[Domain, int]:
@@ -142,7 +147,8 @@ class Counted:
             if rule in SHARED:
                 return False
             line.pop()
-            self._aside.setdefault(waiting.user, deque()).append((line, waiting))
+            whose = ANYBODYS if rule == MOUNT else waiting.user
+            self._aside.setdefault(whose, deque()).append((line, waiting))
             return True
         need, free = waiting.need, self._free
         for domain in line.domains:
@@ -177,6 +183,8 @@ class Counted:
             if self._is_limited:
                 self.course.snapshot.held.remove(job)
                 self._look_again(job.user)
+                if job.mounts:
+                    self._look_again(ANYBODYS)
 
     def _look_again(self, user: str) -> None:
         aside = self._aside.get(user)

@@ -62,7 +62,7 @@ def explain(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> Expl
         if queue is not None:
             reasons += _resource_reasons(snapshot, trial, plan, queue, job, now)
             reasons += _order_reasons(plan, queue, job)
-    reasons += _claim_reasons(plan, job, now)
+    reasons += _claim_reasons(snapshot, plan, job, now)
     ahead, ahead_count = _ahead(snapshot, plan, job, now)
     planned = plan.planned_start(job.id)
     return Explanation(
@@ -150,23 +150,27 @@ def _order_reasons(plan: Plan, queue: Queue, job: Job) -> list[Reason]:
     ]
 
 
-def _claim_reasons(plan: Plan, job: Job, now: float) -> list[Reason]:
+def _claim_reasons(snapshot: ClusterSnapshot, plan: Plan, job: Job, now: float) -> list[Reason]:
     """What is left of a shared limit is kept for the one whose turn it is."""
     in_the_way = [
         claim for claim in plan.claims if claim.concerns(job) and not claim.lets_pass(end_if_started(job, now))
     ]
     return [
         Reason(
-            rule="limit-kept",
-            detail=f"what is left of {_limit_words(claim)} is kept for {claim.job_id}, which came first",
+            rule="mount-kept" if claim.volume else "limit-kept",
+            detail=f"{_limit_words(snapshot, claim)} is kept for {claim.job_id}, which came first",
             jobs=(claim.job_id,),
         )
         for claim in in_the_way
     ]
 
 
-def _limit_words(claim: Claim) -> str:
-    return f"the limit of queue {claim.queue}" if claim.queue else "the limit on all GPUs together"
+def _limit_words(snapshot: ClusterSnapshot, claim: Claim) -> str:
+    if claim.volume:
+        volume = snapshot.volumes.get(claim.volume)
+        return f"volume {volume.name if volume else claim.volume}"
+    limit = f"the limit of queue {claim.queue}" if claim.queue else "the limit on all GPUs together"
+    return f"what is left of {limit}"
 
 
 def _impossible(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> Reason:
@@ -286,12 +290,18 @@ def _giving_way(snapshot: ClusterSnapshot, plan: Plan, job: Job) -> list[Reason]
             rule="giving-way",
             detail=f"{words} {gives}, within {format_duration(max(1.0, grace))}",
             numbers={
-                "coming_gpus": sum(one.allocation.total_gpu_milli for one in giving if one.allocation) / WHOLE,
+                "coming_gpus": sum(_given_milli(one) for one in giving) / WHOLE,
                 "grace_seconds": grace,
             },
             jobs=tuple(one.id for one in giving[:NAMED]),
         )
     ]
+
+
+def _given_milli(job: Job) -> int:
+    """What comes back when the attempt ends: of one that is moved, all but what it goes on with."""
+    held, kept = job.allocation, job.next_allocation
+    return (held.total_gpu_milli if held else 0) - (kept.total_gpu_milli if kept else 0)
 
 
 def _planned_words(snapshot: ClusterSnapshot, planned: PlannedStart | None, now: float) -> str:

@@ -293,7 +293,7 @@ class Fleet:
         for gpu in slot.node.gpus:
             self.gpu_home[gpu.id] = slot.node.id
             self._present[gpu.pool, gpu.model] = self._present.get((gpu.pool, gpu.model), 0) + 1
-        for label in slot.node.labels:
+        for label in slot.node.all_labels:
             self._labelled[label] = self._labelled.get(label, 0) | slot.bit
         for domain in slot.domains:
             index = self.domains.setdefault(domain, DomainIndex(domain))
@@ -306,7 +306,7 @@ class Fleet:
             self._present[gpu.pool, gpu.model] -= 1
             if not self._present[gpu.pool, gpu.model]:
                 del self._present[gpu.pool, gpu.model]
-        for label in slot.node.labels:
+        for label in slot.node.all_labels:
             self._labelled[label] &= ~slot.bit
         for domain, seen in slot.seen.items():
             self.domains[domain].leave(slot.bit, *seen)
@@ -359,6 +359,6 @@ def _take_bit(sets: dict[int, int], key: int, bit: int) -> None:
 
 def _same_capacity(old: Node, new: Node) -> bool:
     def shape(node: Node) -> tuple[NodeState, int, int, tuple[Gpu, ...], tuple[tuple[str, str], ...], Taken]:
-        return node.state, node.cpu_milli, node.memory_bytes, node.gpus, node.labels, node.taken
+        return node.state, node.cpu_milli, node.memory_bytes, node.gpus, node.all_labels, node.taken
 
     return shape(old) == shape(new)

@@ -21,6 +21,7 @@ from corral.core.changes import (
     DropNode,
     DropQueue,
     DropReservation,
+    DropVolume,
     PutJob,
     PutLastNode,
     PutMembership,
@@ -31,6 +32,7 @@ from corral.core.changes import (
     PutReservation,
     PutRules,
     PutScore,
+    PutVolume,
 )
 from corral.core.claims import Claim
 from corral.core.codec import dumps, from_plain, to_plain
@@ -42,7 +44,7 @@ _KINDS: dict[str, type[Change]] = {
     kind.__name__: kind
     for kind in (
         PutNode, DropNode, PutJob, DropJob, PutQueue, DropQueue, PutQuota, PutMembership, DropMembership, PutScore,
-        PutRules, PutLastNode, PutMix, PutReservation, DropReservation,
+        PutRules, PutLastNode, PutMix, PutReservation, DropReservation, PutVolume, DropVolume,
     )
 }  # fmt: skip
 
@@ -121,6 +123,8 @@ _PLAIN_KEYS: dict[str, tuple[str, Callable[[Any], tuple[str, ...]]]] = {
     "PutMix": ("mix", lambda plain: (plain["pool"],)),
     "PutReservation": ("reservation", lambda plain: (plain["reservation"]["name"],)),
     "DropReservation": ("reservation", lambda plain: (plain["name"],)),
+    "PutVolume": ("volume", lambda plain: (plain["volume"]["id"],)),
+    "DropVolume": ("volume", lambda plain: (plain["id"],)),
 }
 
 
@@ -153,7 +157,7 @@ def encode_plan(plan: Plan) -> bytes:
             for planned in plan.planned
         ],
         "claims": [
-            [claim.job_id, claim.rule, claim.queue, claim.at if math.isfinite(claim.at) else None]
+            [claim.job_id, claim.rule, claim.queue, claim.at if math.isfinite(claim.at) else None, *_mount_of(claim)]
             for claim in plan.claims
         ],
         "resizes": [to_plain(resize) for resize in plan.resizes],
@@ -188,12 +192,20 @@ def _plan_of(plain: dict[str, Any]) -> Plan:
             for item in plain["planned"]
         ),
         claims=tuple(
-            Claim(job_id=job_id, rule=rule, queue=queue, at=math.inf if at is None else at)
-            for job_id, rule, queue, at in plain.get("claims", ())
+            Claim(job_id=job_id, rule=rule, queue=queue, at=math.inf if at is None else at, **_claimed(mount))
+            for job_id, rule, queue, at, *mount in plain.get("claims", ())
         ),
         resizes=tuple(from_plain(Resize, resize) for resize in plain.get("resizes", ())),
         preemptions=tuple(from_plain(Preemption, item) for item in plain.get("preemptions", ())),
     )
+
+
+def _mount_of(claim: Claim) -> list[Any]:
+    return [claim.volume, claim.writes] if claim.volume else []
+
+
+def _claimed(mount: list[Any]) -> dict[str, Any]:
+    return dict(zip(("volume", "writes"), mount, strict=True)) if mount else {}
 
 
 @contextmanager
@@ -235,5 +247,9 @@ def _identity(change: Change) -> tuple[tuple[str, ...], str | None]:
             return ("mix", pool), dumps(mix) if mix.portions else None
         case PutReservation(reservation=reservation):
             return ("reservation", reservation.name), dumps(reservation)
+        case PutVolume(volume=volume):
+            return ("volume", volume.id), dumps(volume)
+        case DropVolume(id=volume_id):
+            return ("volume", volume_id), None
         case DropReservation(name=name):
             return ("reservation", name), None

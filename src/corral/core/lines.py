@@ -19,6 +19,7 @@ from corral.core.kin import Entry, Kin, count_ranked_before, own_orders, take_ou
 from corral.core.model import Job, JobKind, Request
 from corral.core.ordering import POLICIES, OrderingPolicy, SortKey
 from corral.core.ordering.cost import OrderingRules
+from corral.core.volumes import VolumeMount
 
 
 class LineKey(NamedTuple):
@@ -44,6 +45,7 @@ class Shape(NamedTuple):
     is_likely: bool = False
     #: where it counts who could take GPUs back from whom, and many are alike: its priority
     priority: int = 0
+    mounts: tuple[VolumeMount, ...] = ()
 
 
 def line_of(job: Job) -> LineKey:
@@ -69,6 +71,7 @@ def shape_of(job: Job, *, passes_from: float | None = None, is_ranked: bool = Fa
         job.preemptible,
         is_likely,
         job.priority if is_ranked else 0,
+        job.mounts,
     )
 
 

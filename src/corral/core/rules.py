@@ -30,6 +30,7 @@ class Reason:
 
 TOTAL_LIMIT = "total-gpus"
 QUEUE_LIMIT = "queue-gpus"
+MOUNT = "mount"
 
 #: how many of the jobs that one waits for are put into words; their number is always complete
 TOLD = 5
@@ -144,6 +145,51 @@ def owed(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
     )
 
 
+def volume_missing(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """A volume that was deleted before the job started, or is not there yet."""
+    for mount in job.mounts:
+        volume = snapshot.volumes.get(mount.volume)
+        if volume is None or volume.not_ready:
+            name = f"{volume.name} {volume.not_ready}" if volume else f"{mount.volume} does not exist any more"
+            return Reason(rule="volume-missing", detail=f"volume {name}", numbers={"volume": mount.volume})
+    return None
+
+
+def volume_full(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """Where the file system itself sets no limit to a volume, those who would write to a full one do not start."""
+    for mount in job.mounts:
+        volume = snapshot.volumes.get(mount.volume)
+        if volume is not None and volume.is_full and mount.writes:
+            return Reason(
+                rule="volume-full",
+                detail=f"volume {volume.name} is full, and the job would write to it: free some of it, or resize it",
+                numbers={"volume": volume.id},
+            )
+    return None
+
+
+def mounts(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
+    """One writer or any number of readers, never both, of a volume that takes no more."""
+    for mount in job.mounts:
+        volume = snapshot.volumes.get(mount.volume)
+        if volume is None or not volume.type.has_one_writer:
+            continue
+        others = [one for one in snapshot.mounted.in_the_way(mount) if one != job.id]
+        if others:
+            is_written = others[0] in snapshot.mounted.writers(volume.id)
+            words = ", ".join(_named(snapshot, one) for one in others[:TOLD])
+            more = f" and {len(others) - TOLD} more" if len(others) > TOLD else ""
+            held = "written" if is_written else "read"
+            wants = "would write to it" if mount.writes else "would read it"
+            return Reason(
+                rule=MOUNT,
+                detail=f"volume {volume.name} is {held} by {words}{more}, and this job {wants}",
+                numbers={"volume": volume.id, "jobs": len(others)},
+                jobs=tuple(others),
+            )
+    return None
+
+
 #: More GPUs than any node has.
 _NO_LIMIT = 1_000_000
 
@@ -158,6 +204,9 @@ RULES: tuple[Rule, ...] = (
     total_limit,
     queue_limit,
     quota,
+    volume_missing,
+    volume_full,
+    mounts,
     owed,
 )
 
@@ -191,6 +240,11 @@ def first_reason(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | No
 
 def all_reasons(snapshot: ClusterSnapshot, job: Job, now: float) -> list[Reason]:
     return [reason for rule in RULES if (reason := rule(snapshot, job, now)) is not None]
+
+
+def _named(snapshot: ClusterSnapshot, job_id: str) -> str:
+    job = snapshot.jobs.get(job_id)
+    return job_id if job is None else f"{job_id} ({job.name})"
 
 
 def _progress(job: Job | None, now: float) -> str:

@@ -23,6 +23,7 @@ from corral.core.changes import (
     DropNode,
     DropQueue,
     DropReservation,
+    DropVolume,
     PutJob,
     PutLastNode,
     PutMembership,
@@ -33,6 +34,7 @@ from corral.core.changes import (
     PutReservation,
     PutRules,
     PutScore,
+    PutVolume,
 )
 from corral.core.fleet import Fleet
 from corral.core.installation import AllocationRules, BackfillRules, Limits, PreemptionRules, ScalingRules
@@ -49,11 +51,13 @@ from corral.core.model import (
     Reservation,
     Score,
 )
+from corral.core.mounting import Mounted
 from corral.core.ordering.cost import OrderingRules
 from corral.core.ranking import Ranking
 from corral.core.resources import at_least
 from corral.core.trial import Trial
 from corral.core.usage import Usage
+from corral.core.volumes import Volume
 
 _NEXT_FEW = 100
 DEFAULT_TIME_CONSTANT = 6 * 3600.0
@@ -81,6 +85,8 @@ class ClusterSnapshot:
         self.allocation = AllocationRules()
         self.backfill = BackfillRules()
         self.reservations: dict[str, Reservation] = {}
+        #: what jobs may mount, by id
+        self.volumes: dict[str, Volume] = {}
         self.last_node = ""
         #: what each pool has been asked for lately
         self.mixes: dict[str, Mix] = {}
@@ -145,6 +151,11 @@ class ClusterSnapshot:
             for one in models
             if (user, one) in self.scores
         )
+
+    @property
+    def mounted(self) -> Mounted:
+        """Who of those that hold resources writes and reads which volume."""
+        return self.held.mounted
 
     def count(self, state: JobState) -> int:
         return self._by_state[state]
@@ -244,6 +255,10 @@ class ClusterSnapshot:
                 case DropReservation(name=name):
                     self.reservations.pop(name, None)
                     self.reserving_revision += 1
+                case PutVolume(volume=volume):
+                    self.volumes[volume.id] = volume
+                case DropVolume(id=volume_id):
+                    self.volumes.pop(volume_id, None)
 
     def contents(self) -> Iterator[Change]:
         """Changes that make an empty snapshot equal to this one."""
@@ -269,6 +284,7 @@ class ClusterSnapshot:
         yield from (PutReservation(reservation=reservation) for reservation in self.reservations.values())
         yield from (PutQuota(user=user, kind=kind, quota=quota) for (user, kind), quota in self.quotas.items())
         yield from (PutMembership(user=user, membership=member) for user, member in self.memberships.items())
+        yield from (PutVolume(volume=volume) for volume in self.volumes.values())
 
     @contextmanager
     def trial(self) -> Iterator[Trial]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from corral.core.model import Job, JobKind
+from corral.core.mounting import Mounted
 from corral.core.resources import NOTHING, Amount, asked_by
 
 
@@ -16,12 +17,18 @@ class Usage:
         self.by_user: dict[str, int] = defaultdict(int)
         self.by_queue: dict[str, int] = defaultdict(int)
         self.by_kind: dict[tuple[str, JobKind], Amount] = {}
+        #: which volumes they have mounted
+        self.mounted = Mounted()
 
     def add(self, job: Job) -> None:
         self._count(job, asked_by(job.request), 1)
+        if job.mounts:
+            self.mounted.add(job)
 
     def remove(self, job: Job) -> None:
         self._count(job, asked_by(job.request), -1)
+        if job.mounts:
+            self.mounted.remove(job)
 
     def copy(self) -> Usage:
         """The same counts, to be changed apart from these."""
@@ -30,6 +37,7 @@ class Usage:
         other.by_user.update(self.by_user)
         other.by_queue.update(self.by_queue)
         other.by_kind.update(self.by_kind)
+        other.mounted = self.mounted.copy()
         return other
 
     def of_kind(self, user: str, kind: JobKind) -> Amount:

@@ -35,3 +35,5 @@ class Volume:
     cluster: str = "local"
     #: more is in it than it may hold: nobody who writes to it starts
     is_full: bool = False
+    #: why nobody can mount it yet, in words; "" when everybody who may can
+    not_ready: str = ""

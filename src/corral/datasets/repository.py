@@ -59,7 +59,7 @@ class Repository:
         self.pieces = PieceStore(storage, cache=cache / "index" if cache is not None else None)
         self._cache = cache
         self._threads = threads or min(8, os.cpu_count() or 1)
-        self._clock = clock
+        self.clock = clock
 
     # Making versions
 
@@ -83,13 +83,13 @@ class Repository:
         check_dataset(dataset)
         head = self.head(dataset)
         expected = (head.id if head else None) if parent == LATEST else parent
-        self._claim()
-        with open_root(directory) as root, Lease(self.storage, self._clock) as lease:
+        self.claim()
+        with open_root(directory) as root, Lease(self.storage, self.clock) as lease:
             lease.saw(self.pieces.refresh())
             index = self._load_index(directory)
             read_at = time.time_ns()
             stored = store_directory(
-                root, self.pieces, index, threads=self._threads, clock=self._clock, on_progress=on_progress
+                root, self.pieces, index, threads=self._threads, clock=self.clock, on_progress=on_progress
             )
             if head is not None and head.tree == stored.tree.hex() and expected == head.id:
                 self._save_index(directory, head.id, stored, read_at)
@@ -100,17 +100,18 @@ class Repository:
                 parent=expected,
                 message=message,
                 author=author,
-                at=self._clock(),
+                at=self.clock(),
                 job=job,
                 files=stored.files,
                 bytes=stored.bytes,
                 new_bytes=stored.new_bytes,
             )
-            self._publish(commit, lease)
+            self.publish(commit, lease)
         self._save_index(directory, commit.id, stored, read_at)
         return Committed(commit=commit, created=True)
 
-    def _publish(self, commit: Commit, lease: Lease) -> None:
+    def publish(self, commit: Commit, lease: Lease) -> None:
+        """Record a version whose pieces are all there and kept by a lease."""
         self.pieces.refresh()  # so that the trees that were just stored are found
         lease.check()
         tree = bytes.fromhex(commit.tree)
@@ -259,13 +260,13 @@ class Repository:
 
     def collect_garbage(self, *, dry_run: bool = True, grace_seconds: float = GRACE_SECONDS) -> GarbageReport:
         """Remove what no version of any dataset needs and is older than the grace time; by default only say what."""
-        self._claim()
-        return collect(self.pieces, self.metadata, now=self._clock(), dry_run=dry_run, grace_seconds=grace_seconds)
+        self.claim()
+        return collect(self.pieces, self.metadata, now=self.clock(), dry_run=dry_run, grace_seconds=grace_seconds)
 
     def _tree(self, dataset: str, version: str) -> bytes:
         return bytes.fromhex(self.resolve(dataset, version).tree)
 
-    def _claim(self) -> None:
+    def claim(self) -> None:
         """A storage belongs to one source of metadata, from its first commit on."""
         try:
             words = json.loads(self.storage.get(_FORMAT))

@@ -45,8 +45,10 @@ class InstanceState:
     #: since when a supervisor has, or had, it
     claimed_at: float | None = None
     started_at: float | None = None
-    #: its image comes first, which may take long
-    has_image: bool = False
+    #: its image or its storage comes first, which may take long
+    prepares: bool = False
+    #: how far that is, in words
+    progress: str = ""
     exit: InstanceExit | None = None
 
 
@@ -81,16 +83,18 @@ def aggregate(attempt_id: str, instances: Sequence[InstanceState]) -> AttemptSta
     """The attempt as it is now. None while an instance has no supervisor: then launching it again is right.
 
     With all supervisors there it counts as running, although the last program may only be up in a moment; with an image
-    to pull that moment may be long.
+    to pull or storage to prepare that moment may be long.
     """
     if instances and all(instance.exit is not None for instance in instances):
         return _ended(attempt_id, instances)
     since = up_since(instances) or _latest([instance.claimed_at for instance in instances])
     if since is None:
         return None
-    waits = any(instance.has_image and instance.started_at is None and instance.exit is None for instance in instances)
-    phase = AttemptPhase.STARTING if waits else AttemptPhase.RUNNING
-    return AttemptStatus(attempt_id=attempt_id, phase=phase, at=since)
+    waiting = [each for each in instances if each.prepares and each.started_at is None and each.exit is None]
+    if not waiting:
+        return AttemptStatus(attempt_id=attempt_id, phase=AttemptPhase.RUNNING, at=since)
+    message = next((instance.progress for instance in waiting if instance.progress), "")
+    return AttemptStatus(attempt_id=attempt_id, phase=AttemptPhase.STARTING, at=since, message=message)
 
 
 def _ended(attempt_id: str, instances: Sequence[InstanceState]) -> AttemptStatus:

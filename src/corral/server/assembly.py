@@ -13,11 +13,12 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Protocol
 
 from fastapi import FastAPI
 
-from corral.control import images, people, providers
+from corral.control import datasets, images, object_stores, people, providers
 from corral.control.controller import Controller
 from corral.control.ports import Clock, Store
 from corral.control.records import EventRecord, UserRecord
@@ -25,6 +26,7 @@ from corral.control.state import State
 from corral.control.work import SYSTEM, Work
 from corral.engines import holder, workbench_host
 from corral.engines.local.instance_specs import Isolation
+from corral.engines.local.storage.driver import DirectoryVolumes
 from corral.engines.local.tools import LocalTools
 from corral.server import clusters, isolation, secrets
 from corral.server.app import VERSION, build_app
@@ -33,11 +35,15 @@ from corral.server.auth.passwords import Passwords, one_time_password
 from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.checkpointing import CheckpointWatch
+from corral.server.committing import Committing
 from corral.server.context import ServerContext
+from corral.server.dataset_library import DatasetLibrary
+from corral.server.dataset_mounting import DatasetMounting
 from corral.server.estimating import Estimating
 from corral.server.imaging import Imaging
 from corral.server.metrics import ServerMetrics
 from corral.server.monitoring import monitored
+from corral.server.mounting import Mounting
 from corral.server.presets import install_helpers
 from corral.server.proxy import JupyterProxy
 from corral.server.reporting import Reporting
@@ -46,8 +52,11 @@ from corral.server.secrets import SecretBox
 from corral.server.settings import FIRST_USER, Settings
 from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
+from corral.server.storage_places import storage_places
+from corral.server.storing import Storing
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
+from corral.server.volume_files import VolumeStorage
 from corral.server.workbenching import Workbenching
 from corral.stores import open_store
 from corral.stores.checkpoints import DirectoryCheckpoints
@@ -84,7 +93,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         isolated = _prepared_home(settings)
         store = open_store(settings.database_url)
         parts.callback(store.close)
-        here = parts.enter_context(clusters.opened(settings, isolated))
+        places = storage_places(settings)
+        here = parts.enter_context(clusters.opened(settings, isolated, places))
         _let_jobs_in(settings, isolated)
         # 2. The controller, with what it asks before a launch.
         feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
@@ -106,7 +116,17 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         workbenches = _workbenches(settings, controller, store, workspace, clock)
         controller.cycle_seconds = metrics.observe_cycle
         controller.prepare = workbenches.prepare
-        controller.complete = imaging.completed
+        mounting = Mounting(store=store, box=box)
+        storing = Storing(
+            controller=controller,
+            store=store,
+            driver=DirectoryVolumes(places.volumes),
+            cluster=settings.cluster[0].name,
+        )
+        versions = DatasetMounting(store=store, settings=settings, box=box)
+        controller.complete = lambda order: storing.noticed(
+            versions.completed(mounting.completed(imaging.completed(order)))
+        )
         controller.start()
         parts.callback(controller.stop)
         # 3. Those who watch and act by themselves; they stop before the controller does.
@@ -144,6 +164,18 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         _run(parts, simulating)
         shadowing = Shadowing(controller=controller, store=store, tell=feed.tell)
         _run(parts, shadowing)
+        _run(parts, storing)
+        committing = Committing(
+            controller=controller,
+            store=store,
+            settings=settings,
+            box=box,
+            volume_path=storing.driver.path_of,
+            workspace=workspace,
+            tell=feed.tell,
+        )
+        controller.execute(datasets.name_store, token_hex(16)).result(_START_SECONDS)
+        _run(parts, committing)
         # 4. What routes work with.
         context = ServerContext(
             settings=settings,
@@ -168,7 +200,17 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             reporting=reporting,
             simulating=simulating,
             shadowing=shadowing,
+            storing=storing,
+            committing=committing,
+            library=DatasetLibrary(store=store, settings=settings, box=box),
             time_travel=TimeTravel(store, controller),
+            volume_storage=VolumeStorage(
+                driver=storing.driver,
+                changed=storing.changed,
+                box=box,
+                staging=settings.home / "uploads",
+                now=clock.now,
+            ),
             metrics=metrics,
             version=VERSION,
             started_at=clock.now(),
@@ -177,7 +219,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         )
         parts.callback(context.passwords.close)
         _compare_gpus(settings, controller)
-        _renew_secrets(context, imaging)
+        _renew_secrets(context, imaging, mounting)
         yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
 
 
@@ -258,7 +300,7 @@ def _count_gpus(state: State, cluster: str) -> int:
     return sum(len(node.gpus) for node in state.snapshot.nodes.values() if node.cluster == cluster)
 
 
-def _renew_secrets(context: ServerContext, imaging: Imaging) -> None:
+def _renew_secrets(context: ServerContext, imaging: Imaging, mounting: Mounting) -> None:
     """What was encrypted with an older key is encrypted with the present one."""
     with context.store.read() as tables:
         renewed = secrets.renewed(tables.providers.all(), context.box)
@@ -266,6 +308,8 @@ def _renew_secrets(context: ServerContext, imaging: Imaging) -> None:
         context.controller.execute(providers.renew_secrets, renewed).result(_START_SECONDS)
     if logins := imaging.renewed():
         context.controller.execute(images.renew_secrets, logins).result(_START_SECONDS)
+    if stores := mounting.renewed():
+        context.controller.execute(object_stores.renew_secrets, stores).result(_START_SECONDS)
 
 
 def _bootstrap(context: ServerContext) -> str | None:

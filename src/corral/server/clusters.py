@@ -12,6 +12,7 @@ from corral.engines.local.accounts import AccountRules
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
 from corral.engines.local.instance_specs import Isolation
+from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.slurm.commands import Account, SlurmCommands
 from corral.engines.slurm.engine import SlurmEngine, SlurmRules
 from corral.engines.slurm.fleet import FleetRules
@@ -39,7 +40,7 @@ class Clusters:
 
 
 @contextmanager
-def opened(settings: Settings, isolated: Isolation) -> Iterator[Clusters]:
+def opened(settings: Settings, isolated: Isolation, places: StoragePlaces) -> Iterator[Clusters]:
     with ExitStack() as parts:
         fleet: HostFleet | VirtualFleet = VirtualFleet(())
         engines: dict[str, Engine] = {}
@@ -53,6 +54,7 @@ def opened(settings: Settings, isolated: Isolation) -> Iterator[Clusters]:
                     fleet=fleet,
                     log_limit_bytes=settings.local.log_limit_bytes,
                     isolation=isolated,
+                    storage=places,
                 )
             parts.callback(engines[cluster.name].close)
         yield Clusters(engines=engines, fleet=fleet)

@@ -31,6 +31,8 @@ from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
 from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
+from corral.server.committing import Committing
+from corral.server.dataset_library import DatasetLibrary
 from corral.server.estimating import Estimating
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import Problem
@@ -40,8 +42,10 @@ from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
+from corral.server.storing import Storing
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
+from corral.server.volume_files import VolumeStorage
 from corral.server.workbenching import Workbenching
 from corral.telemetry.readings import LatestReadings
 
@@ -107,8 +111,15 @@ class ServerContext:
     time_travel: TimeTravel
     #: answers what-if questions
     simulating: Simulating
+    #: long work on datasets
+    committing: Committing
+    #: what is in versions of datasets
+    library: DatasetLibrary
     #: runs the shadow policy
     shadowing: Shadowing
+    #: files of volumes from outside of jobs
+    volume_storage: VolumeStorage
+    storing: Storing
     metrics: ServerMetrics
     version: str
     started_at: float

@@ -8,10 +8,11 @@ from corral.control.cloning import CloneChange
 from corral.control.editing import SIZE_WORDS, JobChange
 from corral.control.errors import Invalid, about_item, in_list
 from corral.control.jobs import JobDraft
+from corral.control.mount_words import MountWord, mount_word, parse_mount
 from corral.control.records import JobSpec
 from corral.core.model import JobKind, Request
 from corral.core.quantities import parse_cpus, parse_gpus
-from corral.server.schemas.jobs import JobClone, JobCreate, JobEdit
+from corral.server.schemas.job_bodies import JobClone, JobCreate, JobEdit, MountBody
 
 
 def draft_of(body: JobCreate) -> JobDraft:
@@ -55,7 +56,14 @@ def draft_of(body: JobCreate) -> JobDraft:
         max_gpus=body.max_gpus,
         hold=body.hold,
         after=tuple(body.after or ()),
+        mounts=tuple(_mount_of(mount) for mount in body.mounts or ()),
     )
+
+
+def _mount_of(body: str | MountBody) -> MountWord:
+    if isinstance(body, str):
+        return parse_mount(body)
+    return mount_word(body.source, body.path, mode=body.mode, prefetch=body.prefetch)
 
 
 def drafts_of(bodies: Sequence[JobCreate]) -> list[JobDraft]:

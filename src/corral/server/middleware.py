@@ -22,8 +22,10 @@ from corral.server.proxy import FOREIGN
 log = logging.getLogger("corral.server.requests")
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-#: What is sent there is passed on piece by piece; who gets it has a limit of its own.
-PASSED_ON = "/workbenches/"
+#: What is sent there is passed on, or written, piece by piece; who gets it has a limit of its own.
+PASSED_ON = re.compile(
+    r"/workbenches/.*|/api/v1/datasets/[^/]+/objects/[0-9a-f]{64}|/api/v1/volumes/[^/]+/uploads/[^/]+/parts/\d+"
+)
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 SECURITY_HEADERS = {
@@ -73,7 +75,7 @@ class RequestEnvelope:
 
         try:
             length = asked.get(b"content-length", b"0")
-            if scope["path"].startswith(PASSED_ON):
+            if PASSED_ON.fullmatch(scope["path"]):
                 await self._guarded(scope, receive, sending)
             elif length.isdigit() and int(length) > self._max_body_bytes:
                 await self._too_large().response()(scope, receive, sending)

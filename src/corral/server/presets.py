@@ -21,7 +21,7 @@ from corral.control.records import PresetRecord
 from corral.presets.shipped import install_trainings, templates
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, parse_config
 from corral.server.context import ServerContext
-from corral.server.schemas.jobs import JobCreate
+from corral.server.schemas.job_bodies import JobCreate
 from corral.server.schemas.presets import PresetFile, preset_of
 from corral.server.settings import Settings
 from corral.server.validation import Location, dotted, findings

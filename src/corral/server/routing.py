@@ -55,6 +55,7 @@ _DESCRIPTIONS = {
     403: "Not allowed",
     404: "Not found",
     409: "Conflict: wrong state, name taken, over a limit",
+    412: "Changed meanwhile",
     413: "Body too large",
     415: "The body is not JSON",
     416: "There is no such range",

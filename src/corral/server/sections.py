@@ -275,6 +275,8 @@ class PolicySettings(Section):
     preemption_min_run_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
     #: in queues whose order preempts: by which part of the other's cost a job must be ahead
     preemption_margin: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    #: in queues whose order preempts: whether jobs that save may be moved, so that what is free lies together
+    preemption_moves: bool = False
     #: GPUs that `corral allocate TASK` takes without --gpus, and the most that --gpus may ask for
     max_auto_gpus: GpuCount = 2
     max_manual_gpus: GpuCount = 6
@@ -330,6 +332,14 @@ def _whole_path(path: str) -> str:
 class StorageSettings(Section):
     database: Annotated[str, AfterValidator(_database_place)] = "sqlite"
     metrics: Annotated[str, AfterValidator(_metrics_place)] = "embedded"
+    #: where volumes are kept; empty: in the home directory
+    volumes: Annotated[str, AfterValidator(_whole_path)] = ""
+    #: where jobs get room on the node's own disk; empty: in the home directory
+    scratch: Annotated[str, AfterValidator(_whole_path)] = ""
+    #: where nodes keep what they fetched of buckets; empty: in the home directory
+    object_cache: Annotated[str, AfterValidator(_whole_path)] = ""
+    #: how much that may be; 0: 50 GiB, or a tenth of the disk where that is less
+    object_cache_size: Annotated[int, BeforeValidator(parse_bytes), Field(ge=0)] = 0
     #: where the built-in dataset target keeps its files; empty: in the home directory
     datasets: Annotated[str, AfterValidator(_whole_path)] = ""
     #: where nodes keep versions that jobs have mounted; empty: in the home directory

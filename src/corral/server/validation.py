@@ -130,7 +130,7 @@ def _location(loc: Sequence[str | int]) -> Location:
     )
 
 
-_BRANCHES = frozenset({"int", "float", "str", "bool"})
+_BRANCHES = frozenset({"int", "float", "str", "bool", "MountBody"})
 
 
 def _message(error: Any, location: Location, model: type[BaseModel] | None) -> str:

@@ -20,7 +20,8 @@ from corral.core.model import Job
 PUBLIC_NOUNS = frozenset({"node", "gpu", "queue", "cluster", "pool", "reservation"})
 #: Nouns of actions on jobs, for those who may see others' jobs.
 JOB_NOUNS = frozenset({"job", "task"})
-_JOB_ID = re.compile(r"\bj-\d+\b")
+#: a job, maybe with its name behind it
+_JOB = re.compile(r"\b(j-\d+)\b(?: \(([A-Za-z0-9_-]+)\))?")
 
 
 def may_see_event(event: EventRecord, caller: Caller) -> bool:
@@ -57,8 +58,10 @@ class Veil:
         return job is not None and not self.hides(job)
 
     def _words(self, text: str) -> str:
-        return _JOB_ID.sub(lambda found: found[0] if self._shows(found[0]) else self._whose(found[0]), text)
+        return _JOB.sub(lambda found: found[0] if self._shows(found[1]) else self._whose(found), text)
 
-    def _whose(self, job_id: str) -> str:
-        job = self.jobs.get(job_id)
-        return f"a job of {job.user}" if job is not None else "another job"
+    def _whose(self, found: re.Match[str]) -> str:
+        job = self.jobs.get(found[1])
+        # What stands behind it may be its name, or how it is with it.
+        rest = "" if found[2] is None or (job is not None and job.name == found[2]) else f" ({found[2]})"
+        return (f"a job of {job.user}" if job is not None else "another job") + rest

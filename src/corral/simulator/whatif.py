@@ -19,6 +19,7 @@ from corral.core.predicting import Features, RunTimes
 from corral.core.quantities import format_duration
 from corral.core.scenario import Scenario, cluster_of
 from corral.core.snapshot import ClusterSnapshot
+from corral.core.volumes import VolumeMount
 from corral.simulator.measured import Share, WindowOutcome
 from corral.simulator.outcome import HOUR, Distribution
 from corral.simulator.simulation import Arrival, Simulation
@@ -146,12 +147,21 @@ class _Real:
     def preempted(self, job: Job, lost_gpu_seconds: float) -> None:
         self._outcome.preempted(job, lost_gpu_seconds)
 
+    def moved(self, job: Job, lost_gpu_seconds: float) -> None:
+        self._outcome.moved(job, lost_gpu_seconds)
+
     def restarted(self, job: Job, lost_gpu_seconds: float) -> None:
         self._outcome.restarted(job, lost_gpu_seconds)
 
 
 def _gpus(nodes: Sequence[Node]) -> int:
     return sum(len(node.gpus) for node in nodes)
+
+
+def _is_there(snapshot: ClusterSnapshot, mount: VolumeMount) -> bool:
+    """Nobody makes volumes in a simulation: who waited for one would wait for ever."""
+    volume = snapshot.volumes.get(mount.volume)
+    return volume is not None and not volume.not_ready
 
 
 def _chosen(jobs: Sequence[PastJob], scenario: Scenario, snapshot: ClusterSnapshot) -> tuple[list[Arrival], int]:
@@ -162,6 +172,8 @@ def _chosen(jobs: Sequence[PastJob], scenario: Scenario, snapshot: ClusterSnapsh
         job = past.job
         if scenario.any_model and job.request.models:
             job = replace(job, request=replace(job.request, models=()))
+        if job.mounts:
+            job = replace(job, mounts=tuple(one for one in job.mounts if _is_there(snapshot, one)))
         queue = snapshot.queues[job.queue]
         known = fits.get((job.request, queue.pool))
         if known is None:

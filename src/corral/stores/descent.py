@@ -56,11 +56,14 @@ class OpenedPath:
 class Descent:
     """The directories on the way down, held open."""
 
-    def __init__(self, root: int, root_path: str, place: str = "the output directory") -> None:
-        """Takes the descriptor over. `place` names the directory for people."""
+    def __init__(
+        self, root: int, root_path: str, place: str = "the output directory", *, is_shared: bool = False
+    ) -> None:
+        """Takes the descriptor over. `place` names the directory for people; in a shared one several accounts write."""
         self._stack = [root]
         self._root_path = root_path
         self._place = place
+        self._is_shared = is_shared
         self._owner = os.fstat(root).st_uid
 
     def __enter__(self) -> Self:
@@ -137,7 +140,7 @@ class Descent:
             elif not stat.S_ISREG(found.st_mode):
                 raise OutputRefused("it is neither a file nor a directory")
             else:
-                return _open_file(name, self._stack[-1], self._owner)
+                return _open_file(name, self._stack[-1], self._owner, is_shared=self._is_shared)
         return os.dup(self._stack[-1])
 
     def _target(self, text: str) -> list[str]:
@@ -160,14 +163,15 @@ class Descent:
             os.close(self._stack.pop())
 
 
-def _open_file(name: str, directory: int, owner: int) -> int:
-    """A descriptor of a plain file; refused if it is no file, or another's that was only linked here."""
+def _open_file(name: str, directory: int, owner: int, *, is_shared: bool = False) -> int:
+    """A descriptor of a plain file; refused if it is no file, or another's that was only linked here. In a shared
+    directory files are everybody's: there a second name is suspect only of a file that not everybody may read."""
     descriptor = os.open(name, _FILE, dir_fd=directory)
     found = os.fstat(descriptor)
     problem = None
     if not stat.S_ISREG(found.st_mode):
         problem = "it is neither a file nor a directory"
-    elif found.st_nlink > 1 and found.st_uid != owner:
+    elif found.st_nlink > 1 and found.st_uid != owner and not (is_shared and found.st_mode & stat.S_IROTH):
         problem = "it is a second name of a file that belongs to somebody else"
     if problem is not None:
         os.close(descriptor)

@@ -286,6 +286,8 @@ def _encode_body(job: Job) -> str:
         document["preempted_for"] = job.preempted_for
     if job.preemptions:
         document["preemptions"] = job.preemptions
+    if job.local_bytes:
+        document["local_bytes"] = job.local_bytes
     if job.mounts:
         document["mounts"] = [[mount.volume, mount.writes] for mount in job.mounts]
     if job.saved_seconds:
@@ -350,6 +352,7 @@ def decode_job(row: Any) -> Job:
         preemptible=body.get("preemptible", _KINDS[row[3]].gives_way),
         preempted_for=body.get("preempted_for"),
         preemptions=body.get("preemptions", 0),
+        local_bytes=body.get("local_bytes", 0),
         mounts=tuple(VolumeMount(volume=volume, writes=writes) for volume, writes in body.get("mounts", ())),
         version=row[13],
     )

@@ -29,6 +29,7 @@ from corral.control.ports import (
     SimulationTable,
     SshKeyTable,
     UsageTable,
+    VolumeTable,
 )
 from corral.stores.alerts import SqlAlertTable
 from corral.stores.attempts import SqlAttemptTable
@@ -49,6 +50,7 @@ from corral.stores.reports import SqlReportTable
 from corral.stores.reservations import SqlReservationTable
 from corral.stores.scores import SqlMetaTable, SqlScoreTable
 from corral.stores.usage import SqlUsageTable
+from corral.stores.volumes import SqlVolumeTable
 from corral.stores.whatif import SqlShadowTable, SqlSimulationTable
 
 
@@ -78,6 +80,7 @@ class SqlTransaction:
     reservations: ReservationTable
     datasets: DatasetTable
     estimates: EstimateTable
+    volumes: VolumeTable
     meta: MetaTable
 
     def __init__(self, connection: Connection) -> None:
@@ -104,4 +107,5 @@ class SqlTransaction:
         self.datasets = SqlDatasetTable(connection)
         self.reservations = SqlReservationTable(connection)
         self.estimates = SqlEstimateTable(connection)
+        self.volumes = SqlVolumeTable(connection)
         self.meta = SqlMetaTable(connection)

@@ -144,7 +144,7 @@ class DirectoryFiles:
             raise FilesUnavailable(f"the volume's directory cannot be opened: {error.strerror}") from error
 
     def _descent(self) -> Descent:
-        return Descent(self.open_root(), self.root, "the volume")
+        return Descent(self.open_root(), self.root, "the volume", is_shared=True)
 
     @contextlib.contextmanager
     def _writable_directory(self, path: Sequence[str], *, make: bool) -> Iterator[int]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from corral.cli.main import app
+from corral.cli.main import VALUED_OPTIONS, app, part_for
 from corral.cli.reference import reference
 from tests.unit.cli.running import corral
 
@@ -50,6 +50,10 @@ ONLY_GROUPS = {
     ("files",),
     ("preset",),
     ("registry",),
+    ("volume",),
+    ("object-store",),
+    ("dataset",),
+    ("target",),
 }
 
 
@@ -140,3 +144,25 @@ def test_the_reference_is_up_to_date() -> None:
     assert REFERENCE.read_text(encoding="utf-8") == reference(), (
         "run: python -m corral.cli.reference > docs/reference/cli.md"
     )
+
+
+@pytest.mark.parametrize("before", [(), ("-o", "json"), ("--server", "queue", "--token=jobs"), ("--output", "json")])
+def test_of_a_command_line_only_what_it_names_is_put_together(before: tuple[str, ...]) -> None:
+    """And it is the same as in the whole."""
+    for name in sorted({path[0] for path in ALL}):
+        part = typer.main.get_command(part_for([*before, name, "jobs"]))
+        assert len(part.commands) < 20
+        found = dict(commands(part))
+        assert {path for path in ALL if path[0] == name} == {path for path in found if path[0] == name}
+        assert {option.name for option in found[name,].params} == {option.name for option in ALL[name,].params}
+
+
+@pytest.mark.parametrize("typed", [[], ["--help"], ["jbos"], ["-o"], ["-o", "jobs"], ["--version"]])
+def test_who_names_no_command_is_told_of_all(typed: list[str]) -> None:
+    assert part_for(typed) is app
+
+
+def test_options_before_the_command_that_take_a_value_are_known() -> None:
+    root = typer.main.get_command(app)
+    valued = {name for option in root.params for name in option.opts if not option.is_flag}
+    assert valued == VALUED_OPTIONS

@@ -11,7 +11,7 @@ from corral.control.errors import Invalid
 from corral.server.configfile import ConfigError
 from corral.server.drafts import draft_of
 from corral.server.presets import KnownPreset, fill, read_preset, shipped_presets
-from corral.server.schemas.jobs import JobCreate
+from corral.server.schemas.job_bodies import JobCreate
 from corral.server.settings import Settings
 
 GOOD = """\

@@ -1,16 +1,14 @@
 /** Add an image, or change one. What the server would refuse is told while one types. */
 import { SegmentedControl, Select, Stack, TagsInput, Text, Textarea, TextInput } from "@mantine/core";
-import { useState, type FormEvent } from "react";
 
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
 import { useIsOperator, useMe } from "@/app/session";
 import { useWhyNot, type Image } from "@/pages/images/ImageList";
 import { ADDRESS, IMAGE_NAME } from "@/pages/images/rules";
 import { words } from "@/pages/images/words";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { useFields, type Wrong, type Wrongs } from "@/parts/useFields";
 import { common } from "@/words/common";
 import { useWords } from "@/words/words";
 
@@ -38,43 +36,28 @@ export function ImageDrawer({
   onClose: () => void;
 }) {
   const t = useWords(words);
-  const [fields, setFields] = useState<Fields>(() => (image === undefined ? NEW : fieldsOf(image)));
-  const [isAttempted, setAttempted] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
   const whyNot = useWhyNot();
   const locked = image === undefined ? undefined : whyNot(image);
-  const wrong = useWrong(fields, image);
-  const save = useAction<Fields, Image>({
+  const form = useFields<Fields, Image>({
+    start: () => (image === undefined ? NEW : fieldsOf(image)),
+    wrong: useWrong(image),
     run: (asked) => (image === undefined ? create(asked) : change(image, asked)),
     touches: ["/images"],
     done: ({ name }) => t(image === undefined ? "added" : "saved", { name }),
     onDone: onClose,
-    onProblem: setProblem,
   });
-  const set = (change: Partial<Fields>) => setFields((before) => ({ ...before, ...change }));
-  const told = (field: string) => {
-    const own = wrong[field];
-    if (own !== undefined) return isAttempted || !own.isMissing ? own.text : undefined;
-    return problem?.fields.find((one) => one.field === field)?.detail;
-  };
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    setAttempted(true);
-    setProblem(null);
-    if (Object.keys(wrong).length === 0) save.mutate(fields);
-  }
   return (
     <FormDrawer
       opened={opened}
       title={image === undefined ? t("addTitle") : t("editTitle", { name: image.name })}
       onClose={onClose}
-      onSubmit={submit}
-      busy={save.isPending}
+      onSubmit={form.submit}
+      busy={form.busy}
       disabled={locked !== undefined}
-      problem={problem}
+      problem={form.problem}
     >
       {locked !== undefined && <Text size="sm">{locked}</Text>}
-      <ImageFields fields={fields} set={set} told={told} image={image} />
+      <ImageFields fields={form.fields} set={form.set} told={form.told} image={image} />
     </FormDrawer>
   );
 }
@@ -203,28 +186,25 @@ function Credential({ fields, set, told, image }: FieldsProps) {
   );
 }
 
-interface Wrong {
-  readonly text: string;
-  readonly isMissing?: boolean;
-}
-
-function useWrong(fields: Fields, image: Image | undefined): Readonly<Record<string, Wrong>> {
+function useWrong(image: Image | undefined): (fields: Fields) => Wrongs {
   const t = useWords(words);
   const me = useMe();
   const images = useAll("/images").data ?? [];
-  const wrong: Record<string, Wrong> = {};
-  const owner = fields.visibility === "public" ? "" : me.name;
-  if (image === undefined) {
-    if (fields.name === "") wrong.name = { text: t("needed"), isMissing: true };
-    else if (!IMAGE_NAME.test(fields.name)) wrong.name = { text: t("nameBad") };
-    else if (images.some((one) => one.name === fields.name && one.owner === owner))
-      wrong.name = { text: t("nameTaken") };
-  }
-  if (fields.address.trim() === "") wrong.address = { text: t("needed"), isMissing: true };
-  else if (!ADDRESS.test(fields.address.trim())) wrong.address = { text: t("addressBad") };
-  if (fields.visibility === "shared" && fields.shared_users.length + fields.shared_groups.length === 0)
-    wrong.shared_users = { text: t("sharedNobody"), isMissing: true };
-  return wrong;
+  return (fields) => {
+    const wrong: Record<string, Wrong> = {};
+    const owner = fields.visibility === "public" ? "" : me.name;
+    if (image === undefined) {
+      if (fields.name === "") wrong.name = { text: t("needed"), isMissing: true };
+      else if (!IMAGE_NAME.test(fields.name)) wrong.name = { text: t("nameBad") };
+      else if (images.some((one) => one.name === fields.name && one.owner === owner))
+        wrong.name = { text: t("nameTaken") };
+    }
+    if (fields.address.trim() === "") wrong.address = { text: t("needed"), isMissing: true };
+    else if (!ADDRESS.test(fields.address.trim())) wrong.address = { text: t("addressBad") };
+    if (fields.visibility === "shared" && fields.shared_users.length + fields.shared_groups.length === 0)
+      wrong.shared_users = { text: t("sharedNobody"), isMissing: true };
+    return wrong;
+  };
 }
 
 function fieldsOf({ name, address, visibility, shared_users, shared_groups, credential, description }: Image): Fields {

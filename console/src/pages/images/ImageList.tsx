@@ -1,4 +1,4 @@
-import { ActionIcon, Badge, Button, Code, Group, Tooltip } from "@mantine/core";
+import { Badge, Code, Tooltip } from "@mantine/core";
 import { Container, Globe, Lock, Pencil, Plus, Trash2, Users } from "lucide-react";
 
 import { api, sent, type Schema } from "@/api/client";
@@ -9,11 +9,12 @@ import { ImageDrawer } from "@/pages/images/ImageDrawer";
 import { keyOf, useUsedBy } from "@/pages/images/useUsedBy";
 import { words } from "@/pages/images/words";
 import { useConfirm } from "@/parts/confirm";
-import { DataTable, Faint, type Column } from "@/parts/DataTable";
+import { Faint, type Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
+import { ExplainedButton } from "@/parts/ExplainedButton";
+import { IconActions } from "@/parts/IconActions";
+import { ListPanel } from "@/parts/ListPanel";
 import { Moment } from "@/parts/Moment";
-import { Panel } from "@/parts/Panel";
-import { ProblemNote } from "@/parts/ProblemNote";
 import { common } from "@/words/common";
 import { useWords } from "@/words/words";
 
@@ -26,52 +27,66 @@ export function ImageList({ open, onOpen }: { open: string; onOpen: (key: string
   const columns = useColumns(usedBy);
   const remove = useRemove(usedBy);
   const opened = images.data?.find((image) => keyOf(image) === open);
+  const whyNot = useWhyNot();
+  const add = <AddImageButton label={t("add")} onClick={() => onOpen("new")} />;
   return (
-    <Panel title={t("images")} tools={<AddButton onClick={() => onOpen("new")} />}>
-      {images.error !== null && <ProblemNote error={images.error} onRetry={() => void images.refetch()} />}
-      {images.error === null && (
-        <DataTable
-          label={t("images")}
-          rows={images.data}
-          columns={columns}
-          rowKey={keyOf}
-          initialSort={{ key: "name", descending: false }}
-          onOpen={(image) => onOpen(keyOf(image))}
-          actions={(image) => (
-            <RowActions image={image} onEdit={() => onOpen(keyOf(image))} onRemove={() => remove(image)} />
-          )}
-          empty={
-            <EmptyState icon={Container} title={t("emptyTitle")} hint={t("emptyHint")}>
-              <AddButton onClick={() => onOpen("new")} />
-            </EmptyState>
-          }
-        />
-      )}
+    <>
+      <ListPanel
+        title={t("images")}
+        tools={add}
+        query={images}
+        columns={columns}
+        rowKey={keyOf}
+        initialSort={{ key: "name", descending: false }}
+        onOpen={(image) => onOpen(keyOf(image))}
+        actions={(image) => (
+          <IconActions
+            actions={[
+              {
+                icon: Pencil,
+                label: t("editName", { name: image.name }),
+                refusal: whyNot(image),
+                onClick: () => onOpen(keyOf(image)),
+              },
+              {
+                icon: Trash2,
+                label: t("removeName", { name: image.name }),
+                refusal: whyNot(image),
+                danger: true,
+                onClick: () => remove(image),
+              },
+            ]}
+          />
+        )}
+        empty={
+          <EmptyState icon={Container} title={t("emptyTitle")} hint={t("emptyHint")}>
+            {add}
+          </EmptyState>
+        }
+      />
       <ImageDrawer
         key={open}
         image={opened}
         opened={open === "new" || opened !== undefined}
         onClose={() => onOpen("")}
       />
-    </Panel>
+    </>
   );
 }
 
-function AddButton({ onClick }: { onClick: () => void }) {
+/** For images and for logins: who may have the one may have the other. */
+export function AddImageButton({ label, onClick }: { label: string; onClick: () => void }) {
   const t = useWords(words);
   const me = useMe();
   const may = useMay("images");
   return (
-    <Tooltip label={t("notAllowed", { group: me.permission_group })} disabled={may}>
-      <Button
-        leftSection={<Plus size={15} />}
-        aria-disabled={!may}
-        data-disabled={may ? undefined : true}
-        onClick={() => may && onClick()}
-      >
-        {t("add")}
-      </Button>
-    </Tooltip>
+    <ExplainedButton
+      leftSection={<Plus size={15} />}
+      why={may ? undefined : t("notAllowed", { group: me.permission_group })}
+      onClick={onClick}
+    >
+      {label}
+    </ExplainedButton>
   );
 }
 
@@ -167,38 +182,6 @@ export function useWhyNot(): (image: Image) => string | undefined {
     if (isOperator || image.owner === me.name) return undefined;
     return image.owner === "" ? t("notYoursPlatform") : t("notYours", { owner: image.owner });
   };
-}
-
-function RowActions({ image, onEdit, onRemove }: { image: Image; onEdit: () => void; onRemove: () => void }) {
-  const t = useWords(words);
-  const whyNot = useWhyNot()(image);
-  const off = { "aria-disabled": whyNot !== undefined, "data-disabled": whyNot === undefined ? undefined : true };
-  return (
-    <Group gap={2} wrap="nowrap">
-      <Tooltip label={whyNot ?? t("editName", { name: image.name })}>
-        <ActionIcon
-          variant="subtle"
-          color="gray"
-          aria-label={t("editName", { name: image.name })}
-          {...off}
-          onClick={() => whyNot === undefined && onEdit()}
-        >
-          <Pencil size={15} />
-        </ActionIcon>
-      </Tooltip>
-      <Tooltip label={whyNot ?? t("removeName", { name: image.name })}>
-        <ActionIcon
-          variant="subtle"
-          color="red"
-          aria-label={t("removeName", { name: image.name })}
-          {...off}
-          onClick={() => whyNot === undefined && onRemove()}
-        >
-          <Trash2 size={15} />
-        </ActionIcon>
-      </Tooltip>
-    </Group>
-  );
 }
 
 function useRemove(usedBy: ReadonlyMap<string, readonly string[]>): (image: Image) => void {

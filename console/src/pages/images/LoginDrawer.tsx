@@ -1,14 +1,12 @@
 import { PasswordInput, Switch, TextInput } from "@mantine/core";
-import { useState, type FormEvent } from "react";
 
 import { api, sent } from "@/api/client";
-import type { Problem } from "@/api/problem";
-import { useAction } from "@/api/useAction";
 import { useIsOperator } from "@/app/session";
 import type { Login } from "@/pages/images/LoginList";
 import { IMAGE_NAME, REGISTRY } from "@/pages/images/rules";
 import { words } from "@/pages/images/words";
 import { FormDrawer } from "@/parts/FormDrawer";
+import { textField, useFields } from "@/parts/useFields";
 import { common } from "@/words/common";
 import { useWords } from "@/words/words";
 
@@ -27,51 +25,38 @@ export function LoginDrawer({
   const t = useWords(words);
   const c = useWords(common);
   const isOperator = useIsOperator();
-  const [fields, setFields] = useState(() =>
-    login === undefined
-      ? NEW
-      : { ...NEW, name: login.name, registry: login.registry, username: login.username, platform: login.platform },
-  );
-  const [isAttempted, setAttempted] = useState(false);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const save = useAction<typeof NEW, Login>({
+  const form = useFields<typeof NEW, Login>({
+    start: () =>
+      login === undefined
+        ? NEW
+        : { ...NEW, name: login.name, registry: login.registry, username: login.username, platform: login.platform },
+    wrong: (fields) => {
+      const missing = (["name", "registry", "username", "secret"] as const)
+        .filter((name) => fields[name] === "")
+        .map((name) => [name, { text: t("needed"), isMissing: true }]);
+      return {
+        name: IMAGE_NAME.test(fields.name) ? undefined : { text: t("nameBad") },
+        registry: REGISTRY.test(fields.registry) ? undefined : { text: t("registryBad") },
+        ...Object.fromEntries(missing),
+      };
+    },
     run: ({ name, ...body }) => sent(api.PUT("/registry-logins/{login}", { params: { path: { login: name } }, body })),
     touches: ["/registry-logins"],
     done: ({ name }) => t("saved", { name }),
     onDone: onClose,
-    onProblem: setProblem,
   });
-  const bad: Readonly<Record<string, string | undefined>> = {
-    name: fields.name !== "" && !IMAGE_NAME.test(fields.name) ? t("nameBad") : undefined,
-    registry: fields.registry !== "" && !REGISTRY.test(fields.registry) ? t("registryBad") : undefined,
-  };
   const field = (name: "name" | "registry" | "username" | "secret") => ({
-    name,
-    value: fields[name],
+    ...textField(form, name),
     withAsterisk: true,
-    error:
-      bad[name] ??
-      (fields[name] === "" && isAttempted ? t("needed") : problem?.fields.find((one) => one.field === name)?.detail),
-    onChange: (event: { currentTarget: { value: string } }) => {
-      const { value } = event.currentTarget;
-      setFields((before) => ({ ...before, [name]: value }));
-    },
   });
-  function submit(event: FormEvent) {
-    event.preventDefault();
-    setAttempted(true);
-    setProblem(null);
-    const isWhole = fields.name !== "" && fields.registry !== "" && fields.username !== "" && fields.secret !== "";
-    if (isWhole && bad.name === undefined && bad.registry === undefined) save.mutate(fields);
-  }
   return (
     <FormDrawer
       opened={opened}
       title={login === undefined ? t("loginTitle") : t("loginReplaceTitle", { name: login.name })}
       onClose={onClose}
-      onSubmit={submit}
-      busy={save.isPending}
-      problem={problem}
+      onSubmit={form.submit}
+      busy={form.busy}
+      problem={form.problem}
     >
       <TextInput
         label={c("name")}
@@ -90,9 +75,9 @@ export function LoginDrawer({
       {isOperator && (
         <Switch
           label={t("forPlatform")}
-          checked={fields.platform}
+          checked={form.fields.platform}
           disabled={login !== undefined}
-          onChange={(event) => setFields({ ...fields, platform: event.currentTarget.checked })}
+          onChange={(event) => form.set({ platform: event.currentTarget.checked })}
         />
       )}
     </FormDrawer>

@@ -1,19 +1,19 @@
 /** Logins to registries. A secret only ever goes in; what is listed is whose it is and where it is used. */
-import { ActionIcon, Badge, Button, Group, Tooltip } from "@mantine/core";
-import { KeyRound, Plus, RefreshCw, Trash2 } from "lucide-react";
+import { Badge, Group } from "@mantine/core";
+import { KeyRound, RefreshCw, Trash2 } from "lucide-react";
 
 import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { useAll } from "@/api/useAll";
-import { useMay, useMe } from "@/app/session";
+import { AddImageButton } from "@/pages/images/ImageList";
 import { LoginDrawer } from "@/pages/images/LoginDrawer";
 import { words } from "@/pages/images/words";
 import { useConfirm } from "@/parts/confirm";
-import { DataTable, type Column } from "@/parts/DataTable";
+import type { Column } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
+import { IconActions } from "@/parts/IconActions";
+import { ListPanel } from "@/parts/ListPanel";
 import { Moment } from "@/parts/Moment";
-import { Panel } from "@/parts/Panel";
-import { ProblemNote } from "@/parts/ProblemNote";
 import { common } from "@/words/common";
 import { useWords } from "@/words/words";
 
@@ -25,55 +25,50 @@ export function LoginList({ open, onOpen }: { open: string; onOpen: (key: string
   const remove = useRemove();
   const columns = useColumns();
   const opened = logins.data?.find((login) => keyOf(login) === open);
+  const add = <AddImageButton label={t("addLogin")} onClick={() => onOpen("new")} />;
   return (
-    <Panel title={t("logins")} tools={<AddButton onClick={() => onOpen("new")} />}>
-      {logins.error !== null && <ProblemNote error={logins.error} onRetry={() => void logins.refetch()} />}
-      {logins.error === null && (
-        <DataTable
-          label={t("logins")}
-          rows={logins.data}
-          columns={columns}
-          rowKey={keyOf}
-          actions={(login) => (
-            <RowActions login={login} onReplace={() => onOpen(keyOf(login))} onRemove={() => remove(login)} />
-          )}
-          empty={
-            <EmptyState icon={KeyRound} title={t("emptyLogins")} hint={t("emptyLoginsHint")}>
-              <AddButton onClick={() => onOpen("new")} />
-            </EmptyState>
-          }
-        />
-      )}
+    <>
+      <ListPanel
+        title={t("logins")}
+        tools={add}
+        query={logins}
+        columns={columns}
+        rowKey={keyOf}
+        actions={(login) => (
+          <IconActions
+            actions={[
+              {
+                icon: RefreshCw,
+                label: t("replaceName", { name: login.name }),
+                onClick: () => onOpen(keyOf(login)),
+              },
+              {
+                icon: Trash2,
+                label: t("removeName", { name: login.name }),
+                danger: true,
+                onClick: () => remove(login),
+              },
+            ]}
+          />
+        )}
+        empty={
+          <EmptyState icon={KeyRound} title={t("emptyLogins")} hint={t("emptyLoginsHint")}>
+            {add}
+          </EmptyState>
+        }
+      />
       <LoginDrawer
         key={open}
         login={opened}
         opened={open === "new" || opened !== undefined}
         onClose={() => onOpen("")}
       />
-    </Panel>
+    </>
   );
 }
 
 function keyOf({ name, platform }: Login): string {
   return platform ? `platform/${name}` : name;
-}
-
-function AddButton({ onClick }: { onClick: () => void }) {
-  const t = useWords(words);
-  const me = useMe();
-  const may = useMay("images");
-  return (
-    <Tooltip label={t("notAllowed", { group: me.permission_group })} disabled={may}>
-      <Button
-        leftSection={<Plus size={15} />}
-        aria-disabled={!may}
-        data-disabled={may ? undefined : true}
-        onClick={() => may && onClick()}
-      >
-        {t("addLogin")}
-      </Button>
-    </Tooltip>
-  );
 }
 
 function useColumns(): readonly Column<Login>[] {
@@ -105,26 +100,6 @@ function useColumns(): readonly Column<Login>[] {
       render: (login) => <Moment at={login.created_at} />,
     },
   ];
-}
-
-function RowActions({ login, onReplace, onRemove }: { login: Login; onReplace: () => void; onRemove: () => void }) {
-  const t = useWords(words);
-  const replace = t("replaceName", { name: login.name });
-  const remove = t("removeName", { name: login.name });
-  return (
-    <Group gap={2} wrap="nowrap">
-      <Tooltip label={replace}>
-        <ActionIcon variant="subtle" color="gray" aria-label={replace} onClick={onReplace}>
-          <RefreshCw size={15} />
-        </ActionIcon>
-      </Tooltip>
-      <Tooltip label={remove}>
-        <ActionIcon variant="subtle" color="red" aria-label={remove} onClick={onRemove}>
-          <Trash2 size={15} />
-        </ActionIcon>
-      </Tooltip>
-    </Group>
-  );
 }
 
 function useRemove(): (login: Login) => void {

@@ -1,16 +1,7 @@
 /** One job: what it is, what it does or waits for, and everything that can be done with it. */
-import { Anchor, Group, Skeleton, Stack } from "@mantine/core";
-import { Link, useParams } from "@tanstack/react-router";
-import {
-  ChevronLeft,
-  CircuitBoard,
-  FileCode2,
-  FolderOpen,
-  LayoutDashboard,
-  ListTree,
-  Save,
-  ScrollText,
-} from "lucide-react";
+import { Skeleton, Stack } from "@mantine/core";
+import { useParams } from "@tanstack/react-router";
+import { CircuitBoard, FileCode2, FolderOpen, LayoutDashboard, ListTree, Save, ScrollText } from "lucide-react";
 
 import { $api } from "@/api/client";
 import { CheckpointsTab } from "@/pages/jobs/job/CheckpointsTab";
@@ -22,6 +13,7 @@ import { SummaryTab } from "@/pages/jobs/job/SummaryTab";
 import { words } from "@/pages/jobs/job/words";
 import { LogsTab } from "@/pages/jobs/logs/LogsTab";
 import { SpecTab } from "@/pages/jobs/spec/SpecTab";
+import { BackLink } from "@/parts/BackLink";
 import { PageHeader } from "@/parts/PageHeader";
 import { PageTabs } from "@/parts/PageTabs";
 import { ProblemNote } from "@/parts/ProblemNote";
@@ -34,7 +26,7 @@ export default function JobPage() {
   if (job === undefined) {
     return (
       <>
-        <BackToList />
+        <BackLink to="/jobs">{t("allJobs")}</BackLink>
         <PageHeader title={id} />
         {error === null ? <Loading /> : <ProblemNote error={error} onRetry={() => void refetch()} />}
       </>
@@ -42,7 +34,7 @@ export default function JobPage() {
   }
   return (
     <>
-      <BackToList />
+      <BackLink to="/jobs">{t("allJobs")}</BackLink>
       <JobHead job={job} />
       <PageTabs
         label={t("sections")}
@@ -57,18 +49,6 @@ export default function JobPage() {
         ]}
       />
     </>
-  );
-}
-
-function BackToList() {
-  const t = useWords(words);
-  return (
-    <Anchor size="xs" c="dimmed" renderRoot={(props) => <Link to="/jobs" {...props} />}>
-      <Group gap={2} component="span">
-        <ChevronLeft size={13} aria-hidden />
-        {t("allJobs")}
-      </Group>
-    </Anchor>
   );
 }
 

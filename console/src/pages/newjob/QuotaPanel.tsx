@@ -1,7 +1,7 @@
 /** What the viewer may still have of this kind, beside what the draft asks for. */
-import { Group, Progress, Stack, Text } from "@mantine/core";
+import { Stack, Text } from "@mantine/core";
 
-import type { Schema } from "@/api/client";
+import { HeldBar } from "@/parts/HeldBar";
 import { Panel } from "@/parts/Panel";
 import { askedBy } from "@/pages/newjob/asked";
 import { useForm } from "@/pages/newjob/form";
@@ -32,47 +32,17 @@ export function QuotaPanel() {
         </Text>
       ) : (
         <Stack gap="sm">
-          {lines.map((line) => (
-            <QuotaLine key={line.label} {...line} />
+          {lines.map(({ label, held, asked: wanted, text }) => (
+            <HeldBar
+              key={label}
+              label={label}
+              held={held}
+              asked={wanted}
+              said={t("quotaLine", { held: text(held.held), asked: text(wanted), limit: text(held.limit ?? 0) })}
+            />
           ))}
         </Stack>
       )}
     </Panel>
-  );
-}
-
-function QuotaLine({
-  label,
-  held,
-  asked,
-  text,
-}: {
-  label: string;
-  held: Schema<"HeldView">;
-  asked: number;
-  text: (value: number) => string;
-}) {
-  const t = useWords(words);
-  const limit = held.limit ?? 0;
-  const share = (amount: number) => (limit === 0 ? (amount > 0 ? 100 : 0) : Math.min(100, (amount / limit) * 100));
-  const isOver = held.held + asked > limit;
-  const said = t("quotaLine", { held: text(held.held), asked: text(asked), limit: text(limit) });
-  return (
-    <div>
-      <Group justify="space-between" gap="xs">
-        <Text size="sm">{label}</Text>
-        <Text size="xs" className="num" c={isOver ? "var(--mantine-color-error)" : "dimmed"} fw={isOver ? 600 : 400}>
-          {said}
-        </Text>
-      </Group>
-      <Progress.Root size={6} radius="xl" mt={4}>
-        <Progress.Section value={share(held.held)} color="gray" aria-label={`${label}: ${said}`} />
-        <Progress.Section
-          value={Math.min(100 - share(held.held), share(asked))}
-          color={isOver ? "red" : "blue"}
-          aria-hidden
-        />
-      </Progress.Root>
-    </div>
   );
 }

@@ -12,7 +12,12 @@ const FILE_WORDS: Readonly<Record<string, string>> = {
   max_gpus: "max-gpus",
   checkpoint_interval: "checkpoint-interval",
 };
-const FLAGS: Readonly<Record<string, string>> = { ...FILE_WORDS, labels: "label", idle_stop: "idle-stop" };
+const FLAGS: Readonly<Record<string, string>> = {
+  ...FILE_WORDS,
+  labels: "label",
+  mounts: "mount",
+  idle_stop: "idle-stop",
+};
 /** What `corral preset run` has flags for. */
 const PRESET_FLAGS = new Set([
   "name",
@@ -28,6 +33,7 @@ const PRESET_FLAGS = new Set([
   "time",
   "env",
   "workdir",
+  "mounts",
   "hold",
 ]);
 

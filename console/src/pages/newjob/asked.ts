@@ -1,7 +1,8 @@
 /** How much a draft asks for in all, as far as it can be told yet. */
-import { bytesOf, cpusOf, gpusOf, wholeOf } from "@/pages/newjob/quantities";
+import { cpusOf, gpusOf, wholeOf } from "@/pages/newjob/quantities";
 import type { Facts } from "@/pages/newjob/check";
 import type { Draft } from "@/pages/newjob/draft";
+import { parseSize } from "@/words/sizes";
 
 export interface Amounts {
   readonly gpus: number;
@@ -26,6 +27,6 @@ function customSize(draft: Draft, { preset }: Facts): Amounts {
   return {
     gpus: gpusOf(gpus) ?? preset?.gpus ?? 0,
     cpus: cpusOf(draft.cpus) ?? preset?.cpus ?? 0,
-    memory_bytes: bytesOf(draft.memory) ?? preset?.memory_bytes ?? 0,
+    memory_bytes: parseSize(draft.memory) ?? preset?.memory_bytes ?? 0,
   };
 }

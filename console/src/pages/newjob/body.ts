@@ -1,7 +1,9 @@
 /** From a draft to what the server is asked for. Fields that are empty are left out: then the installation's defaults hold. */
 import type { Schema } from "@/api/client";
+import { complete } from "@/api/complete";
 import { commandOf } from "@/pages/newjob/commandline";
 import type { Draft } from "@/pages/newjob/draft";
+import { mountText } from "@/pages/newjob/mounts";
 
 export type JobBody = Partial<Schema<"JobArray">>;
 
@@ -23,6 +25,7 @@ function surroundings(draft: Draft): JobBody {
   const env = Object.fromEntries(draft.env.filter((one) => one.name !== "").map((one) => [one.name, one.value]));
   return {
     image: draft.imageFrom === "node" ? undefined : draft.image.trim() || undefined,
+    mounts: draft.mounts.length === 0 ? undefined : draft.mounts.map(mountText),
     venv: draft.venv.trim() || undefined,
     workdir: draft.workdir.trim() || undefined,
     env: Object.keys(env).length === 0 ? undefined : env,
@@ -87,11 +90,6 @@ export function planBody(draft: Draft): Schema<"JobCreate"> {
 
 function models(draft: Draft): string[] | undefined {
   return draft.sizing === "package" || draft.flavor !== "" || draft.model.length === 0 ? undefined : [...draft.model];
-}
-
-/** The API's description counts fields that have a default as always there; a request may leave them out. */
-export function complete<T>(body: Partial<T>): T {
-  return body as T;
 }
 
 function amount(text: string): number | undefined {

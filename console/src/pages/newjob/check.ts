@@ -1,8 +1,11 @@
 /** What is wrong with a draft, field by field, in the API's names for them. The server has the last word; this is the first. */
 import type { Schema } from "@/api/client";
+import { checkMounts } from "@/pages/newjob/checkMounts";
 import type { Draft } from "@/pages/newjob/draft";
-import { arraySizeOf, bytesOf, cpusOf, durationText, gpusOf, secondsOf, wholeOf } from "@/pages/newjob/quantities";
+import { arraySizeOf, cpusOf, gpusOf, wholeOf } from "@/pages/newjob/quantities";
 import type { words } from "@/pages/newjob/words";
+import { durationText, parseDuration } from "@/words/durations";
+import { parseSize } from "@/words/sizes";
 import type { Say } from "@/words/words";
 
 export interface Finding {
@@ -20,6 +23,10 @@ export interface Facts {
   readonly preset: Schema<"PresetView"> | undefined;
   readonly takenBy: string | undefined;
   readonly hasKeys: boolean;
+  /** What the viewer may mount; undefined while that is not known. */
+  readonly volumes: readonly Schema<"VolumeView">[] | undefined;
+  readonly datasets: readonly Schema<"DatasetView">[] | undefined;
+  readonly localQuota: Schema<"HeldView"> | undefined;
 }
 
 /** How a check says things: the words, the kind's name, and a size in bytes for people. */
@@ -36,7 +43,7 @@ const ADDRESS =
 const MOST_NODES = 10_000;
 const WEEK = 7 * 86_400;
 
-type Report = (field: string, text: string, isMissing?: boolean) => void;
+export type Report = (field: string, text: string, isMissing?: boolean) => void;
 
 export function check(draft: Draft, facts: Facts, speech: Speech): Findings {
   const found: Record<string, Finding> = {};
@@ -45,6 +52,7 @@ export function check(draft: Draft, facts: Facts, speech: Speech): Findings {
   };
   checkName(draft, facts, speech, report);
   checkImage(draft, speech, report);
+  checkMounts(draft.mounts, facts, speech, report);
   if (draft.sizing === "package") checkPackage(draft, facts, speech, report);
   else checkCustomSize(draft, facts, speech, report);
   checkProgram(draft, facts, speech, report);
@@ -91,7 +99,7 @@ function checkCustomSize(draft: Draft, facts: Facts, speech: Speech, report: Rep
   else if (!isElastic && draft.gpus.trim() !== "" && gpus === undefined) report("gpus", t("gpusBad"));
   const cpus = draft.cpus.trim() === "" ? undefined : cpusOf(draft.cpus);
   if (draft.cpus.trim() !== "" && cpus === undefined) report("cpus", t("cpusBad"));
-  const memory = draft.memory.trim() === "" ? undefined : bytesOf(draft.memory);
+  const memory = draft.memory.trim() === "" ? undefined : parseSize(draft.memory);
   if (draft.memory.trim() !== "" && memory === undefined) report("memory", t("sizeBad"));
   const asked = {
     gpus: (gpus ?? facts.preset?.gpus ?? 0) * nodes,
@@ -227,7 +235,7 @@ function checkDuration(
   most?: number,
 ): number | undefined {
   if (text.trim() === "") return undefined;
-  const seconds = secondsOf(text);
+  const seconds = parseDuration(text);
   if (seconds === undefined) report(field, t("durationBad"));
   else if (seconds < least || (most !== undefined && seconds > most)) {
     report(

@@ -1,7 +1,9 @@
 /** A job that is being put together: every field as it was typed, so that nothing is lost while it is not right yet. */
 import type { Schema } from "@/api/client";
 import { lineOf } from "@/pages/newjob/commandline";
-import { durationText, sizeText } from "@/pages/newjob/quantities";
+import { MOUNT_SOURCES, ofMount, type Mount } from "@/pages/newjob/mounts";
+import { durationText } from "@/words/durations";
+import { sizeText } from "@/words/sizes";
 
 export type Kind = Schema<"JobKind">;
 export const KINDS: readonly Kind[] = ["training", "distributed", "preset", "workbench"];
@@ -18,6 +20,7 @@ export interface Draft {
   readonly name: string;
   readonly imageFrom: "node" | "list" | "address";
   readonly image: string;
+  readonly mounts: readonly Mount[];
   /** Unset until it is known whether there are packages. */
   readonly sizing: "unset" | "package" | "custom";
   readonly package: string;
@@ -64,6 +67,7 @@ export const EMPTY: Draft = {
   name: "",
   imageFrom: "node",
   image: "",
+  mounts: [],
   sizing: "unset",
   package: "",
   nodes: "2",
@@ -110,6 +114,7 @@ export function ofJob(job: Schema<"JobView">, origin: string, images: readonly S
     kind: job.kind,
     imageFrom: job.image === null || job.image === undefined ? "node" : isNamed ? "list" : "address",
     image: job.image ?? "",
+    mounts: (job.mounts ?? []).map(ofMount),
     ...sizeOf(job),
     command: job.kind === "preset" || job.kind === "workbench" ? "" : lineOf(job.command),
     preset: job.preset ?? "",
@@ -197,9 +202,20 @@ function isLike(value: unknown, usual: unknown, name: string): boolean {
       Array.isArray(value) &&
       value.every((one) => isRecord(one) && typeof one.name === "string" && typeof one.value === "string")
     );
+  if (name === "mounts") return Array.isArray(value) && value.every(isMount);
   if (name === "parameters") return isRecord(value) && Object.values(value).every((one) => typeof one === "string");
   if (Array.isArray(usual)) return Array.isArray(value) && value.every((one) => typeof one === "string");
   return typeof value === typeof usual;
+}
+
+function isMount(value: unknown): value is Mount {
+  return (
+    isRecord(value) &&
+    MOUNT_SOURCES.some((from) => from === value.from) &&
+    (value.mode === "ro" || value.mode === "rw") &&
+    typeof value.prefetch === "boolean" &&
+    (["source", "version", "size", "path"] as const).every((name) => typeof value[name] === "string")
+  );
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -29,17 +29,20 @@ export function useOffers(draft: Draft): readonly Schema<"PackageView">[] | unde
 
 export function useFacts(draft: Draft): Facts {
   const me: Me = useMe();
-  const quota = $api.useQuery("get", "/me/quota").data?.kinds[draft.kind];
+  const quota = $api.useQuery("get", "/me/quota").data;
   const offers = useOffers(draft);
   const presets = useAll("/presets").data;
   const keys = useAll("/me/ssh-keys").data;
   return {
-    quota,
+    quota: quota?.kinds[draft.kind],
     limits: me.limits,
     offers,
     preset: presets?.find((one) => one.name === draft.preset),
     takenBy: useTaken(draft, me.name),
     hasKeys: keys === undefined || keys.length > 0,
+    volumes: useAll("/volumes").data,
+    datasets: useAll("/datasets").data,
+    localQuota: quota?.volumes.local,
   };
 }
 

@@ -1,14 +1,14 @@
 /**
- * The steps of the wizard: a file with a component, and one line here. A line says which fields belong to it, by the API's names;
- * storage goes between image and size when there are volumes to mount.
+ * The steps of the wizard: a file with a component, and one line here. A line says which fields belong to it, by the API's names.
  */
-import { Box, ClipboardCheck, Container, Cpu, SquareTerminal, type LucideIcon } from "lucide-react";
+import { Box, ClipboardCheck, Container, Cpu, HardDrive, SquareTerminal, type LucideIcon } from "lucide-react";
 import type { ComponentType } from "react";
 
 import { ImageStep } from "@/pages/newjob/steps/ImageStep";
 import { KindStep } from "@/pages/newjob/steps/KindStep";
 import { ReviewStep } from "@/pages/newjob/steps/ReviewStep";
 import { SizeStep } from "@/pages/newjob/steps/SizeStep";
+import { StorageStep } from "@/pages/newjob/steps/StorageStep";
 import { ToolsStep } from "@/pages/newjob/steps/ToolsStep";
 import type { words } from "@/pages/newjob/words";
 
@@ -52,6 +52,14 @@ export const STEPS: readonly Step[] = [
     icon: Container,
     fields: ["image"],
     Content: ImageStep,
+  },
+  {
+    key: "storage",
+    title: "storageStep",
+    question: "storageQuestion",
+    icon: HardDrive,
+    fields: ["mounts"],
+    Content: StorageStep,
   },
   {
     key: "size",

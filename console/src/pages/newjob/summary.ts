@@ -2,6 +2,7 @@
 import { commandOf } from "@/pages/newjob/commandline";
 import type { Draft } from "@/pages/newjob/draft";
 import { useForm } from "@/pages/newjob/form";
+import { mountText } from "@/pages/newjob/mounts";
 import { useContents } from "@/pages/newjob/steps/Packages";
 import { words } from "@/pages/newjob/words";
 import { common, kinds } from "@/words/common";
@@ -53,6 +54,14 @@ export function useSummary(): readonly SummaryPart[] {
       step: "image",
       title: t("imageStep"),
       lines: said([[t("imageLabel"), draft.imageFrom === "node" ? t("imageNode") : draft.image]]),
+    },
+    {
+      step: "storage",
+      title: t("storageStep"),
+      lines:
+        draft.mounts.length === 0
+          ? [[t("storageStep"), t("mountsNone")]]
+          : draft.mounts.map((mount): Line => [mount.path, mountText(mount)]),
     },
     { step: "size", title: t("sizeStep"), lines: said([...nodes, ...size]) },
     { step: "tools", title: t("toolsStep"), lines: said(programLines(draft, t, c("yes"), c("no"))) },

@@ -1,4 +1,5 @@
-/** The draft of this tab: kept over a reload, or filled from what the address names (`?clone=JOB`, `?preset=NAME`, `?kind=`). */
+/** The draft of this tab: kept over a reload, or filled from what the address names (`?clone=JOB`, `?preset=NAME`,
+ * `?kind=`, `?volume=NAME`, `?dataset=NAME`). */
 import { useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useState } from "react";
 
@@ -16,6 +17,7 @@ import {
   type Change,
   type Draft,
 } from "@/pages/newjob/draft";
+import { NEW_MOUNT } from "@/pages/newjob/mounts";
 import { useAllowedKinds } from "@/pages/newjob/steps/KindStep";
 
 export interface Drafting {
@@ -66,7 +68,7 @@ export function useDraft(): Drafting {
 }
 
 function originOf(search: Record<string, unknown>): string {
-  for (const name of ["clone", "preset", "kind"]) {
+  for (const name of ["clone", "preset", "kind", "volume", "dataset"]) {
     const value = search[name];
     if (typeof value === "string" && value !== "") return `${name}=${value}`;
   }
@@ -81,5 +83,10 @@ function first(user: string, origin: string, search: Record<string, unknown>, us
   const kind = KINDS.find((one) => one === search.kind);
   if (origin.startsWith("kind="))
     return kind === "preset" ? ofPreset("", origin) : { ...EMPTY, origin, kind: kind ?? usual };
+  const mounted = (["volume", "dataset"] as const).find((from) => origin.startsWith(`${from}=`));
+  if (mounted !== undefined) {
+    const mount = { ...NEW_MOUNT[mounted], source: String(search[mounted]) };
+    return { ...EMPTY, origin, kind: usual, mounts: [mount] };
+  }
   return { ...EMPTY, kind: usual };
 }

@@ -2,9 +2,10 @@
 import { useRouter } from "@tanstack/react-router";
 
 import { api, sent, type Schema } from "@/api/client";
+import { complete } from "@/api/complete";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
-import { complete, jobBody, workbenchBody } from "@/pages/newjob/body";
+import { jobBody, workbenchBody } from "@/pages/newjob/body";
 import type { Draft } from "@/pages/newjob/draft";
 import { words } from "@/pages/newjob/words";
 import { useWords } from "@/words/words";

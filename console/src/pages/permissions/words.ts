@@ -55,7 +55,7 @@ export const functions = defineWords({
   distribute: ["Distributed training", "分布式训练"],
   workbench: ["Workbenches", "工作台"],
   tasks: ["Tasks", "任务"],
-  volumes: ["Volumes", "数据卷"],
+  volumes: ["Volumes", "存储卷"],
   datasets: ["Datasets", "数据集"],
   images: ["Images", "镜像"],
   "see-others-jobs": ["Others' jobs", "他人作业"],

@@ -4,9 +4,10 @@ import { useRouter } from "@tanstack/react-router";
 import { useCallback, useState, type FormEvent } from "react";
 
 import { api, sent, type Schema } from "@/api/client";
+import { complete } from "@/api/complete";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
-import { complete, jobBody } from "@/pages/newjob/body";
+import { jobBody } from "@/pages/newjob/body";
 import { changed, ofPreset, type Change, type Draft } from "@/pages/newjob/draft";
 import { focusWrong } from "@/pages/newjob/focusWrong";
 import { FormContext, useField } from "@/pages/newjob/form";

@@ -12,7 +12,7 @@ import { Meter } from "@/parts/Meter";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { Stat } from "@/parts/Stat";
-import { common, kinds } from "@/words/common";
+import { common, kinds, volumeTypes } from "@/words/common";
 import { useFormat } from "@/words/format";
 import { useWords } from "@/words/words";
 
@@ -130,13 +130,15 @@ function useKindColumns(): Column<KindRow>[] {
 
 function useVolumeColumns(): Column<VolumeRow>[] {
   const t = useWords(words);
+  const typeWord = useWords(volumeTypes);
   const format = useFormat();
   return useMemo(
     () => [
       {
         key: "type",
         title: t("volumeType"),
-        render: (row: VolumeRow) => (row.type in words ? t(row.type as "block") : row.type),
+        render: (row: VolumeRow) =>
+          row.type in volumeTypes ? typeWord(row.type as keyof typeof volumeTypes) : row.type,
       },
       {
         key: "size",
@@ -144,7 +146,7 @@ function useVolumeColumns(): Column<VolumeRow>[] {
         render: (row: VolumeRow) => <Use held={row.held} shown={(value) => format.bytes(value)} label={row.type} />,
       },
     ],
-    [t, format],
+    [t, typeWord, format],
   );
 }
 

@@ -11,8 +11,4 @@ export const quotaWords = defineWords({
   perJob: ["GPUs per job", "每作业 GPU 上限"],
   longest: ["Longest run", "最长运行时间"],
   everybody: ["holds for everybody", "对所有人生效"],
-  block: ["block", "块存储"],
-  filesystem: ["filesystem", "文件系统"],
-  local: ["local", "本地盘"],
-  object: ["object", "对象存储"],
 });

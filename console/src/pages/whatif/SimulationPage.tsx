@@ -1,7 +1,7 @@
 /** One question and its answer: two runs of the same window side by side. */
-import { Alert, Anchor, Button, Group, Stack } from "@mantine/core";
+import { Alert, Button, Group, Stack } from "@mantine/core";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { ChevronLeft, CircleX, Compass } from "lucide-react";
+import { CircleX, Compass } from "lucide-react";
 
 import { $api } from "@/api/client";
 import { problemOf } from "@/api/problem";
@@ -12,6 +12,7 @@ import { Progress } from "@/pages/whatif/Progress";
 import { useSimulationActions } from "@/pages/whatif/useSimulationActions";
 import { words } from "@/pages/whatif/words";
 import { ActionButtons } from "@/parts/BatchBar";
+import { BackLink } from "@/parts/BackLink";
 import { EmptyState } from "@/parts/EmptyState";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
@@ -50,12 +51,7 @@ function SimulationView({ simulation }: { simulation: Simulation }) {
   const actions = actionsFor(simulation).filter((action) => action.refusal === undefined);
   return (
     <>
-      <Anchor size="xs" c="dimmed" renderRoot={(props) => <Link to="/what-if" {...props} />}>
-        <Group gap={2} component="span">
-          <ChevronLeft size={13} aria-hidden />
-          {t("back")}
-        </Group>
-      </Anchor>
+      <BackLink to="/what-if">{t("back")}</BackLink>
       <PageHeader
         title={simulation.name}
         detail={

@@ -1,4 +1,4 @@
-import { Button, SegmentedControl, SimpleGrid, Skeleton, Stack, Text, Tooltip } from "@mantine/core";
+import { SegmentedControl, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
 import { NotebookPen, Plus } from "lucide-react";
 import type { ReactNode } from "react";
 
@@ -10,6 +10,7 @@ import { useWorkbenches } from "@/pages/workbenches/useWorkbenches";
 import { words } from "@/pages/workbenches/words";
 import { CopyText } from "@/parts/CopyText";
 import { EmptyState } from "@/parts/EmptyState";
+import { ExplainedButton } from "@/parts/ExplainedButton";
 import { PageHeader } from "@/parts/PageHeader";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { navigation } from "@/words/navigation";
@@ -79,16 +80,13 @@ function CreateButton({ onClick }: { onClick: () => void }) {
   const me = useMe();
   const may = useMay("workbench");
   return (
-    <Tooltip label={t("notAllowed", { group: me.permission_group })} disabled={may}>
-      <Button
-        leftSection={<Plus size={15} />}
-        aria-disabled={!may}
-        data-disabled={may ? undefined : true}
-        onClick={() => may && onClick()}
-      >
-        {t("create")}
-      </Button>
-    </Tooltip>
+    <ExplainedButton
+      leftSection={<Plus size={15} />}
+      why={may ? undefined : t("notAllowed", { group: me.permission_group })}
+      onClick={onClick}
+    >
+      {t("create")}
+    </ExplainedButton>
   );
 }
 

@@ -64,6 +64,17 @@ class PredictionView(TypedDict):
     like: str
 
 
+class MountView(TypedDict):
+    kind: str
+    source: str
+    path: str
+    mode: str
+    volume_id: str | None
+    dataset: str | None
+    version: str | None
+    prefetch: bool
+
+
 class JobView(TypedDict):
     id: str
     name: str
@@ -87,6 +98,7 @@ class JobView(TypedDict):
     workdir: str | None
     image: str | None
     venv: str | None
+    mounts: NotRequired[list[MountView]]
     time_limit_seconds: float | None
     grace_seconds: float
     max_retries: int

@@ -80,6 +80,7 @@ from corral.control.ports.store import (
     StoreSuperseded,
     Transaction,
     UsageTable,
+    VolumeTable,
 )
 from corral.control.ports.volumes import VolumeDriver, VolumeUnavailable, VolumeUse
 from corral.control.ports.workbenches import Tool, ToolProbe, WorkbenchFiles, WorkbenchStatus
@@ -172,6 +173,7 @@ __all__ = [
     "Transaction",
     "UsageTable",
     "VolumeDriver",
+    "VolumeTable",
     "VolumeUnavailable",
     "VolumeUse",
     "WorkbenchFiles",

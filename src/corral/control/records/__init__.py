@@ -80,6 +80,12 @@ from corral.control.records.telling import (
     ReportSchedule,
     ReportState,
 )
+from corral.control.records.volumes import (
+    ObjectStoreKind,
+    ObjectStoreRecord,
+    VolumeRecord,
+    VolumeState,
+)
 from corral.control.records.whatif import (
     DifferenceRecord,
     ShadowRecord,
@@ -128,6 +134,8 @@ __all__ = [
     "MetadataKind",
     "MountKind",
     "MountSpec",
+    "ObjectStoreKind",
+    "ObjectStoreRecord",
     "PackageRecord",
     "Page",
     "PermissionGroupRecord",
@@ -162,4 +170,6 @@ __all__ = [
     "VersionRecord",
     "Visibility",
     "VolumeQuotaRecord",
+    "VolumeRecord",
+    "VolumeState",
 ]

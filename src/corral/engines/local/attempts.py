@@ -29,6 +29,7 @@ from corral.engines.local.rundir import (
     EXIT,
     LOST,
     ORDER,
+    PROGRESS,
     STOP,
     TMP,
     ClaimState,
@@ -86,10 +87,13 @@ class AttemptFiles:
         cgroups: CgroupSupport,
         cgroup_prefix: str,
         remove_container: Callable[[str, int], None] = lambda attempt_id, rank: None,
+        remove_scratch: Callable[[str, int], None] = lambda attempt_id, rank: None,
     ) -> None:
-        """`remove_container` is told of instances whose supervisor died over a container; it must not wait."""
+        """`remove_container` is told of instances whose supervisor died over a container, `remove_scratch` of all whose
+        supervisor died; they must not wait."""
         self._layout = layout
         self._remove_container = remove_container
+        self._remove_scratch = remove_scratch
         self._cgroups = cgroups
         self._cgroup_prefix = cgroup_prefix
         self._boot_id = boot_id()
@@ -179,7 +183,10 @@ class AttemptFiles:
         if instance.started_at is None:
             claim = read_claim(directory)
             started_at = float(claim.started["at"]) if claim.started else None
-            instance = replace(instance, started_at=started_at, has_image=bool(claim.supervisor.get("has_image")))
+            # An older supervisor, which outlived its server, told of images only.
+            prepares = bool(claim.supervisor.get("prepares") or claim.supervisor.get("has_image"))
+            progress = _progress(directory) if prepares and started_at is None else ""
+            instance = replace(instance, started_at=started_at, prepares=prepares, progress=progress)
         # Read after the lock was tested: a supervisor records the exit before it lets go of its claim.
         ended = read_exit(directory)
         if ended is None and state is ClaimState.FREE:
@@ -220,6 +227,7 @@ class AttemptFiles:
         """What its supervisor would have removed."""
         remove_tree(os.path.join(directory, TMP))
         remove_tree(os.path.join(directory, AUTH))
+        self._remove_scratch(attempt_id, rank)
         if os.path.exists(os.path.join(directory, ENVIRONMENT)):
             self._remove_container(attempt_id, rank)
 
@@ -306,6 +314,10 @@ class AttemptFiles:
 def read_exit(directory: str) -> InstanceExit | None:
     body = read_json(os.path.join(directory, EXIT))
     return None if body is None else parse_exit(body)
+
+
+def _progress(directory: str) -> str:
+    return str((read_json(os.path.join(directory, PROGRESS)) or {}).get("message", ""))
 
 
 def _signal_supervisor(directory: str, number: signal.Signals) -> int | None:

@@ -38,7 +38,10 @@ from corral.engines.local.link import SpawnerLink
 from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, log_end, read_log
 from corral.engines.local.meeting import meeting_port
 from corral.engines.local.messages import encode
+from corral.engines.local.places import remove_tree
 from corral.engines.local.rundir import Layout, is_safe_id
+from corral.engines.local.storage.orders import StoragePlaces
+from corral.engines.local.storage.scratch import sweep_scratch
 from corral.engines.local.watcher import Watcher
 
 #: A launch that nobody has claimed after this long is sent again, this many times.
@@ -70,8 +73,9 @@ class LocalEngine:
         cgroups: CgroupSupport | None = None,
         isolation: Isolation | None = None,
         runtime: ContainerRuntime | None = None,
+        storage: StoragePlaces | None = None,
     ) -> None:
-        """Without `runtime` the engine looks for Podman or Docker itself."""
+        """Without `runtime` the engine looks for Podman or Docker itself; without `storage` all is below the root."""
         self._layout = Layout(str(Path(root).resolve()))
         self._layout.prepare()
         self._fleet = fleet
@@ -79,7 +83,10 @@ class LocalEngine:
         self._cgroups = cgroup_support() if cgroups is None else cgroups
         # Several engines may share a machine, and their attempts may have the same ids.
         name = hashlib.sha256(self._layout.root.encode()).hexdigest()[:8]
-        self._files = AttemptFiles(self._layout, self._cgroups, f"{name}-", self._remove_container)
+        self._places = storage or StoragePlaces.below(os.path.join(self._layout.root, "storage"))
+        self._files = AttemptFiles(
+            self._layout, self._cgroups, f"{name}-", self._remove_container, self._remove_scratch
+        )
         self._specs = SpecWriter(
             layout=self._layout,
             engine=name,
@@ -89,6 +96,8 @@ class LocalEngine:
             log_limit_bytes=log_limit_bytes,
             isolation=isolation or Isolation(),
             runtime=runtime or find_runtime(self._cgroups, environ),
+            places=self._places,
+            environ=environ,
         )
         self._lock = threading.RLock()
         self._tracked: dict[str, Tracked] = {}
@@ -105,6 +114,7 @@ class LocalEngine:
         self._watcher.prime(self._tracked.values())
         self._watcher.start()
         self._remove_leftovers()
+        in_background(lambda: sweep_scratch(self._places, name, self._is_live))
 
     # -------------------------------------------------------------------------------------------- Engine
 
@@ -325,6 +335,12 @@ class LocalEngine:
         runtime = self._specs.runtime
         if runtime is not None and self._layout.had_containers():
             in_background(lambda: self._without(remove_leftovers(runtime, self._specs.engine, self._is_live)))
+
+    def _remove_scratch(self, attempt_id: str, rank: int) -> None:
+        """A dead supervisor left it. Nobody waits for it: it may be much."""
+        scratch = self._places.scratch_of(self._specs.engine, attempt_id, rank)
+        if os.path.isdir(scratch):
+            in_background(lambda: remove_tree(scratch))
 
     def _without(self, removed: Sequence[str]) -> None:
         """Containers are gone, and so can be the groups that they were in."""

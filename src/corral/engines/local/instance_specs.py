@@ -28,8 +28,9 @@ from corral.engines.local.environment import (
     share_environment,
     with_venv,
 )
-from corral.engines.local.messages import ContainerSpec, InstanceSpec, Owner
+from corral.engines.local.messages import ContainerSpec, InstanceSpec, Owner, StorageSpec
 from corral.engines.local.rundir import TMP, WORK, Layout, is_safe_id
+from corral.engines.local.storage.orders import StoragePlaces, container_mounts, preparer_spec, storage_specs
 
 #: More than the kernel passes to a program.
 MAX_ORDER_CHARS = 4 << 20
@@ -63,11 +64,14 @@ class SpecWriter:
     log_limit_bytes: int
     isolation: Isolation = field(default_factory=Isolation)
     runtime: ContainerRuntime | None = None
+    places: StoragePlaces
+    #: of the server: what may be told of it to those who prepare storage
+    environ: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, order: LaunchOrder) -> None:
         """Raises LaunchRefused for what can never run here, before anything of it is on disk."""
         check_order(order)
-        if order.image or self.isolation.accounts is not None:
+        if order.image or order.storage or self.isolation.accounts is not None:
             for instance in order.instances:
                 self.spec(order, instance, None)
 
@@ -77,6 +81,8 @@ class SpecWriter:
         account = self.account(order)
         env = self._env(order, instance, account, master_port)
         env[RUN_DIR_VARIABLE] = rank_dir
+        scratch = self.places.scratch_of(self.engine, order.attempt_id, instance.rank)
+        storage = self._storage(order, instance, scratch)
         return InstanceSpec(
             attempt_id=order.attempt_id,
             rank=instance.rank,
@@ -102,7 +108,11 @@ class SpecWriter:
             owned=_job_directories(order),
             top=self.isolation.top or self.layout.root,
             venv=order.venv or "",
-            container=self._container(order, instance, env, account, rank_dir) if order.image else None,
+            container=self._container(order, instance, env, account, storage) if order.image else None,
+            storage=storage,
+            scratch=scratch,
+            volumes=self.places.volumes,
+            preparer=preparer_spec(storage, self.places, self.environ),
         )
 
     def group_name(self, attempt_id: str, rank: int) -> str:
@@ -139,9 +149,20 @@ class SpecWriter:
             env |= share_environment(instance, pipe_directory=self.isolation.mps_directory)
         return env
 
+    def _storage(self, order: LaunchOrder, instance: Instance, scratch: str) -> list[StorageSpec]:
+        # Each instance of a gang has its own of the node's disk, and so a link of its own.
+        suffix = f"-{instance.rank}" if instance.rank else ""
+        return storage_specs(order.storage, self.places, scratch=scratch, suffix=suffix)
+
     def _container(
-        self, order: LaunchOrder, instance: Instance, env: Mapping[str, str], account: Account | None, rank_dir: str
+        self,
+        order: LaunchOrder,
+        instance: Instance,
+        env: Mapping[str, str],
+        account: Account | None,
+        storage: list[StorageSpec],
     ) -> ContainerSpec:
+        rank_dir = self.layout.rank_dir(order.attempt_id, instance.rank)
         if self.runtime is None:
             raise LaunchRefused("jobs with an image need Podman or Docker on this node: an operator installs one")
         assert order.image is not None
@@ -166,6 +187,7 @@ class SpecWriter:
                     *(Mount(source=path, target=path) for path in places),
                     *(Mount(source=path, target=path, read_only=True) for path in self._shared()),
                     *order.mounts,
+                    *container_mounts(storage, rank_dir),
                 ),
                 account=account or own_account(),
                 memory_bytes=order.memory_bytes,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TypedDict
+from typing import Any, TypedDict
 
 _LENGTH = struct.Struct("!I")
 #: More than any command and environment that the kernel takes (2 MiB, here in escaped form).
@@ -47,6 +47,34 @@ class ContainerSpec(TypedDict):
     is_child: bool
 
 
+class StorageSpec(TypedDict):
+    """One thing that an instance mounts. Its access holds secrets: a spec is never written down."""
+
+    kind: str
+    name: str
+    #: where the job sees it
+    path: str
+    read_only: bool
+    #: the directory on the node; "" until it is prepared
+    source: str
+    #: its link in the job's directory, and the end of its variable's name
+    link: str
+    id: str
+    version: str
+    size_bytes: int
+    prefetch: bool
+    access: dict[str, str]
+
+
+class PreparerSpec(TypedDict):
+    """The process that makes storage ready, where that takes long."""
+
+    command: list[str]
+    env: dict[str, str]
+    #: what providers may use of the node
+    places: dict[str, Any]
+
+
 class InstanceSpec(TypedDict):
     """Everything a supervisor needs; it never asks back."""
 
@@ -81,6 +109,12 @@ class InstanceSpec(TypedDict):
     #: a virtual environment or conda prefix that must be there
     venv: str
     container: ContainerSpec | None
+    storage: list[StorageSpec]
+    #: all that the instance has of the node's own disk, gone with it
+    scratch: str
+    #: below it volumes are kept
+    volumes: str
+    preparer: PreparerSpec | None
 
 
 def encode(spec: InstanceSpec) -> bytes:

@@ -4,7 +4,7 @@
     <root>/runs/<shard>/<attempt>/order      the same file: what must be known after a restart
     <root>/runs/<shard>/<attempt>/stop       the grace time, once the attempt is to end
     <root>/runs/<shard>/<attempt>/lost       once a node of it went down: which, when
-    <root>/runs/<shard>/<attempt>/<rank>/    claim, exit, log.*, work/, tmp/ while it runs
+    <root>/runs/<shard>/<attempt>/<rank>/    claim, exit, log.*, work/, tmp/ and storage/ while it runs
 
 A claim appears already locked (a locked file is linked to its name), so its supervisor lives exactly as long as
 the lock is held; a process id would not tell, ids are used again. Its first line names the supervisor, a second one
@@ -30,6 +30,8 @@ ORDER = "order"
 STOP = "stop"
 WORK = "work"
 TMP = "tmp"
+#: How far the preparation of an instance is, in words; while it starts.
+PROGRESS = "progress"
 #: Of a container, while it runs: its environment, and the login that its image is pulled with.
 ENVIRONMENT = "env"
 AUTH = "auth"

@@ -40,6 +40,7 @@ from corral.engines.local.processes import (
     start_ticks,
 )
 from corral.engines.local.rundir import STOP, TMP, WORK, add_to_claim, notify, read_json, take_claim
+from corral.engines.local.storage.preparing import InstanceStorage, PrepareFailed, PrepareStopped
 
 #: How long processes that a finished job left behind may take to end by themselves.
 LINGER_SECONDS = 0.5
@@ -81,6 +82,7 @@ class Supervisor:
         self._log = LogWriter(spec["rank_dir"], spec["log_limit_bytes"])
         self._cgroup = _cgroup_of(spec)
         self._container = ContainerJob(spec["container"]) if spec["container"] else None
+        self._storage = InstanceStorage(spec)
         self._pid = os.getpid()
         self._claim = -1
         self._main = 0
@@ -113,7 +115,8 @@ class Supervisor:
         signal.signal(signal.SIGTERM, lambda number, frame: self._want_stop())
         for ignored in (signal.SIGINT, signal.SIGHUP):
             signal.signal(ignored, signal.SIG_IGN)
-        body = {"pid": self._pid, "boot_id": self._spec["boot_id"], "has_image": self._container is not None}
+        prepares = self._container is not None or self._storage.takes_long
+        body = {"pid": self._pid, "boot_id": self._spec["boot_id"], "prepares": prepares}
         claim = take_claim(self._spec["rank_dir"], body)
         if claim is None:
             return False
@@ -126,13 +129,16 @@ class Supervisor:
             record_exit(self._spec, reason=REASON_EXIT, message="stopped before it started")
             return
         name_process("corral-job")
-        become_subreaper()
         try:
-            if self._has_image() and self._start():
-                self._watch()
-                self._finish()
+            # Storage first: a bucket that is mounted for it serves others too, and must not become our child.
+            if self._has_storage():
+                become_subreaper()
+                if self._has_image() and self._start():
+                    self._watch()
+                    self._finish()
         finally:
             remove_tree(self._tmp)
+            self._storage.leave(self._say)
 
     @property
     def _stop_path(self) -> str:
@@ -143,6 +149,18 @@ class Supervisor:
         return os.path.join(self._spec["rank_dir"], TMP)
 
     # -------------------------------------------------------------------------------------------- beginning
+
+    def _has_storage(self) -> bool:
+        """Prepare what it mounts; False if the attempt ends here. Counts for no time limit."""
+        try:
+            self._storage.prepare(self._wake, lambda: self._stop_wanted, self._say)
+        except PrepareStopped:
+            record_exit(self._spec, reason=REASON_EXIT, message="stopped before it started")
+            return False
+        except PrepareFailed as error:
+            record_exit(self._spec, reason=REASON_LAUNCH, message=str(error))
+            return False
+        return True
 
     def _has_image(self) -> bool:
         """Pull the image, if there is one; False if the attempt ends here. Counts for no time limit."""
@@ -181,7 +199,7 @@ class Supervisor:
         try:
             workdir = self._make_places()
             if self._container:
-                self._container.write_environment(self._spec["env"])
+                self._container.write_environment({**self._spec["env"], **self._storage.seen_in_container()})
             if self._cgroup:
                 self._cgroup.create()
             null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -221,7 +239,7 @@ class Supervisor:
                 raise ExecFailed(f"{spec['venv']}: there is no virtual environment: it has no directory bin")
             enter_job(
                 spec["command"],
-                spec["env"],
+                {**spec["env"], **self._entered_storage()},
                 workdir,
                 parent=self._pid,
                 output=output,
@@ -234,6 +252,12 @@ class Supervisor:
             os.write(report, f"could not be started: {error}".encode(errors="replace"))
         finally:
             os._exit(127)
+
+    def _entered_storage(self) -> dict[str, str]:
+        try:
+            return self._storage.enter()
+        except OSError as error:
+            raise ExecFailed(f"what it mounts cannot be shown to it: {error.filename}: {error.strerror}") from error
 
     def _mark_started(self) -> None:
         self._started_at = time.time()

@@ -9,7 +9,8 @@ from corral.server.drafts import draft_of
 from corral.server.presets import filled
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView
-from corral.server.schemas.jobs import ArrayStop, JobArray, JobView, job_view
+from corral.server.schemas.job_bodies import ArrayStop, JobArray
+from corral.server.schemas.jobs import JobView, job_view
 
 router = resource_router("", "jobs")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import Response
 
 from corral.control import dataset_targets
@@ -19,6 +21,7 @@ from corral.server.schemas.dataset_targets import (
     DatasetTargetEdit,
     DatasetTargetView,
     GitMetadataBody,
+    TargetTestView,
     target_changes,
     target_record,
     target_view,
@@ -26,6 +29,9 @@ from corral.server.schemas.dataset_targets import (
 from corral.server.secrets import SecretUnreadable
 
 router = resource_router("/dataset-targets", "datasets")
+
+#: How long somebody waits who tests a target.
+TEST_SECONDS = 60.0
 
 
 @router.get("", operation_id="list_dataset_targets", responses=problems())
@@ -67,6 +73,19 @@ async def delete_dataset_target(target: str, caller: Operator, context: Context)
     """Refused while it keeps datasets. What is stored there stays there."""
     await context.execute(dataset_targets.delete, caller, target)
     return Response(status_code=204)
+
+
+@router.post("/{target}/test", operation_id="test_dataset_target", responses=problems(403, 404))
+async def test_dataset_target(target: str, caller: Operator, context: Context) -> TargetTestView:
+    """Try whether it can be reached; what is wrong is the answer."""
+    await context.read(dataset_targets.existing, target)
+    try:
+        async with asyncio.timeout(TEST_SECONDS):
+            return TargetTestView(ok=True, detail=await asyncio.to_thread(context.library.try_out, target))
+    except TimeoutError:
+        return TargetTestView(ok=False, detail=f"no answer within {TEST_SECONDS:g} s")
+    except Exception as error:  # noqa: BLE001 - every provider has its own; the person who tests has to see it
+        return TargetTestView(ok=False, detail=f"{error}"[:500] or type(error).__name__)
 
 
 def _locked(context: ServerContext, token: str) -> str:

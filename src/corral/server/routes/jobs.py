@@ -34,19 +34,8 @@ from corral.server.problems import invalid_field
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView
 from corral.server.schemas.explain import PlanView, WhyView, plan_view, why_view
-from corral.server.schemas.jobs import (
-    AttemptView,
-    JobBatch,
-    JobClone,
-    JobCountsView,
-    JobCreate,
-    JobEdit,
-    JobMove,
-    JobResize,
-    JobView,
-    attempt_view,
-    job_view,
-)
+from corral.server.schemas.job_bodies import JobBatch, JobClone, JobCreate, JobEdit, JobMove, JobResize
+from corral.server.schemas.jobs import AttemptView, JobCountsView, JobView, attempt_view, job_view
 from corral.server.schemas.measurements import usage_view
 from corral.server.times import time_of
 from corral.server.visibility import Veil

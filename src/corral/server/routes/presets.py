@@ -16,7 +16,8 @@ from corral.server.presets import existing_preset, filled, load_presets, read_pr
 from corral.server.problems import Problem, invalid
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView
-from corral.server.schemas.jobs import JobCreate, JobView, job_view
+from corral.server.schemas.job_bodies import JobCreate
+from corral.server.schemas.jobs import JobView, job_view
 from corral.server.schemas.presets import PresetCreate, PresetRun, PresetView, preset_view
 from corral.server.validation import Finding, findings
 

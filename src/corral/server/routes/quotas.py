@@ -25,7 +25,7 @@ from corral.server.schemas.quotas import (
 
 router = resource_router("", "quotas")
 
-VolumeQuotas = dict[tuple[str, VolumeType], int | None]
+VolumeQuotas = dict[tuple[str, VolumeType], quotas.VolumeUsage]
 
 
 @router.get("/me/quota", operation_id="get_my_quota", responses=problems())

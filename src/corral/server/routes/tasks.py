@@ -14,7 +14,8 @@ from corral.server.auth.callers import AnyCaller, Context
 from corral.server.paging import Cursor, Limit, page_of
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import Body, Label, ListView, View
-from corral.server.schemas.jobs import Directory, JobView, Word, job_view
+from corral.server.schemas.job_bodies import Directory, Word
+from corral.server.schemas.jobs import JobView, job_view
 
 router = resource_router("/tasks", "tasks")
 

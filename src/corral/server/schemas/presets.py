@@ -9,7 +9,7 @@ from pydantic import Field
 from corral.control.presets import Parameter, ParameterType, Preset
 from corral.control.records import PresetRecord
 from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number, rfc3339
-from corral.server.schemas.jobs import Cpus, Directory, Environment, Gpus, ParameterValue, Word
+from corral.server.schemas.job_bodies import Cpus, Directory, Environment, Gpus, ParameterValue, Word
 
 Name = Annotated[Text, Field(min_length=1, max_length=63)]
 Help = Annotated[Text, Field(max_length=1000)]

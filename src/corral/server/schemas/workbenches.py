@@ -15,7 +15,8 @@ from corral.control.workbenches import HOST_COMMAND, base_url, is_hosted
 from corral.core.model import JobState
 from corral.server.drafts import draft_of
 from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number
-from corral.server.schemas.jobs import Cpus, Directory, Environment, Gpus, JobCreate, JobView, Models, job_view
+from corral.server.schemas.job_bodies import Cpus, Directory, Environment, Gpus, JobCreate, Models, Mounts
+from corral.server.schemas.jobs import JobView, job_view
 
 #: The words that a workbench has and other jobs have not.
 _OWN_WORDS = frozenset({"jupyter", "ssh", "image", "venv", "idle_stop"})
@@ -49,6 +50,7 @@ class WorkbenchCreate(Body):
     idle_stop: Annotated[Duration, Field(gt=0)] | None = Field(
         default=None, description="Stop it when nobody has used it for so long."
     )
+    mounts: Mounts | None = Field(default=None, description="Storage that it sees, such as data:/data.")
     hold: bool = False
 
 

@@ -4,7 +4,7 @@ import { CircleCheck, Save, TriangleAlert } from "lucide-react";
 import { useMemo } from "react";
 
 import { $api, type Schema } from "@/api/client";
-import { ExplainedButton } from "@/pages/jobs/actions/ExplainedButton";
+import { ExplainedButton } from "@/parts/ExplainedButton";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { useJobActions } from "@/pages/jobs/actions/useJobActions";
 import { useObstacle } from "@/pages/jobs/actions/useObstacle";
@@ -68,7 +68,7 @@ function useColumns(): readonly Column<Checkpoint>[] {
       },
       {
         key: "size",
-        title: t("fileSize"),
+        title: t("checkpointSize"),
         render: (saved) => format.bytes(saved.size_bytes),
         numeric: true,
         sort: (saved) => saved.size_bytes,

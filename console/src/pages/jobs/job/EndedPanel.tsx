@@ -7,7 +7,7 @@ import { CircleCheck, CircleX, Ban, Copy, ScrollText } from "lucide-react";
 import { PREFIX } from "@/api/client";
 import { problemOf } from "@/api/problem";
 import { useIsOperator, useMe } from "@/app/session";
-import { ExplainedButton } from "@/pages/jobs/actions/ExplainedButton";
+import { ExplainedButton } from "@/parts/ExplainedButton";
 import { ICONS } from "@/pages/jobs/actions/JobMenu";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { useJobActions } from "@/pages/jobs/actions/useJobActions";

@@ -1,12 +1,12 @@
-import { Anchor, Box, Text } from "@mantine/core";
+import { Anchor } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
 
 import type { Job } from "@/pages/jobs/actions/possible";
-import classes from "@/pages/jobs/job/Facts.module.css";
 import { useSize } from "@/pages/jobs/job/useSize";
 import { words } from "@/pages/jobs/job/words";
+import { MountLines } from "@/pages/jobs/job/MountLines";
 import { JobLinks } from "@/pages/jobs/why/JobRef";
+import { FactList, type Fact } from "@/parts/FactList";
 import { Moment } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
 import { kinds } from "@/words/common";
@@ -19,13 +19,13 @@ export function Facts({ job }: { job: Job }) {
   const tk = useWords(kinds);
   const format = useFormat();
   const size = useSize();
-  const { elastic, array } = job;
+  const { elastic, array, mounts = [] } = job;
   const parts = [
     job.cpus > 0 && t("cpus", { n: format.number(job.cpus) }),
     job.memory_bytes > 0 && format.bytes(job.memory_bytes),
   ].filter((part) => part !== false);
   const perNode = parts.length > 0 && t("perNode", { parts: parts.join(", ") });
-  const facts: [string, ReactNode][] = [
+  const facts: Fact[] = [
     [t("id"), job.id],
     [t("owner"), job.user],
     [t("kind"), tk(job.kind)],
@@ -51,6 +51,7 @@ export function Facts({ job }: { job: Job }) {
         <ArrayLink name={array.name} text={t("arrayOf", { name: array.name, index: array.index, size: array.size })} />
       ),
     ],
+    [t("mounts"), mounts.length > 0 && <MountLines key="mounts" mounts={mounts} />],
     [t("after"), job.after.length > 0 && <JobLinks jobs={job.after} />],
     [t("timeLimit"), job.time_limit_seconds === null ? t("noLimit") : format.duration(job.time_limit_seconds)],
     [t("retries"), t("retriesOf", { n: job.retries, max: job.max_retries })],
@@ -64,27 +65,8 @@ export function Facts({ job }: { job: Job }) {
   ];
   return (
     <Panel title={t("facts")}>
-      <Box component="dl" className={classes.facts}>
-        {facts
-          .filter(([, value]) => value !== null && value !== undefined && value !== false && value !== "")
-          .map(([name, value]) => (
-            <Fact key={name} name={name} value={value} />
-          ))}
-      </Box>
+      <FactList facts={facts} />
     </Panel>
-  );
-}
-
-function Fact({ name, value }: { name: string; value: ReactNode }) {
-  return (
-    <>
-      <Text component="dt" size="sm" c="dimmed">
-        {name}
-      </Text>
-      <Text component="dd" size="sm" m={0} style={{ overflowWrap: "anywhere" }}>
-        {value}
-      </Text>
-    </>
   );
 }
 

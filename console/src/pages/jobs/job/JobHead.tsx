@@ -5,7 +5,7 @@ import { Copy, Ellipsis } from "lucide-react";
 import { useState } from "react";
 
 import { EditDrawer } from "@/pages/jobs/actions/EditDrawer";
-import { ExplainedButton } from "@/pages/jobs/actions/ExplainedButton";
+import { ExplainedButton } from "@/parts/ExplainedButton";
 import { ICONS, JobMenu } from "@/pages/jobs/actions/JobMenu";
 import { isActive, type ActionName, type Job } from "@/pages/jobs/actions/possible";
 import { ResizeDrawer } from "@/pages/jobs/actions/ResizeDrawer";

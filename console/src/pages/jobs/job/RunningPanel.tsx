@@ -5,7 +5,7 @@ import { TriangleAlert } from "lucide-react";
 
 import { Sparkline } from "@/charts/Sparkline";
 import { seriesColor } from "@/charts/colors";
-import { ExplainedButton } from "@/pages/jobs/actions/ExplainedButton";
+import { ExplainedButton } from "@/parts/ExplainedButton";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { useJobActions } from "@/pages/jobs/actions/useJobActions";
 import { useObstacle } from "@/pages/jobs/actions/useObstacle";

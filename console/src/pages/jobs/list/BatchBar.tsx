@@ -3,7 +3,7 @@ import { Button, Group, Text } from "@mantine/core";
 
 import { Problem, problemOf } from "@/api/problem";
 import { useAction } from "@/api/useAction";
-import { ExplainedButton } from "@/pages/jobs/actions/ExplainedButton";
+import { ExplainedButton } from "@/parts/ExplainedButton";
 import { ICONS } from "@/pages/jobs/actions/JobMenu";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { assume, send, type QuickAction } from "@/pages/jobs/actions/useJobActions";

@@ -49,6 +49,23 @@ describe("a job as it can be submitted again", () => {
     expect(shellWord("a b")).toBe("'a b'");
   });
 
+  it("mounts the same again, of a dataset the very version, and leaves out what corral adds by itself", () => {
+    const mount = { kind: "volume", source: "data", path: "/data", mode: "ro", volume_id: "v-1", prefetch: false };
+    const version = "ab".repeat(32);
+    const mounts = [
+      { ...mount, dataset: null, version: null },
+      { ...mount, kind: "dataset", source: "images@latest", path: "/images", dataset: "d-1", version },
+      { ...mount, kind: "local", source: "10GiB", path: "/scratch", mode: "rw" },
+    ] as Job["mounts"];
+    const spec = specOf({ ...JOB, mounts, labels: { "corral.cluster": "local", rack: "r1" } }, true);
+    const command = commandOf(spec) ?? "";
+    expect(command).toContain("--mount data:/data:ro");
+    expect(command).toContain(`--mount dataset:images@${version}:/images:ro`);
+    expect(command).toContain("--mount local:10GiB:/scratch");
+    expect(command).not.toContain("corral.cluster");
+    expect(yamlOf(spec)).toContain("mounts:\n  - data:/data:ro\n");
+  });
+
   it("hides what looks secret until it is asked for", () => {
     expect(yamlOf(specOf(JOB, false))).toContain(HIDDEN);
     expect(yamlOf(specOf(JOB, false))).not.toContain("s3cret");

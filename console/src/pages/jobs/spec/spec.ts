@@ -1,5 +1,6 @@
 /** A job in the words in which it can be submitted again: as a job file, and as a command. */
 import type { Job } from "@/pages/jobs/actions/possible";
+import { mountText, ofMount } from "@/pages/newjob/mounts";
 
 export type Value = string | number | boolean | readonly string[] | Readonly<Record<string, string>>;
 export type Spec = readonly (readonly [key: string, value: Value])[];
@@ -36,7 +37,7 @@ export function specOf(job: Job, showSecrets: boolean): Spec {
     ["cpus", !isPicked && job.cpus > 0 && job.cpus],
     ["memory", !isPicked && job.memory_bytes > 0 && size(job.memory_bytes)],
     ["model", !isPicked && job.flavor === null && job.models],
-    ["label", job.labels],
+    ["label", ownLabels(job.labels)],
     ["queue", job.queue],
     ["priority", job.priority],
     ["time", job.time_limit_seconds !== null && duration(job.time_limit_seconds)],
@@ -46,11 +47,17 @@ export function specOf(job: Job, showSecrets: boolean): Spec {
     ["image", job.image],
     ["venv", job.venv],
     ["workdir", job.workdir],
+    ["mounts", (job.mounts ?? []).map((mount) => mountText(ofMount(mount)))],
     ["after", job.after],
     ["env", env],
     ["command", job.preset === null && job.command],
   ];
   return entries.flatMap(([key, value]) => (isGiven(value) ? [[key, value] as const] : []));
+}
+
+/** Without those that corral gives by itself, such as the cluster of what is mounted. */
+function ownLabels(labels: Job["labels"]): Job["labels"] {
+  return Object.fromEntries(Object.entries(labels).filter(([name]) => !name.startsWith("corral.")));
 }
 
 function isGiven(value: Value | null | undefined | false): value is Value {
@@ -88,7 +95,11 @@ export function commandOf(spec: Spec): string | undefined {
   return `${["corral submit", ...flags].join(" \\\n  ")} \\\n  -- ${program}`;
 }
 
-function flagsOf(key: string, value: Value): string[] {
+/** The flag where it is not the word of the file. */
+const FLAGS: Readonly<Record<string, string>> = { mounts: "mount" };
+
+function flagsOf(word: string, value: Value): string[] {
+  const key = FLAGS[word] ?? word;
   if (typeof value !== "object") return [`--${key} ${shellWord(String(value))}`];
   if (Array.isArray(value)) return value.map((one: string) => `--${key} ${shellWord(one)}`);
   return Object.entries(value).map(([name, one]) => `--${key} ${shellWord(`${name}=${one}`)}`);

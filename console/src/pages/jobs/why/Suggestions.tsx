@@ -6,7 +6,7 @@ import { useState } from "react";
 import { $api, api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
 import { usePreferences } from "@/app/preferences";
-import { ExplainedButton } from "@/pages/jobs/actions/ExplainedButton";
+import { ExplainedButton } from "@/parts/ExplainedButton";
 import type { Job } from "@/pages/jobs/actions/possible";
 import { useObstacle } from "@/pages/jobs/actions/useObstacle";
 import { changes, words } from "@/pages/jobs/why/words";

@@ -20,6 +20,10 @@ export const titles = defineWords({
   owed: ["GPUs are owed to other queues", "GPU 应留给其他队列"],
   reserved: ["GPUs are reserved for others", "GPU 已为他人预留"],
   "giving-way": ["Others give way to it", "其他作业正在让位"],
+  mount: ["A volume is in use", "存储卷正被使用"],
+  "mount-kept": ["A volume is kept for another job", "存储卷已为其他作业保留"],
+  "volume-full": ["A volume is full", "存储卷已满"],
+  "volume-missing": ["A volume is not there", "存储卷不可用"],
 });
 
 /** The same in whole sentences, from the numbers. The server's own English ones name more; these serve where it does not speak. */
@@ -56,6 +60,18 @@ export const sentences = defineWords({
   "queue-gpus": [
     "Its queue may hold {limit} GPUs: {held} are held, it asks for {asked}.",
     "该队列最多使用 {limit} 个 GPU：已占用 {held} 个，此作业申请 {asked} 个。",
+  ],
+  mount: [
+    "Volume {volume} has one writer or many readers, and {jobs} {jobs|job uses|jobs use} it.",
+    "存储卷 {volume} 只能有一个写入者或多个读取者，目前有 {jobs} 个作业在使用。",
+  ],
+  "volume-full": [
+    "Volume {volume} is full, and the job would write to it: delete something, or make it larger.",
+    "存储卷 {volume} 已满，而此作业要写入：请删除数据或扩容。",
+  ],
+  "volume-missing": [
+    "Volume {volume} is not ready, or does not exist any more.",
+    "存储卷 {volume} 尚未就绪或已不存在。",
   ],
   quota: [
     "Quota for {resource}: limit {limit}, held {held}, asked {asked}.",

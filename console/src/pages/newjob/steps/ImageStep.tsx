@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { useAll } from "@/api/useAll";
 import { useMe } from "@/app/session";
 import { useField, useForm } from "@/pages/newjob/form";
-import { OptionCard } from "@/pages/newjob/OptionCard";
+import { OptionCard } from "@/parts/OptionCard";
 import { words } from "@/pages/newjob/words";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { useWords } from "@/words/words";

@@ -3,7 +3,7 @@ import { Radio, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
 import { useMe } from "@/app/session";
 import { ofPreset, KINDS, type Kind } from "@/pages/newjob/draft";
 import { useField, useForm } from "@/pages/newjob/form";
-import { OptionCard } from "@/pages/newjob/OptionCard";
+import { OptionCard } from "@/parts/OptionCard";
 import { words } from "@/pages/newjob/words";
 import { kinds } from "@/words/common";
 import { useWords } from "@/words/words";

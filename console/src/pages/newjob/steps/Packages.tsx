@@ -3,11 +3,11 @@ import { Badge, Group, Radio, Skeleton, Stack, Text } from "@mantine/core";
 import { useQueries } from "@tanstack/react-query";
 
 import type { Schema } from "@/api/client";
+import { complete } from "@/api/complete";
 import { problemOf } from "@/api/problem";
 import { useAll } from "@/api/useAll";
-import { complete } from "@/pages/newjob/body";
 import { useForm } from "@/pages/newjob/form";
-import { OptionCard } from "@/pages/newjob/OptionCard";
+import { OptionCard } from "@/parts/OptionCard";
 import { planOf } from "@/pages/newjob/usePlan";
 import { wholeOf } from "@/pages/newjob/quantities";
 import { words } from "@/pages/newjob/words";

@@ -38,6 +38,7 @@ from corral.control.ports.store.transaction import (
     Store,
     Transaction,
 )
+from corral.control.ports.store.volumes import VolumeTable
 from corral.control.ports.store.whatif import (
     ShadowTable,
     SimulationTable,
@@ -73,4 +74,5 @@ __all__ = [
     "StoreSuperseded",
     "Transaction",
     "UsageTable",
+    "VolumeTable",
 ]

@@ -20,6 +20,7 @@ from corral.control.ports.store.jobs import (
 from corral.control.ports.store.people import CredentialTable, PeopleTable, ProviderTable, SshKeyTable
 from corral.control.ports.store.scheduling import EstimateTable, ReservationTable
 from corral.control.ports.store.telling import AlertTable, ChannelTable, ReportTable
+from corral.control.ports.store.volumes import VolumeTable
 from corral.control.ports.store.whatif import ShadowTable, SimulationTable
 
 
@@ -57,6 +58,7 @@ class Transaction(Protocol):
     reservations: ReservationTable
     datasets: DatasetTable
     estimates: EstimateTable
+    volumes: VolumeTable
     meta: MetaTable
 
 

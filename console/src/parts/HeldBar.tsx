@@ -1,0 +1,38 @@
+import { Group, Progress, Text } from "@mantine/core";
+
+import type { Schema } from "@/api/client";
+
+/** What is held of a limit, and what would be held too: with the numbers, and red where they are too much. */
+export function HeldBar({
+  label,
+  held,
+  asked,
+  said,
+}: {
+  label: string;
+  held: Schema<"HeldView">;
+  asked: number;
+  said: string;
+}) {
+  const limit = held.limit ?? 0;
+  const share = (amount: number) => (limit === 0 ? (amount > 0 ? 100 : 0) : Math.min(100, (amount / limit) * 100));
+  const isOver = held.held + asked > limit;
+  return (
+    <div>
+      <Group justify="space-between" gap="xs">
+        <Text size="sm">{label}</Text>
+        <Text size="xs" className="num" c={isOver ? "var(--mantine-color-error)" : "dimmed"} fw={isOver ? 600 : 400}>
+          {said}
+        </Text>
+      </Group>
+      <Progress.Root size={6} radius="xl" mt={4}>
+        <Progress.Section value={share(held.held)} color="gray" aria-label={`${label}: ${said}`} />
+        <Progress.Section
+          value={Math.min(100 - share(held.held), share(asked))}
+          color={isOver ? "red" : "blue"}
+          aria-hidden
+        />
+      </Progress.Root>
+    </div>
+  );
+}

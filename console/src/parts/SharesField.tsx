@@ -1,0 +1,154 @@
+/** With whom something is shared, and whether they may write: one line per user or group. */
+import { ActionIcon, Autocomplete, Button, Group, SegmentedControl, Stack, Text, Tooltip } from "@mantine/core";
+import { Plus, Trash2 } from "lucide-react";
+
+import { useAll } from "@/api/useAll";
+import { useIsOperator } from "@/app/session";
+import { words } from "@/parts/shares.words";
+import { common } from "@/words/common";
+import { useWords } from "@/words/words";
+
+export interface Share {
+  readonly kind: "user" | "group";
+  readonly name: string;
+  readonly mode: "ro" | "rw";
+}
+
+interface SharesFieldProps {
+  readonly shares: readonly Share[];
+  readonly onChange: (shares: readonly Share[]) => void;
+  /** What is wrong with the share at a place. */
+  readonly told: (at: number) => string | undefined;
+}
+
+export function SharesField({ shares, onChange, told }: SharesFieldProps) {
+  const t = useWords(words);
+  const isOperator = useIsOperator();
+  // Only operators may see who there is; others know whom they mean.
+  const users = useAll("/users", {}, isOperator).data?.map((user) => user.name) ?? [];
+  const groups = useAll("/groups", {}, isOperator).data?.map((group) => group.name) ?? [];
+  const change = (at: number, to: Partial<Share>) =>
+    onChange(shares.map((one, index) => (index === at ? { ...one, ...to } : one)));
+  return (
+    <Stack gap="sm">
+      {shares.length === 0 && (
+        <Text size="sm" c="dimmed">
+          {t("nobody")}
+        </Text>
+      )}
+      {shares.map((share, at) => (
+        <ShareRow
+          key={at}
+          at={at}
+          share={share}
+          names={share.kind === "user" ? users : groups}
+          error={told(at)}
+          onChange={(to) => change(at, to)}
+          onRemove={() => onChange(shares.filter((_, index) => index !== at))}
+        />
+      ))}
+      <Group>
+        <Button
+          variant="default"
+          leftSection={<Plus size={14} />}
+          onClick={() => onChange([...shares, { kind: "user", name: "", mode: "ro" }])}
+        >
+          {t("add")}
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+interface RowProps {
+  readonly at: number;
+  readonly share: Share;
+  readonly names: readonly string[];
+  readonly error: string | undefined;
+  readonly onChange: (to: Partial<Share>) => void;
+  readonly onRemove: () => void;
+}
+
+function ShareRow({ at, share, names, error, onChange, onRemove }: RowProps) {
+  const t = useWords(words);
+  const c = useWords(common);
+  const n = at + 1;
+  return (
+    <Group gap="xs" align="flex-start" role="group" aria-label={t("shareOf", { n })}>
+      <SegmentedControl
+        size="xs"
+        aria-label={t("kindOf", { n })}
+        value={share.kind}
+        onChange={(kind) => onChange({ kind: kind === "group" ? "group" : "user" })}
+        data={[
+          { value: "user", label: c("user") },
+          { value: "group", label: c("group") },
+        ]}
+      />
+      <Autocomplete
+        style={{ flex: 1, minWidth: 120 }}
+        aria-label={t("nameOf", { n })}
+        placeholder={c("name")}
+        data={[...names]}
+        value={share.name}
+        error={error}
+        onChange={(name) => onChange({ name })}
+      />
+      <SegmentedControl
+        size="xs"
+        aria-label={t("modeOf", { n })}
+        value={share.mode}
+        onChange={(mode) => onChange({ mode: mode === "rw" ? "rw" : "ro" })}
+        data={[
+          { value: "ro", label: t("ro") },
+          { value: "rw", label: t("rw") },
+        ]}
+      />
+      <Tooltip label={c("remove")}>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          mt={3}
+          aria-label={t("remove", { name: share.name === "" ? String(n) : share.name })}
+          onClick={onRemove}
+        >
+          <Trash2 size={15} />
+        </ActionIcon>
+      </Tooltip>
+    </Group>
+  );
+}
+
+/** What the viewer can already see is wrong: nobody named, or somebody twice. By the share's place. */
+export function useWrongShares(): (
+  shares: readonly Share[],
+) => ReadonlyMap<number, { text: string; isMissing: boolean }> {
+  const t = useWords(words);
+  return (shares) => {
+    const wrong = new Map<number, { text: string; isMissing: boolean }>();
+    for (const [at, { kind, name }] of shares.entries()) {
+      const before = shares.findIndex((one) => one.kind === kind && one.name === name);
+      if (name.trim() === "") wrong.set(at, { text: t("nameMissing"), isMissing: true });
+      else if (before < at) wrong.set(at, { text: t("twice"), isMissing: false });
+    }
+    return wrong;
+  };
+}
+
+/** With whom something is shared, to be read. */
+export function SharesText({ shares }: { shares: readonly Share[] }) {
+  const t = useWords(words);
+  const c = useWords(common);
+  return (
+    <Stack gap={2}>
+      {shares.map((share) => (
+        <span key={`${share.kind} ${share.name}`}>
+          {share.name}
+          <Text span size="xs" c="dimmed">
+            {` ${share.kind === "group" ? `${c("group")} · ` : ""}${t(share.mode)}`}
+          </Text>
+        </span>
+      ))}
+    </Stack>
+  );
+}

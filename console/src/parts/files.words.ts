@@ -1,0 +1,10 @@
+import { defineWords } from "@/words/words";
+
+export const words = defineWords({
+  files: ["Files", "文件"],
+  name: ["Name", "名称"],
+  size: ["Size", "大小"],
+  modified: ["Changed", "修改时间"],
+  downloadFile: ["Download {name}", "下载 {name}"],
+  leadsOut: ["leads out of this folder", "指向此文件夹之外"],
+});

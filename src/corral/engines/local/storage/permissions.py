@@ -1,0 +1,67 @@
+"""Who may do what in a volume's directory, where jobs have accounts of their own.
+
+Whoever mounts a volume to write may change everything in it, whichever account made it: that is what sharing it to
+write means. So nothing is asked of accounts inside, and new files are open to all whatever a program's umask says, by a
+default ACL. What keeps others out is the directory around it, which nobody but the server may pass: jobs get volumes
+by mounts, and where that is not possible their accounts are let through by name.
+Runs in the supervisor too, so only the standard library is imported here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+
+_ACCESS = "system.posix_acl_access"
+_DEFAULT = "system.posix_acl_default"
+_VERSION = struct.pack("<I", 2)
+_ENTRY = struct.Struct("<HHI")
+_USER_OWNER, _USER, _GROUP_OWNER, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x10, 0x20
+_ALL, _PASS, _NOTHING = 7, 1, 0
+_NO_ID = 0xFFFFFFFF
+_WITHOUT = {errno.ENOTSUP, errno.EPERM, errno.EINVAL}
+
+
+def open_inside(directory: str) -> None:
+    """Everybody may do everything in it, and in what will be made in it."""
+    os.chmod(directory, 0o777)
+    entries = ((_USER_OWNER, _ALL), (_GROUP_OWNER, _ALL), (_OTHER, _ALL))
+    _set(directory, _DEFAULT, [(tag, rights, _NO_ID) for tag, rights in entries])
+
+
+def let_pass(directory: str, uids: set[int]) -> bool:
+    """These accounts, and no others, may pass through; False where the file system cannot tell accounts apart."""
+    if not uids:
+        return _set(directory, _ACCESS, None)
+    named = [(_USER, _PASS, uid) for uid in sorted(uids)]
+    entries = [
+        (_USER_OWNER, _ALL, _NO_ID),
+        *named,
+        (_GROUP_OWNER, _NOTHING, _NO_ID),
+        (_MASK, _PASS, _NO_ID),
+        (_OTHER, _NOTHING, _NO_ID),
+    ]
+    return _set(directory, _ACCESS, entries)
+
+
+def may_pass(directory: str) -> set[int]:
+    """The accounts that `let_pass` named."""
+    try:
+        raw = os.getxattr(directory, _ACCESS)
+    except OSError:
+        return set()
+    return {uid for tag, _, uid in _ENTRY.iter_unpack(raw[len(_VERSION) :]) if tag == _USER}
+
+
+def _set(directory: str, which: str, entries: list[tuple[int, int, int]] | None) -> bool:
+    try:
+        if entries is None:
+            os.removexattr(directory, which)
+        else:
+            os.setxattr(directory, which, _VERSION + b"".join(_ENTRY.pack(*entry) for entry in entries))
+    except OSError as error:
+        if error.errno in (errno.ENODATA, *_WITHOUT):
+            return error.errno == errno.ENODATA
+        raise
+    return True

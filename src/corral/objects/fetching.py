@@ -1,0 +1,107 @@
+"""All of a bucket's files on the node before a job starts: into the cache, and where nothing can be mounted also as a
+directory. May take long, tells how far it is, and goes on where it was when it is done again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from corral.objects.bucket import WORKERS, Bucket, Entry
+
+_GIB = 1 << 30
+_COPY_BYTES = 1 << 20
+
+
+class TooLarge(Exception):
+    """What should be fetched does not fit; the message has the numbers."""
+
+
+@dataclass(kw_only=True)
+class Progress:
+    """Counts bytes from several threads, and tells them in words."""
+
+    tell: Callable[[str], None]
+    total_bytes: int
+    files: int
+    done_bytes: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self.done_bytes += count
+            percent = 100 * self.done_bytes // max(1, self.total_bytes)
+            words = f"{self.done_bytes / _GIB:.2f} of {self.total_bytes / _GIB:.2f} GiB in {self.files} files"
+            self.tell(f"fetching: {words} ({percent} %)")
+
+
+def prefetch(bucket: Bucket, tell: Callable[[str], None]) -> int:
+    """Every block of every file is in the cache afterwards; gives the bytes. Raises NotReachable, Replaced, and
+    TooLarge before anything is fetched."""
+    found = list(bucket.files())
+    total = sum(entry.size for _, entry in found)
+    if total > bucket.cache.limit_bytes:
+        raise TooLarge(
+            f"{total / _GIB:.2f} GiB in {len(found)} files are to be fetched before the start, and the node's cache "
+            f"has room for {bucket.cache.limit_bytes / _GIB:.2f} GiB"
+        )
+    progress = Progress(tell=tell, total_bytes=total, files=len(found))
+    block_bytes = bucket.cache.block_bytes
+    blocks = [
+        (path, entry, number)
+        for path, entry in found
+        for number in range(bucket.identity(path, entry).blocks(block_bytes))
+    ]
+
+    def keep(path: str, entry: Entry, number: int) -> None:
+        bucket.keep(path, entry, number)
+        progress.add(min(block_bytes, entry.size - number * block_bytes))
+
+    _in_parallel([lambda one=one: keep(*one) for one in blocks])  # type: ignore[misc]
+    return total
+
+
+def fetch_tree(bucket: Bucket, target: str, tell: Callable[[str], None]) -> int:
+    """The bucket's files as a directory of its own, read-only; gives the bytes. Copies: a job that can write to its
+    files must not change what others have cached. Raises NotReachable, Replaced, OSError."""
+    found = list(bucket.files())
+    progress = Progress(tell=tell, total_bytes=sum(entry.size for _, entry in found), files=len(found))
+
+    def put(path: str, entry: Entry) -> None:
+        place = os.path.join(target, path)
+        os.makedirs(os.path.dirname(place), mode=0o755, exist_ok=True)
+        _put(bucket, path, entry, place)
+        progress.add(entry.size)
+
+    os.makedirs(target, mode=0o755, exist_ok=True)
+    _in_parallel([lambda one=one: put(*one) for one in found])  # type: ignore[misc]
+    return progress.total_bytes
+
+
+def _put(bucket: Bucket, path: str, entry: Entry, place: str) -> None:
+    """Under another name first: a file in the tree is whole."""
+    half = f"{place}.corral-{os.getpid()}"
+    with open(half, "wb") as target:
+        offset = 0
+        while offset < entry.size:
+            piece = bucket.read(path, entry, offset, _COPY_BYTES)
+            target.write(piece)
+            offset += len(piece)
+    os.chmod(half, 0o444)
+    if entry.modified_at:
+        os.utime(half, (entry.modified_at, entry.modified_at))
+    os.replace(half, place)
+
+
+def _in_parallel(steps: list[Callable[[], None]]) -> None:
+    """All of them, or the first error."""
+    with ThreadPoolExecutor(WORKERS, thread_name_prefix="fetching") as pool:
+        futures = [pool.submit(step) for step in steps]
+        done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+        failed = next((future for future in done if future.exception() is not None), None)
+        if failed is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+            failed.result()

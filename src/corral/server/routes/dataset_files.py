@@ -1,0 +1,250 @@
+"""What is in versions of datasets: files, differences, and the pieces that programs send and fetch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, ParamSpec, TypeVar
+
+from fastapi import Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from corral.control import datasets
+from corral.control.errors import NotFound
+from corral.control.ports import Transaction
+from corral.control.records import DatasetRecord, VersionRecord
+from corral.control.work import Caller
+from corral.datasets.errors import Damaged, DatasetError
+from corral.datasets.errors import NotFound as NothingThere
+from corral.objects.access import NotReachable
+from corral.server import downloads
+from corral.server.auth.callers import AnyCaller, Context
+from corral.server.dataset_library import MOST_INDEX_BYTES, MOST_PACK_BYTES, NotOfVersion, index_pieces
+from corral.server.paging import Limit, page_of
+from corral.server.problems import Problem, invalid_field
+from corral.server.routing import problems, resource_router
+from corral.server.schemas.base import ListView
+from corral.server.schemas.dataset_files import (
+    DiffView,
+    LengthsView,
+    MissingView,
+    ObjectIds,
+    ObjectTakenView,
+    VersionFileView,
+    diff_view,
+    file_view,
+)
+
+router = resource_router("/datasets", "datasets")
+
+Path = Annotated[str, Query(max_length=4096, description="From the top of the version on; empty: the top itself.")]
+#: Longer than others: it holds the name of a file, with every letter spelt out.
+Cursor = Annotated[str | None, Query(max_length=2560, description="`next_cursor` of the page before.")]
+VersionQuery = Annotated[str, Query(min_length=1, max_length=64)]
+
+#: Packs that are taken in at a time: each is in memory while it is checked.
+_TAKING_IN = asyncio.Semaphore(4)
+
+Params = ParamSpec("Params")
+Answer = TypeVar("Answer")
+
+
+@router.get("/{dataset}/versions/{version}/files", operation_id="list_dataset_files", responses=problems(404, 503))
+async def list_dataset_files(
+    dataset: str,
+    version: str,
+    caller: AnyCaller,
+    context: Context,
+    path: Path = "",
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> ListView[VersionFileView]:
+    """The files and directories in one directory of a version, by name."""
+    found, meant = await context.read(_meant, caller, dataset, version)
+    folder = _plain(path)
+    entries = await _looked_up(context.library.entries, found.target, meant, folder)
+    page = page_of(entries, key=lambda entry: (_sortable(entry.name),), limit=limit, cursor=cursor)
+    return ListView(items=[file_view(entry, folder) for entry in page.items], next_cursor=page.next_cursor)
+
+
+@router.get(
+    "/{dataset}/versions/{version}/content",
+    operation_id="download_dataset_file",
+    response_class=Response,
+    responses={
+        200: {"description": "The file.", "content": {downloads.OCTETS: {}}},
+        206: {"description": "The part that a Range header wants.", "content": {downloads.OCTETS: {}}},
+        **problems(404, 416, 503),
+    },
+)
+async def download_dataset_file(
+    dataset: str, version: str, request: Request, caller: AnyCaller, context: Context, path: Path
+) -> downloads.Download:
+    """A file of a version, whole or a range of it. What is damaged is never sent."""
+    found, meant = await context.read(_meant, caller, dataset, version)
+    inner = _plain(path)
+    entry = await _looked_up(context.library.entry, found.target, meant, inner)
+    if entry.kind != "file":
+        raise NotFound(f"{inner!r} is not a file but a {entry.kind}", field="path")
+    start, length, status = 0, entry.size, 200
+    headers = {"Accept-Ranges": "bytes", "ETag": f'"{entry.digest.hex()}"'}
+    wanted = request.headers.get("range")
+    part = None if wanted is None else downloads.range_of(wanted, entry.size)
+    if part is not None:
+        start, length = part
+        status = 206
+        headers["Content-Range"] = f"bytes {start}-{start + length - 1}/{entry.size}"
+    headers["Content-Length"] = str(length)
+    pieces = await _looked_up(context.library.content, found.target, entry, start, length)
+    return downloads.Download(pieces, inner.rpartition("/")[2], status=status, headers=headers)
+
+
+@router.get("/{dataset}/diff", operation_id="diff_dataset", responses=problems(404, 503))
+async def diff_dataset(
+    dataset: str,
+    caller: AnyCaller,
+    context: Context,
+    to: VersionQuery = "latest",
+    before: Annotated[
+        str | None,
+        Query(alias="from", min_length=1, max_length=64, description="Left out: the version before `to`."),
+    ] = None,
+) -> DiffView:
+    """What changed from one version to another; the first version is compared with nothing."""
+
+    def read(tx: Transaction) -> tuple[DatasetRecord, VersionRecord | None, VersionRecord]:
+        found = datasets.found(tx, caller, dataset)
+        new = datasets.version_meant(tx, found, to)
+        if before is not None:
+            return found, datasets.version_meant(tx, found, before), new
+        return found, tx.datasets.version(found.id, new.parent) if new.parent else None, new
+
+    found, old, new = await context.read(read)
+    difference = await _looked_up(context.library.diff, found.target, old, new)
+    return diff_view(difference, None if old is None else old.id, new.id)
+
+
+# ------------------------------------------------------------------------------------------------ pieces
+
+
+@router.post("/{dataset}/objects:missing", operation_id="find_missing_objects", responses=problems(403, 404, 503))
+async def find_missing_objects(dataset: str, body: ObjectIds, caller: AnyCaller, context: Context) -> MissingView:
+    """Which pieces have to be sent before a commit can need them."""
+    found = await context.read(datasets.writable, caller, dataset)
+    digests = [bytes.fromhex(text) for text in body.ids]
+    missing = await _looked_up(context.library.missing, found.target, digests)
+    return MissingView(missing=[digest.hex() for digest in missing])
+
+
+@router.put(
+    "/{dataset}/objects/{pack}",
+    operation_id="put_dataset_object",
+    responses=problems(403, 404, 413, 503),
+    openapi_extra={"requestBody": {"content": {downloads.OCTETS: {"schema": {"type": "string", "format": "binary"}}}}},
+)
+async def put_dataset_object(
+    dataset: str,
+    pack: str,
+    request: Request,
+    caller: AnyCaller,
+    context: Context,
+    index_bytes: Annotated[int, Query(ge=1, le=MOST_INDEX_BYTES, description="How long the index in front is.")],
+) -> ObjectTakenView:
+    """A pack of pieces: its index, then the pieces one behind the other. Every piece is checked before it counts."""
+    if len(pack) != 64 or not all(digit in "0123456789abcdef" for digit in pack):
+        raise invalid_field("pack", "must be 64 hexadecimal digits")
+    found = await context.read(datasets.writable, caller, dataset)
+    async with _TAKING_IN:
+        index, data = await _received(request, pack, index_bytes)
+        await _looked_up(context.library.take_in, found.target, pack, index, data)
+    return ObjectTakenView(id=pack, bytes=len(data))
+
+
+@router.post(
+    "/{dataset}/versions/{version}/objects:lengths",
+    operation_id="get_object_lengths",
+    responses=problems(404, 503),
+)
+async def get_object_lengths(
+    dataset: str, version: str, body: ObjectIds, caller: AnyCaller, context: Context
+) -> LengthsView:
+    """How long each piece of a version is, so that fetching them can be planned."""
+    found, meant = await context.read(_meant, caller, dataset, version)
+    digests = [bytes.fromhex(text) for text in body.ids]
+    return LengthsView(lengths=await _looked_up(context.library.lengths, found.target, meant, digests))
+
+
+@router.post(
+    "/{dataset}/versions/{version}/objects:read",
+    operation_id="read_objects",
+    response_class=Response,
+    responses={
+        200: {"description": "The pieces one behind the other.", "content": {downloads.OCTETS: {}}},
+        **problems(404, 503),
+    },
+)
+async def read_objects(
+    dataset: str, version: str, body: ObjectIds, caller: AnyCaller, context: Context
+) -> StreamingResponse:
+    """Pieces of a version, in the order of the ids."""
+    found, meant = await context.read(_meant, caller, dataset, version)
+    digests = [bytes.fromhex(text) for text in body.ids]
+    pieces = await _looked_up(context.library.read_pieces, found.target, meant, digests)
+    return StreamingResponse(pieces, media_type=downloads.OCTETS)
+
+
+async def _received(request: Request, pack: str, index_bytes: int) -> tuple[bytes, bytes]:
+    """The index, and as many bytes behind it as it says. What is longer is not read."""
+    received = bytearray()
+    limit = index_bytes + MOST_PACK_BYTES
+    size: int | None = None
+    async for part in request.stream():
+        received += part
+        if size is None and len(received) >= index_bytes:
+            size = await _looked_up(index_pieces, pack, bytes(received[:index_bytes]))
+            limit = min(limit, index_bytes + size)
+        if len(received) > limit:
+            raise Problem(
+                413, "Body too large", f"The pack has more than {limit} bytes.", numbers={"limit_bytes": limit}
+            )
+    if size is None or len(received) != index_bytes + size:
+        raise invalid_field("body", f"has {len(received)} bytes, and its index says {index_bytes + (size or 0)}")
+    return bytes(received[:index_bytes]), bytes(received[index_bytes:])
+
+
+# ------------------------------------------------------------------------------------------------ in common
+
+
+def _meant(tx: Transaction, caller: Caller, ref: str, word: str) -> tuple[DatasetRecord, VersionRecord]:
+    found = datasets.found(tx, caller, ref)
+    return found, datasets.version_meant(tx, found, word)
+
+
+async def _looked_up(look: Callable[Params, Answer], *args: Params.args, **kwargs: Params.kwargs) -> Answer:
+    """On a thread; what the storage has against it becomes an answer."""
+    try:
+        return await asyncio.to_thread(look, *args, **kwargs)
+    except NothingThere as error:
+        raise NotFound(str(error), field="path") from None
+    except NotOfVersion as error:
+        raise NotFound(str(error), field="ids") from None
+    except Damaged as error:
+        raise Problem(422 if look.__name__ in _TAKERS else 502, "Damaged data", f"{error}.", slug="damaged") from None
+    except (DatasetError, NotReachable, OSError) as error:
+        raise Problem(503, "Storage unavailable", f"{error}.", slug="storage-unavailable") from None
+
+
+#: Where the damage is in what was sent.
+_TAKERS = frozenset({"take_in", "index_pieces"})
+
+
+def _plain(path: str) -> str:
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise invalid_field("path", "must not contain ..")
+    return "/".join(parts)
+
+
+def _sortable(name: str) -> str:
+    """A name as a cursor can hold it."""
+    return name.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,221 @@
+"""What a job sees of what it mounts: real processes, real mounts, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from corral.control.ports import LaunchRefused, StorageKind, StorageOrder
+from corral.core.model import EndReason
+from corral.engines.local.accounts import AccountRules
+from corral.engines.local.instance_specs import Isolation
+from corral.engines.local.storage import mounting
+from corral.engines.local.storage.driver import DirectoryVolumes
+from tests.contract.engine_harness import LocalHarness, kill, order, script, wait_until
+from tests.servers.images import busybox_image, needs_podman
+
+GIB = 1 << 30
+NOBODY = pwd.getpwnam("nobody")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount for a job, or give it an account")
+
+
+def volume(name: str, number: int, path: str, *, read_only: bool = False) -> StorageOrder:
+    return StorageOrder(kind=StorageKind.VOLUME, name=name, id=f"v-{number}", path=path, read_only=read_only)
+
+
+def scratch(path: str, size_bytes: int = GIB) -> StorageOrder:
+    return StorageOrder(kind=StorageKind.LOCAL, name="local", path=path, read_only=False, size_bytes=size_bytes)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """Below it nothing but this test's; every account can pass it."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def volumes(place: Path) -> DirectoryVolumes:
+    return DirectoryVolumes(str(place / "engine" / "storage" / "volumes"))
+
+
+@pytest.fixture
+def local(place: Path, volumes: DirectoryVolumes) -> Iterator[LocalHarness]:
+    harness = LocalHarness(place / "engine")
+    yield harness
+    harness.clean_up()
+
+
+@pytest.fixture
+def mapped(place: Path, volumes: DirectoryVolumes) -> Iterator[LocalHarness]:
+    """An engine that gives everybody the account `nobody`."""
+    isolation = Isolation(accounts=AccountRules(pattern="nobody"), top=str(place / "engine"))
+    harness = LocalHarness(place / "engine", isolation=isolation)
+    yield harness
+    harness.clean_up()
+
+
+@pytest.fixture
+def job_dir(place: Path) -> Path:
+    directory = place / "engine" / "jobs" / "j-1"
+    directory.mkdir(parents=True)
+    return directory
+
+
+def test_a_volume_has_a_variable_and_a_link_and_outlives_its_jobs(
+    local: LocalHarness, volumes: DirectoryVolumes, job_dir: Path, place: Path
+) -> None:
+    volumes.create("v-1", GIB, "ada")
+    asked = str(place / "data")
+    text = f'echo "$CORRAL_MOUNTS"; echo hello > $CORRAL_MOUNT_DATA/greeting; cat {job_dir}/mounts/data/greeting'
+    storage = (volume("data", 1, asked),)
+    local.launch(order(*script(text), storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
+    assert local.listener.ended().exit_code == 0, local.output()
+    told, greeting = local.output().splitlines()
+    assert list(json.loads(told)) == [asked]
+    assert greeting == "hello"
+    text = f"cat {job_dir}/mounts/data/greeting"
+    local.launch(order(*script(text), attempt_id="j-1.2", storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
+    assert local.listener.ended("j-1.2").exit_code == 0
+    assert local.output("j-1.2") == "hello\n"
+
+
+@needs_root
+def test_at_the_very_path_that_was_asked_for_and_read_only_there(
+    mapped: LocalHarness, volumes: DirectoryVolumes, place: Path
+) -> None:
+    for number in (1, 2):
+        volumes.create(f"v-{number}", GIB, "ada")
+    data, results = place / "data", place / "results"
+    for path in (data, results):
+        path.mkdir()
+    (data / "of-the-node").write_text("hidden while the job looks")
+    Path(str(volumes.path_of("v-1")), "shared").write_text("shared words")
+    text = (
+        f"cat {data}/shared; ls {data}; touch {data}/new 2>&1; echo made > {results}/new; id -un; "
+        f"ls {volumes.path_of('v-1')} 2>&1; grep NoNewPrivs /proc/self/status"
+    )
+    storage = (volume("ada/data", 1, str(data), read_only=True), volume("results", 2, str(results)))
+    mapped.launch(order(*script(text), storage=storage))
+    ended = mapped.listener.ended()
+    lines = mapped.output().splitlines()
+    assert ended.exit_code == 0, lines
+    assert lines[0] == "shared wordsshared"
+    assert "Read-only file system" in lines[1]
+    assert lines[2] == "nobody"
+    assert "Permission denied" in lines[3]
+    assert lines[4].split() == ["NoNewPrivs:", "1"]
+    made = Path(str(volumes.path_of("v-2")), "new")
+    assert made.read_text() == "made\n"
+    assert made.stat().st_uid == NOBODY.pw_uid
+    assert list(results.iterdir()) == []
+    assert [path.name for path in data.iterdir()] == ["of-the-node"]
+
+
+@needs_root
+def test_without_mounts_an_account_comes_in_by_name_only(
+    mapped: LocalHarness, volumes: DirectoryVolumes, job_dir: Path
+) -> None:
+    """At a path of the system's nothing is mounted: the variable and the link are what there is."""
+    for number in (1, 2):
+        volumes.create(f"v-{number}", GIB, "ada")
+    text = (
+        f'cd "$CORRAL_MOUNT_DATA" && echo made > new && pwd && cat {job_dir}/mounts/data/new; '
+        f"ls {volumes.path_of('v-2')} 2>&1; ls {Path(str(volumes.path_of('v-1'))).parent} 2>&1"
+    )
+    storage = (volume("data", 1, "/var/data"),)
+    mapped.launch(order(*script(text), storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
+    mapped.listener.ended()
+    lines = mapped.output().splitlines()
+    assert lines[:2] == [volumes.path_of("v-1"), "made"]
+    assert "Permission denied" in lines[2]
+    assert "Permission denied" in lines[3]
+
+
+def test_the_nodes_own_disk_is_empty_at_first_and_gone_with_the_attempt(local: LocalHarness, place: Path) -> None:
+    text = 'ls -A "$CORRAL_MOUNT_LOCAL"; echo "place $CORRAL_MOUNTS"; head -c 3000000 /dev/zero > $CORRAL_MOUNT_LOCAL/x'
+    for attempt_id in ("j-1.1", "j-1.2"):
+        local.launch(order(*script(text), attempt_id=attempt_id, storage=(scratch(str(place / "s"), 1 << 20),)))
+        assert local.listener.ended(attempt_id).exit_code == 0
+        lines = local.output(attempt_id).splitlines()
+        assert lines[0].startswith("place")
+        wait_until(lambda: not any((place / "engine/storage/scratch").iterdir()), "it is removed")
+    wait_until(lambda: "0.00 GiB were asked for" in local.output("j-1.2"), "it is told that it used too much")
+
+
+def test_the_disk_of_a_killed_supervisor_is_removed(local: LocalHarness, place: Path) -> None:
+    local.launch(order(*script("touch $CORRAL_MOUNT_LOCAL/x; echo up; exec sleep 600"), storage=(scratch("/var/s"),)))
+    wait_until(lambda: "up" in local.output(), "it runs")
+    assert any((place / "engine/storage/scratch").iterdir())
+    kill(local.supervisor_pid())
+    assert local.listener.ended().reason is EndReason.LOST
+    wait_until(lambda: not any((place / "engine/storage/scratch").iterdir()), "it is removed")
+
+
+def test_a_volume_that_is_not_there_is_named(local: LocalHarness) -> None:
+    local.launch(order("true", storage=(volume("data", 9, "/var/data"),)))
+    ended = local.listener.ended()
+    assert ended.reason is EndReason.LAUNCH_ERROR
+    assert ended.message == "volume data (v-9) has no directory on this node"
+
+
+def test_what_cannot_be_mounted_is_refused(local: LocalHarness) -> None:
+    refusals = {
+        "not an absolute path below /": (volume("data", 1, "data"),),
+        "not an absolute path": (volume("data", 1, "/a/.."),),
+        "data and more cannot both be mounted at /data": (volume("data", 1, "/data"), volume("more", 2, "/data/")),
+    }
+    for message, storage in refusals.items():
+        with pytest.raises(LaunchRefused, match=message):
+            local.engine.launch(order("true", storage=storage))
+
+
+def test_a_link_in_the_way_leads_nowhere(
+    local: LocalHarness, volumes: DirectoryVolumes, job_dir: Path, place: Path
+) -> None:
+    """A job made its directory of links a link to somewhere else: nothing is written there."""
+    volumes.create("v-1", GIB, "ada")
+    (place / "elsewhere").mkdir()
+    (job_dir / "mounts").symlink_to(place / "elsewhere")
+    storage = (volume("data", 1, "/var/data"),)
+    local.launch(order("true", storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
+    ended = local.listener.ended()
+    assert ended.reason is EndReason.LAUNCH_ERROR
+    assert "is in the way of the links" in ended.message
+    assert list((place / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "can_be"),
+    [("/", False), ("/etc", False), ("/usr/share/data", False), ("/var/lib", False), ("/no/such/place", False),
+     ("/corral-not-there", True), ("/mnt/corral-not-there", True), ("/mnt/a/b", False), ("/tmp", True)],
+)  # fmt: skip
+def test_mounts_cover_nothing_of_the_system(path: str, can_be: bool) -> None:
+    assert mounting.can_be_mounted_at(path) is can_be
+
+
+@needs_podman
+def test_a_container_has_real_mounts(local: LocalHarness, volumes: DirectoryVolumes) -> None:
+    for number in (1, 2):
+        volumes.create(f"v-{number}", GIB, "ada")
+    Path(str(volumes.path_of("v-1")), "shared").write_text("shared words\n")
+    text = (
+        "cat /data/shared; touch /data/new 2>/dev/null || echo refused; echo made > /results/new; "
+        'touch /fast/x; echo "$CORRAL_MOUNT_DATA $CORRAL_MOUNT_LOCAL"'
+    )
+    storage = (volume("data", 1, "/data", read_only=True), volume("results", 2, "/results"), scratch("/fast"))
+    with busybox_image() as image:
+        local.launch(order(*script(text), image=image, storage=storage))
+        ended = local.listener.ended()
+        assert ended.exit_code == 0, (ended, local.output())
+        assert local.output().splitlines() == ["shared words", "refused", "/data /fast"]
+    assert Path(str(volumes.path_of("v-2")), "new").read_text() == "made\n"
+    left = Path(local.layout.rank_dir("j-1.1", 0))
+    wait_until(lambda: "storage" not in os.listdir(left), "the links of the container are removed")

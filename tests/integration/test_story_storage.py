@@ -1,0 +1,111 @@
+"""Volumes from their making to their end, with a real server, real jobs and a crash in between."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.waiting import wait_until
+from tests.servers.corral_server import CorralServer
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CorralServer]:
+    server = CorralServer(tmp_path_factory.mktemp("storage") / "home", "--virtual-gpus", "2xA100-80G")
+    server.start()
+    yield server
+    server.kill()
+
+
+def ask(server: CorralServer, method: str, path: str, body: Any = None) -> Any:
+    with server.http() as http:
+        answer = http.request(method, path, json=body)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+
+def submit(server: CorralServer, text: str, *mounts: str) -> str:
+    body = {"command": ["/bin/sh", "-c", text], "mounts": list(mounts), "gpus": 0}
+    return str(ask(server, "POST", "/jobs", body)["id"])
+
+
+def ended(server: CorralServer, job: str) -> str:
+    """Its output, once it has completed."""
+    wait_until(lambda: ask(server, "GET", f"/jobs/{job}")["state"] in ("completed", "failed"), f"the end of {job}")
+    with server.http() as http:
+        output = http.get(f"/jobs/{job}/logs").text
+    view = ask(server, "GET", f"/jobs/{job}")
+    assert view["state"] == "completed", (view, output)
+    return output
+
+
+def volume(server: CorralServer, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = ask(server, "GET", f"/volumes/{name}")
+    return found
+
+
+def make(server: CorralServer, name: str, kind: str = "filesystem", size: str = "64MiB") -> Path:
+    """Ready to be mounted; its directory."""
+    ask(server, "POST", "/volumes", {"name": name, "type": kind, "size": size})
+    wait_until(lambda: volume(server, name)["state"] == "ready", f"volume {name} is made")
+    return server.home / "volumes" / volume(server, name)["id"] / "data"
+
+
+def test_what_one_job_writes_another_reads_and_its_use_is_measured(server: CorralServer) -> None:
+    directory = make(server, "results")
+    ended(server, submit(server, "head -c 3000000 /dev/zero > $CORRAL_MOUNT_RESULTS/weights", "results:/data/results"))
+    assert (directory / "weights").stat().st_size == 3_000_000
+    wait_until(lambda: (volume(server, "results")["used_bytes"] or 0) >= 3_000_000, "its use is measured")
+    assert "3000000" in ended(
+        server, submit(server, "wc -c < $CORRAL_MOUNT_RESULTS/weights", "results:/data/results:ro")
+    )
+
+
+def test_a_full_volume_holds_those_who_write_and_says_so(server: CorralServer) -> None:
+    make(server, "small", size="1MiB")
+    ended(server, submit(server, "head -c 2000000 /dev/zero > $CORRAL_MOUNT_SMALL/x", "small:/data/small"))
+    wait_until(lambda: volume(server, "small")["full"] is True, "it is full")
+    held = submit(server, "true", "small:/data/small")
+    ended(server, submit(server, "true", "small:/data/small:ro"))
+    assert ask(server, "GET", f"/jobs/{held}")["state"] == "queued"
+    events = ask(server, "GET", "/events?limit=100")["items"]
+    assert "volume.full" in [event["action"] for event in events]
+    ask(server, "PATCH", "/volumes/small", {"size": "16MiB"})
+    ended(server, held)
+
+
+def test_deleting_removes_the_files_and_then_the_name(server: CorralServer) -> None:
+    directory = make(server, "short-lived")
+    (directory / "file").write_text("x")
+    ask(server, "DELETE", "/volumes/short-lived")
+    with server.http() as http:
+        wait_until(lambda: http.get("/volumes/short-lived").status_code == 404, "its name is free")
+    assert not directory.parent.exists()
+
+
+def test_a_crash_costs_nothing_and_strangers_are_left_alone(server: CorralServer) -> None:
+    kept, lost = make(server, "kept"), make(server, "lost")
+    (kept / "precious").write_text("x")
+    server.kill()
+    shutil.rmtree(lost.parent)
+    stranger = server.home / "volumes" / "v-900" / "data"
+    stranger.mkdir(parents=True)
+    (stranger / "precious").write_text("x")
+    server.start()
+    assert (kept / "precious").read_text() == "x"
+    wait_until(lost.is_dir, "the lost directory is made again")
+    assert (stranger / "precious").read_text() == "x"
+    assert "1 volumes have files and no row" in server.log()
+    assert ended(server, submit(server, "ls $CORRAL_MOUNT_KEPT", "kept:/data/kept")).strip() == "precious"
+
+
+def test_local_storage_goes_with_its_attempt(server: CorralServer) -> None:
+    text = "df -h $CORRAL_MOUNT_LOCAL >/dev/null && touch $CORRAL_MOUNT_LOCAL/x && ls $CORRAL_MOUNT_LOCAL"
+    assert ended(server, submit(server, text, "local:1GiB:/data/fast")).strip() == "x"
+    wait_until(lambda: not any((server.home / "scratch").iterdir()), "it is removed")
