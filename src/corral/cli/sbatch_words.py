@@ -131,7 +131,7 @@ def understood(words: Sequence[str], script: str | None, here: Here) -> Batch:
         if name.startswith("ignored_") and value is not None
     ]
     body = _body(options, here, notes)
-    body["command"] = _command(script, options, given, here)
+    body["command"] = _command(script, options, given)
     return Batch(
         body=body,
         notes=tuple(notes),
@@ -309,10 +309,22 @@ def _told(options: argparse.Namespace, here: Here, nodes: int, tasks_per_node: i
     }
     if options.job_name:
         told["SLURM_JOB_NAME"] = options.job_name
+    if nodes > 1:
+        # The script itself runs within a step that has all of the job; what it starts shares that.
+        told["SLURM_OVERLAP"] = "1"
     return told
 
 
-def _command(script: str, options: argparse.Namespace, given: argparse.Namespace, here: Here) -> list[str]:
+def name_for(wanted: str | None, number: int) -> str | None:
+    """A name that corral takes. Slurm's may be short, and given again and again: the later ones get a number."""
+    if wanted is None:
+        return None
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", wanted).strip("-")[:50] or "batch"
+    is_fine = len(plain) >= 4 and not re.fullmatch(r"job-\d+", plain)
+    return (plain if is_fine else f"batch-{plain}") + (f"-{number}" if number > 1 else "")
+
+
+def _command(script: str, options: argparse.Namespace, given: argparse.Namespace) -> list[str]:
     """The script travels with the job: what is changed in the file later is for the next submission."""
     first = script.partition("\n")[0]
     if not first.startswith("#!"):
@@ -322,11 +334,25 @@ def _command(script: str, options: argparse.Namespace, given: argparse.Namespace
     flag = _PROGRAM_FLAGS.get(name)
     if flag is None:
         raise NotUnderstood(f"scripts of {interpreter[-1]} are not supported: use one of {', '.join(_PROGRAM_FLAGS)}")
-    text = _prelude(options, here) + script if name in _SHELLS else script
-    return [*interpreter, flag, text, given.script or "wrap", *given.arguments]
+    text = _prelude(options) + script if name in _SHELLS else script
+    command = [*interpreter, flag, text, given.script or "wrap", *given.arguments]
+    return command if _nodes(options) == 1 else ["/bin/sh", "-c", _ON_FIRST_NODE, "batch", *command]
 
 
-def _prelude(options: argparse.Namespace, here: Here) -> str:
+#: A batch script runs on the first node. The others wait until it is over, for what it starts there with srun.
+_ON_FIRST_NODE = """over="$CORRAL_JOB_DIR/.batch-$CORRAL_ATTEMPT-over"
+if [ "${CORRAL_RANK:-0}" != 0 ]; then
+  while [ ! -e "$over" ]; do sleep 1; done
+  exit 0
+fi
+"$@"
+code=$?
+: >"$over"
+exit $code
+"""
+
+
+def _prelude(options: argparse.Namespace) -> str:
     """Outside of Slurm nobody sets these; within, they are set already. Output goes where the script asks for it."""
     lines = [
         'export SLURM_JOB_ID="${SLURM_JOB_ID:-${CORRAL_JOB_ID#j-}}" SLURM_NODEID="${SLURM_NODEID:-${CORRAL_RANK:-0}}"',

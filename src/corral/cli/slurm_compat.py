@@ -18,13 +18,14 @@ import typer
 
 from corral.cli import words
 from corral.cli.failures import WrongUsage
-from corral.cli.sbatch_words import Here, NotUnderstood, script_named, understood
+from corral.cli.sbatch_words import Here, NotUnderstood, name_for, script_named, understood
 from corral.cli.submit import in_their_words, wait_for_end
 from corral.cli.terminal import Section, Terminal, command
 from corral.client.errors import ApiProblem
 from corral.client.jobs import LIVE_STATES
 
 if TYPE_CHECKING:
+    from corral.client.client import Client
     from corral.client.views import JobView
 
 app = typer.Typer(no_args_is_help=True)
@@ -60,7 +61,7 @@ def sbatch(terminal: Terminal, given: FreeWords = None) -> None:
     typed = list(given or ())
     try:
         name = script_named(typed)
-        script = _read(name) if name is not None else (None if "--wrap" in " ".join(typed) else sys.stdin.read())
+        script = _read(name) if name is not None else _input(typed)
         batch = understood(typed, script, Here(directory=os.getcwd(), environment=dict(os.environ)))
     except NotUnderstood as error:
         raise WrongUsage(f"sbatch: {error}") from error
@@ -73,7 +74,7 @@ def sbatch(terminal: Terminal, given: FreeWords = None) -> None:
             if batch.is_test:
                 terminal.json(client.jobs.plan({key: value for key, value in body.items() if key != "array"}))
                 return
-            jobs = client.jobs.submit_array(body) if "array" in body else [client.jobs.submit(body)]
+            jobs = _submitted(client, body)
         except ApiProblem as error:
             raise in_their_words(error) from error
         number = jobs[0]["id"].removeprefix("j-")
@@ -206,11 +207,29 @@ def install(
 # ------------------------------------------------------------------------------------------------ inside
 
 
+def _input(typed: Sequence[str]) -> str | None:
+    """Without a file the script comes on the standard input, unless it is wrapped."""
+    is_wrapped = any(word == "--wrap" or word.startswith("--wrap=") for word in typed)
+    return None if is_wrapped else sys.stdin.read()
+
+
 def _read(name: str) -> str:
     try:
         return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise WrongUsage(f"sbatch: unable to open file {name}: {error}") from error
+
+
+def _submitted(client: Client, body: dict[str, Any]) -> list[JobView]:
+    """Under the name that the script gives it or, where a job of that name is there already, the next free one."""
+    wanted, number = body.get("name"), 1
+    if wanted is not None:
+        mine = client.jobs.list(user=client.people.me()["name"], name=name_for(wanted, 1))
+        taken = {job["array"]["name"] if job["array"] else job["name"] for job in mine}
+        while name_for(wanted, number) in taken:
+            number += 1
+        body = {**body, "name": name_for(wanted, number)}
+    return client.jobs.submit_array(body) if "array" in body else [client.jobs.submit(body)]
 
 
 def _in_reach(body: dict[str, Any], queues: set[str]) -> dict[str, Any]:

@@ -47,13 +47,15 @@ def test_options_are_put_into_corrals_words(words: list[str], expected: dict[str
 
 
 def test_lines_of_the_script_count_until_its_first_command_and_the_command_line_wins() -> None:
-    script = (
-        "#!/bin/bash\n# a comment\n#SBATCH -N 2 --gres=gpu:4  # four\n\n#SBATCH -J name-in-script\necho\n#SBATCH -N 9\n"
-    )
+    lines = ["# a comment", "#SBATCH -N 2 --gres=gpu:4  # four", "", "#SBATCH -J in-script", "echo", "#SBATCH -N 9"]
+    script = "\n".join(["#!/bin/bash", *lines, ""])
     found = body("-N", "3", "a.sh", "--epochs", "90", script=script)
-    assert (found["nodes"], found["gpus"], found["name"]) == (3, 4, "name-in-script")
+    assert (found["nodes"], found["gpus"], found["name"]) == (3, 4, "in-script")
     assert found["command"][-3:] == ["a.sh", "--epochs", "90"]
-    assert found["command"][:2] == ["/bin/bash", "-c"]
+    # the script runs on the first node only; the others are there for what it starts on them
+    assert found["command"][:2] == ["/bin/sh", "-c"]
+    assert found["command"][4:6] == ["/bin/bash", "-c"]
+    assert found["env"]["SLURM_OVERLAP"] == "1"
 
 
 def test_only_what_is_exported_by_name_leaves_the_laptop() -> None:
