@@ -18,6 +18,7 @@ from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import fleet_for
 from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.rundir import Layout, read_claim
+from corral.engines.local.storage.orders import StoragePlaces
 
 DEADLINE_SECONDS = 10.0
 
@@ -196,9 +197,11 @@ class LocalHarness(EngineHarness):
         cgroups: CgroupSupport | None = None,
         isolation: Isolation | None = None,
         runtime: ContainerRuntime | None = None,
+        storage: StoragePlaces | None = None,
     ) -> None:
         super().__init__()
         self.isolation = isolation
+        self.storage = storage
         self.runtime = runtime
         self.root = root
         self.layout = Layout(str(root))
@@ -214,6 +217,7 @@ class LocalHarness(EngineHarness):
             cgroups=self.cgroups,
             isolation=self.isolation,
             runtime=self.runtime,
+            storage=self.storage,
             server_env={**os.environ, "CORRAL_TOKEN": "secret", "AWS_SECRET_ACCESS_KEY": "secret"},
         )
 

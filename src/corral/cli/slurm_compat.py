@@ -22,7 +22,6 @@ from corral.cli.sbatch_words import Here, NotUnderstood, name_for, script_named,
 from corral.cli.submit import in_their_words, wait_for_end
 from corral.cli.terminal import Section, Terminal, command
 from corral.client.errors import ApiProblem
-from corral.client.jobs import LIVE_STATES
 
 if TYPE_CHECKING:
     from corral.client.client import Client
@@ -43,6 +42,8 @@ STATES = {
     "failed": ("F", "FAILED"),
 }
 QUEUE_FORMAT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+#: of jobs that are not over
+_LIVE = ("created", "queued", "starting", "running", "stopping")
 INFO_FORMAT = "%9P %5a %.10l %.6D %.6t %N"
 _FIELD = re.compile(r"%(\.?)(\d*)([A-Za-z])")
 
@@ -105,7 +106,7 @@ def squeue(terminal: Terminal, given: FreeWords = None) -> None:
         wanted = _states(options.get("states", ""))
         jobs = list(
             client.jobs.list(
-                states=wanted or LIVE_STATES,
+                states=wanted or _LIVE,
                 user=user.split(",") if user else None,
                 queue=options.get("queue"),
                 sort="id",
@@ -145,7 +146,7 @@ def scancel(terminal: Terminal, given: FreeWords = None) -> None:
     with terminal.client() as client:
         if not ids:
             user = client.people.me()["name"] if options.get("me") else options.get("user")
-            listed = client.jobs.list(states=_states(options.get("states", "")) or LIVE_STATES, user=user, sort="id")
+            listed = client.jobs.list(states=_states(options.get("states", "")) or _LIVE, user=user, sort="id")
             ids = [job["id"] for job in listed if options.get("name", job["name"]) == job["name"]]
         for job in ids:
             try:
