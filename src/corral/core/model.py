@@ -241,6 +241,9 @@ class Prediction:
     samples: int
     #: what they have in common with it, in words
     like: str = ""
+    #: how differently long such runs are: equally many of them end between each of these and the next, ascending. Empty
+    #: if only the two above are known.
+    spread: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
