@@ -57,7 +57,7 @@ def carried(
 ) -> float:
     begun = time.perf_counter()
     task = prepared(source, paths[0], target, paths[1], delete=False, by_content=False)
-    summary = Transfer(Persistence(client.volume_files.sleep), _Silent()).run([task])
+    summary = Transfer(Persistence(), _Silent()).run([task])
     assert summary.is_complete, summary.failed
     return time.perf_counter() - begun
 
@@ -65,7 +65,7 @@ def carried(
 def measured(client: Client, volume: str, source: Path, scratch: Path) -> dict[str, list[float]]:
     """Seconds of each run, in turns, so that what else the machine does hits all alike."""
     found = client.volume_files.find(volume)
-    there = VolumeSide(client.volume_files, found, "", Persistence(client.volume_files.sleep))
+    there = VolumeSide(client.volume_files, found, "", Persistence())
     seconds: dict[str, list[float]] = {"cp": [], "up": [], "down": []}
     for run in range(RUNS):
         seconds["cp"].append(plain_copy(source, scratch / f"cp-{run}"))

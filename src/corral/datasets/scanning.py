@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from corral.core.volumes import UPLOADS_DIRECTORY
 from corral.datasets.errors import DatasetError, NotPlain, Unstable, printable
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -70,7 +71,9 @@ def _scan(descriptor: int, path: str) -> FoundDirectory:
         raise DatasetError(f"{printable(path[:80])}… has more than {_DEEPEST} directories in each other")
     found = FoundDirectory(path=path)
     with os.scandir(descriptor) as entries:
-        listed = sorted(entries, key=lambda entry: entry.name)
+        # Uploads to a volume are no part of it before they are complete.
+        kept = [entry for entry in entries if path or entry.name != UPLOADS_DIRECTORY]
+        listed = sorted(kept, key=lambda entry: entry.name)
     for entry in listed:
         inner = f"{path}/{entry.name}" if path else entry.name
         try:

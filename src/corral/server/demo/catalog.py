@@ -5,10 +5,11 @@ Made through the same use cases as anybody's changes, and only once: what is the
 
 from __future__ import annotations
 
-from corral.control import catalog, groups, images, people, pools, queues, quotas
-from corral.control.records import FlavorRecord, ImageRecord, PackageRecord, Visibility
+from corral.control import catalog, groups, images, people, pools, queues, quotas, volumes
+from corral.control.records import FlavorRecord, ImageRecord, PackageRecord, Share, ShareKind, Visibility
 from corral.control.work import Caller, Work
 from corral.core.model import WHOLE, JobKind, Queue, Quota
+from corral.core.volumes import VolumeType
 
 OPERATOR = Caller(name="operator", is_operator=True)
 GIB = 1024**3
@@ -43,6 +44,12 @@ IMAGES = (
     ("pytorch", "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", "PyTorch with CUDA 12.8"),
     ("tensorflow", "tensorflow/tensorflow:2.20.0-gpu", "TensorFlow with GPU support"),
 )
+#: owner, name, type, GiB
+VOLUMES = (
+    ("ann", "imagenet", VolumeType.FILESYSTEM, 200),
+    ("ben", "results", VolumeType.BLOCK, 50),
+    ("chen", "corpus", VolumeType.FILESYSTEM, 500),
+)
 
 
 def set_up(work: Work) -> None:
@@ -51,6 +58,7 @@ def set_up(work: Work) -> None:
     _sizes(work)
     _interactive_queue(work)
     _images(work)
+    _volumes(work)
 
 
 def _people(work: Work) -> None:
@@ -106,3 +114,13 @@ def _images(work: Work) -> None:
         if name not in known:
             image = ImageRecord(name=name, address=address, visibility=Visibility.PUBLIC, description=description)
             images.create(work, OPERATOR, image)
+
+
+def _volumes(work: Work) -> None:
+    """Everybody may read them; only their owners write."""
+    for owner, name, volume_type, size in VOLUMES:
+        if not any(volume.name == name for volume in work.tx.volumes.of_owner(owner)):
+            caller = Caller(name=owner)
+            made = volumes.VolumeDraft(name=name, type=volume_type, size_bytes=size * GIB)
+            volumes.create(work, caller, made)
+            volumes.share(work, caller, name, [Share(kind=ShareKind.GROUP, name="default")])
