@@ -15,6 +15,9 @@ CONSOLE_SOURCES := $(shell find console -mindepth 1 -path console/node_modules -
 # Servers are started hundreds of times by the tests: they must not be compiled anew each time.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The plugin that makes requests up takes half a second of each process, and no unit test uses it.
+UNIT := $(BIN)/pytest -q -n auto --dist loadfile -p no:schemathesis --least-cases 10000 tests/unit tests/scenarios
+
 .DEFAULT_GOAL := help
 .PHONY: help setup console up demo test unit check bench format lock openapi screenshots clean
 
@@ -53,11 +56,11 @@ demo: setup console ## run a demo fleet: 11 nodes, 44 virtual GPUs, users and ar
 test: setup check console ## all checks and all tests
 	@$(NODE) npm test --silent
 	@scripts/install-test-servers
-	@$(BIN)/pytest -q -n auto --dist loadfile --least-cases 10000 tests/unit tests/scenarios
+	@$(UNIT)
 	@$(BIN)/pytest -q -n 2 --dist loadfile tests/e2e tests/integration tests/contract
 
 unit: setup ## the quick tests only
-	@$(BIN)/pytest -q -n auto --dist loadfile --least-cases 10000 tests/unit tests/scenarios
+	@$(UNIT)
 
 check: setup $(PACKAGES) ## lint, format, types, layers
 	@$(BIN)/ruff check .

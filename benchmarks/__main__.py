@@ -7,6 +7,7 @@ import sys
 from benchmarks import (
     completion,
     console,
+    datasets,
     estimates,
     fairness,
     footprint,
@@ -32,6 +33,7 @@ ALL = {
     "overview": overview.main,
     "footprint": footprint.main,
     "history": history.main,
+    "datasets": datasets.main,
 }
 
 if __name__ == "__main__":

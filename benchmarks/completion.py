@@ -6,7 +6,8 @@ every running job 4 to 46 s at every event. Run times unknown: no time limits, a
 jobs that ended earlier in the same run.
 
 All traces run with the same settings. They are weeks long, so that hardly anybody grows old (`ageing` 0.001, where 4 is
-the default), and all jobs are one user's. Jobs save when they are warned, and stay on the node that they were given.
+the default), and all jobs are one user's. Jobs save when they are warned. Where it says so they may be moved to another
+node, at the same cost.
 
     CORRAL_TRACES=DIR python -m benchmarks.completion [--case NAME] [TRACE …]
 """
@@ -48,12 +49,12 @@ PUBLISHED = {
     "trace3_pr": Published(srsf=798_058, tiresias=2_213_110, themis=1_502_768, bound=782_425),
 }
 COST_SECONDS = 60.0
-#: nobody grows old, and a hair's breadth is worth an interruption when run times are known
+#: nobody grows old, and a hair's breadth is worth an interruption when run times are known; what is free lies together
 KNOWN = Rules(
     policy="shortest",
     placement="pack",
     preempts=True,
-    preemption=PreemptionRules(enabled=True, min_run_seconds=0.0),
+    preemption=PreemptionRules(enabled=True, min_run_seconds=0.0, moves=True),
     ordering=OrderingRules(ageing=0.001),
 )
 #: below GPU-time: large jobs wait less
@@ -82,6 +83,7 @@ CASES: dict[str, tuple[TimeLimits, tuple[Rules, ...]]] = {
         (
             KNOWN,
             replace(KNOWN, preemption_cost=COST_SECONDS),
+            replace(KNOWN, preemption=replace(KNOWN.preemption, moves=False)),
             replace(KNOWN, ordering=replace(KNOWN.ordering, size_power=SIZE_POWER)),
             replace(KNOWN, ordering=replace(KNOWN.ordering, size_power=SIZE_POWER), preemption_cost=COST_SECONDS),
         ),
@@ -124,7 +126,8 @@ def row(case: str, trace: str, rules: Rules, outcome: Outcome, seconds: float) -
         value=f"{mean:,.0f} s",
         spread=(
             f"p99 {outcome.completions.percentile(99):,.0f} s, {outcome.utilization:.1%} used, makespan "
-            f"{outcome.makespan_seconds:,.0f} s, {outcome.preemptions:,} preemptions; {seconds:.1f} s a run"
+            f"{outcome.makespan_seconds:,.0f} s, {outcome.preemptions:,} preemptions, {outcome.moves:,} moves; "
+            f"{seconds:.1f} s a run"
         ),
         target=target,
         ratio=ratio,
@@ -136,7 +139,7 @@ def _named(rules: Rules) -> str:
     if rules.policy == "shortest":
         parts.append(f"ageing {rules.ordering.ageing:g}, size power {rules.ordering.size_power:g}")
     if rules.preempts:
-        parts.append(f"preempts at {rules.preemption_cost:g} s")
+        parts.append(f"preempts {'and moves ' if rules.preemption.moves else ''}at {rules.preemption_cost:g} s")
     return ", ".join(parts)
 
 

@@ -74,3 +74,14 @@ def new_key(directory: Path, name: str) -> Path:
     path = directory / name
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
     return path
+
+
+@pytest.fixture
+def keys(server: CorralServer, ssh_programs: None, tmp_path: Path) -> Path:
+    """A key that ann has registered; `other` beside it is nobody's."""
+    path = new_key(tmp_path, "ann")
+    new_key(tmp_path, "other")
+    with server.http("ann") as http:
+        body = {"name": tmp_path.name, "public_key": path.with_suffix(".pub").read_text()}
+        http.post("/me/ssh-keys", json=body).raise_for_status()
+    return path

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.conftest import Visit, new_key
 from tests.e2e.console import BUILT, NOT_BUILT
-from tests.e2e.test_workbench import JUPYTER_SECONDS, look, until_state
+from tests.e2e.workbenches import JUPYTER_SECONDS, look, until_state
 from tests.integration.api import api_server
 from tests.servers.corral_server import CorralServer
 

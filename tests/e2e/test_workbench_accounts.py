@@ -17,7 +17,7 @@ from websockets.exceptions import InvalidStatus
 from corral.engines.local.places import barrier
 from tests.e2e.conftest import new_key
 from tests.e2e.jupyter import Kernel
-from tests.e2e.test_workbench import create, ssh, token, until_state
+from tests.e2e.workbenches import create, ssh, token, until_state
 from tests.servers.corral_server import CorralServer
 
 #: What keeps other accounts from the Python of these tests, and with it from the Jupyter that they start.

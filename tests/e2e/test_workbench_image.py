@@ -14,7 +14,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.e2e.test_workbench import ECHO, create, token, until_state
+from tests.e2e.workbenches import ECHO, create, token, until_state
 from tests.servers.corral_server import CorralServer
 from tests.servers.images import PODMAN, busybox_image, busybox_layer, needs_podman
 

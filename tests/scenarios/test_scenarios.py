@@ -67,7 +67,7 @@ def load() -> list[Any]:
     return [
         pytest.param(story, id=f"{path.stem}: {story['story']}")
         for path in sorted(Path(__file__).parent.glob("*.yaml"))
-        for story in yaml.safe_load_all(path.read_text())
+        for story in yaml.load_all(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     ]
 
 

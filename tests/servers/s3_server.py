@@ -58,8 +58,8 @@ class S3Server:
         root = self.directory / "buckets"
         root.mkdir(parents=True, exist_ok=True)
         command = [self.program, "serve", "s3", str(root), "--addr", f"127.0.0.1:{self.port}"]
-        # Without any cache of directories: what a test puts into a bucket by hand is there at once.
-        command += ["--auth-key", f"{ACCESS_KEY},{SECRET}", "--dir-cache-time", "0s", "--poll-interval", "0"]
+        # What a test puts into a bucket by hand is there at once. Not 0: then rclone cleans without a pause.
+        command += ["--auth-key", f"{ACCESS_KEY},{SECRET}", "--dir-cache-time", "5ms", "--poll-interval", "0"]
         environ = {**os.environ, "RCLONE_CONFIG": str(self.directory / "rclone.conf")}
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(

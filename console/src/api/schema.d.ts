@@ -7755,12 +7755,14 @@ export interface components {
             margin?: number | null;
             /** Min Run Seconds */
             min_run_seconds?: number | null;
+            /** Moves */
+            moves?: boolean | null;
         };
         /**
          * PreemptionRule
          * @enum {string}
          */
-        PreemptionRule: "guarantee" | "reservation" | "order" | "overrun";
+        PreemptionRule: "guarantee" | "reservation" | "order" | "overrun" | "move";
         /** PresetCreate */
         PresetCreate: {
             /**

@@ -219,7 +219,7 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
 def _gives_way_text(job: JobView) -> str:
     """Whether it may be preempted, and how often it was."""
     if job["preempted_for"] and job["state"] == "stopping":
-        return f"it ends to make room for {job['preempted_for']}"
+        return f"it makes room for {job['preempted_for']}"
     text = "yes, to jobs before it" if job["preemptible"] else "no"
     return f"{text}; {words.count(job['preemptions'], 'time')} so far" if job["preemptions"] else text
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-RULES = ("guarantee", "reservation", "order", "overrun")
+RULES = ("guarantee", "reservation", "order", "overrun", "move")
 TITLES = ("AT", "GAVE WAY", "USER", "GPUS>", "TO", "OF", "RULE", "LOST>", "SAVED?", "BACK", "WHY~")
 NOTHING = "No job has given way to another."
 
@@ -39,7 +39,7 @@ def receipts(
         str | None, typer.Argument(metavar="[JOB]", help="Only where this job gave way, or others gave way to it.")
     ] = None,
     since: Annotated[str | None, typer.Option(metavar="WHEN", help="From then on: RFC 3339, or 2h for 2h ago.")] = None,
-    rule: Annotated[str | None, typer.Option(help="guarantee, reservation, order or overrun.")] = None,
+    rule: Annotated[str | None, typer.Option(help="guarantee, reservation, order, overrun or move.")] = None,
     user: Annotated[str | None, typer.Option(help="Only with a job of this user on either side.")] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
 ) -> None:

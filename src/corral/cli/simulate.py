@@ -80,6 +80,9 @@ def simulate(
     margin: Annotated[
         float, typer.Option(min=0.0, max=0.99, help="By which part of the other's cost a job must be ahead.")
     ] = 0.0,
+    moves: Annotated[
+        bool, typer.Option("--moves", help="Move running jobs to other nodes where that lets another one start.")
+    ] = False,
     ageing: Annotated[
         float, typer.Option(min=0.001, help="Under shortest: GPU-hours that an hour of waiting makes up for.")
     ] = 4.0,
@@ -113,6 +116,7 @@ def simulate(
         preemption_cost=preemption_cost,
         min_run=min_run,
         margin=margin,
+        moves=moves,
         ageing=ageing,
         size_power=size_power,
         unknown_run=unknown_run,

@@ -55,6 +55,7 @@ class Asked:
     preemption_cost: str
     min_run: str
     margin: float
+    moves: bool
     ageing: float
     size_power: float
     unknown_run: str
@@ -177,7 +178,10 @@ def _rules(asked: Asked) -> list[Rules]:
             if name not in known:
                 raise WrongUsage(f"{option}: {name!r} is not one of {', '.join(known)}")
     preemption = PreemptionRules(
-        enabled=True, min_run_seconds=_seconds("--min-run", asked.min_run), margin=asked.margin
+        enabled=True,
+        min_run_seconds=_seconds("--min-run", asked.min_run),
+        margin=asked.margin,
+        moves=asked.moves,
     )
     ordering = OrderingRules(
         ageing=asked.ageing,

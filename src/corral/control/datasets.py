@@ -19,7 +19,9 @@ from corral.control.records import (
     DatasetRecord,
     DatasetUse,
     Function,
+    Role,
     Share,
+    ShareKind,
     TagRecord,
     VersionRecord,
 )
@@ -98,6 +100,17 @@ def version_meant(tx: Transaction, dataset: DatasetRecord, word: str) -> Version
             field="version",
         )
     return alike[0]
+
+
+def mountable(tx: Transaction, user: str, dataset_id: str, version: str) -> tuple[DatasetRecord, VersionRecord]:
+    """A version that a user's job mounts, if the user may still have it."""
+    record = tx.people.user(user)
+    caller = Caller(name=user, is_operator=record is not None and record.role is Role.OPERATOR)
+    dataset = found(tx, caller, dataset_id)
+    found_version = tx.datasets.version(dataset.id, version)
+    if found_version is None:
+        raise NotFound(f"dataset {dataset.name} has no version {version[:SHORT_LENGTH]} any more", field="version")
+    return dataset, found_version
 
 
 def _version(tx: Transaction, dataset: DatasetRecord, version: str) -> VersionRecord:
@@ -192,6 +205,15 @@ def check_user_free(tx: Transaction, user: str) -> None:
     held = [dataset.name for dataset in tx.datasets.all() if dataset.owner == user]
     if held:
         raise InUse(f"user {user} has {len(held)} datasets: {', '.join(held[:5])}", field="name", datasets=held[:20])
+
+
+def forget(work: Work, kind: ShareKind, name: str) -> None:
+    """Nothing is shared any more with a user or a group that goes: another one of that name must not inherit it."""
+    for dataset in work.tx.datasets.all():
+        left = tuple(share for share in dataset.shares if (share.kind, share.name) != (kind, name))
+        if left != dataset.shares:
+            work.tx.datasets.save(replace(dataset, shares=left))
+            work.steps += 1
 
 
 def tag(work: Work, caller: Caller, ref: str, name: str, version: str) -> TagRecord:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from corral.control import volumes
+from corral.control import datasets, volumes
 from corral.control.admission import check_queue_name
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
 from corral.control.ports import Transaction
@@ -118,6 +118,7 @@ def delete(work: Work, caller: Caller, name: str) -> None:
         )
     check_group_free(work.tx, name, work.now)
     volumes.forget(work, ShareKind.GROUP, name)
+    datasets.forget(work, ShareKind.GROUP, name)
     work.tx.people.delete_group(name)
     work.record(caller, "group.deleted", name)
 

@@ -203,7 +203,7 @@ def _move_away(work: Work, job: Job, failed: dict[str, Condition]) -> None:
     stops is left to its end."""
     assert job.allocation is not None
     gpus = tuple(gpu for gpu in job.allocation.gpus if gpu in failed)
-    if job.state is JobState.STOPPING and job.stopping_for not in (EndReason.GPU_FAILED, EndReason.RESIZED):
+    if job.state is JobState.STOPPING and not job.is_resizing and job.stopping_for is not EndReason.GPU_FAILED:
         return
     if job.state is JobState.STOPPING and {*gpus} <= {*job.avoid_gpus}:
         return

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from corral.control import volumes
+from corral.control import datasets, volumes
 from corral.control.errors import Forbidden, InsufficientQuota, Invalid, NotFound, WrongState
 from corral.control.mount_words import MountWord, check_together, local_bytes
 from corral.control.ports import StorageKind, StorageOrder, Transaction
-from corral.control.records import JobSpec, MountKind, MountSpec, Role, ShareMode, VolumeRecord, VolumeState
+from corral.control.records import LATEST, JobSpec, MountKind, MountSpec, Role, ShareMode, VolumeRecord, VolumeState
 from corral.control.state import State
 from corral.control.work import Caller
 from corral.core.model import CLUSTER_LABEL, Job, Request
@@ -97,6 +97,8 @@ def local_held(state: State, user: str) -> int:
 def check_again(tx: Transaction, user: str, spec: JobSpec) -> None:
     """Whether the owner of a job that is started once more, or launched, may still have what it mounts."""
     for mount in spec.mounts:
+        if mount.dataset_id is not None and mount.version is not None:
+            _check_version(tx, user, mount.dataset_id, mount.version)
         if mount.volume_id is None:
             continue
         volume = tx.volumes.get(mount.volume_id)
@@ -105,6 +107,13 @@ def check_again(tx: Transaction, user: str, spec: JobSpec) -> None:
         refusal = access_refusal(tx, user, volume, writes=not mount.read_only)
         if refusal is not None:
             raise Forbidden(refusal, field="mounts")
+
+
+def _check_version(tx: Transaction, user: str, dataset_id: str, version: str) -> None:
+    try:
+        datasets.mountable(tx, user, dataset_id, version)
+    except NotFound as refusal:
+        raise WrongState(f"{refusal.detail}: the job mounts it", field="mounts") from None
 
 
 def access_refusal(tx: Transaction, user: str, volume: VolumeRecord, *, writes: bool) -> str | None:
@@ -149,14 +158,14 @@ def _own_name(name: str, kind: MountKind, taken: set[str]) -> str:
     """Of two mounts that are called alike the second is NAME-2: each has a variable of its own."""
     name = "local" if kind is MountKind.LOCAL else name.partition("@")[0]
     number, found = 1, name
-    while _variable(found) in taken:
+    while variable(found) in taken:
         number += 1
         found = f"{name}-{number}"
-    taken.add(_variable(found))
+    taken.add(variable(found))
     return found
 
 
-def _variable(name: str) -> str:
+def variable(name: str) -> str:
     return "".join(char if char.isalnum() else "_" for char in name).upper()
 
 
@@ -206,13 +215,32 @@ def _local(tx: Transaction, caller: Caller, word: MountWord) -> MountSpec:
     return MountSpec(kind=MountKind.LOCAL, source="", path=word.path, size_bytes=local_bytes(word))
 
 
-def _no_datasets(tx: Transaction, caller: Caller, word: MountWord) -> MountSpec:
-    raise Invalid(f"there are no datasets here to mount at {word.path}", field="mounts")
+def _dataset(tx: Transaction, caller: Caller, word: MountWord) -> MountSpec:
+    """The version that the word means now, for good: a run can be repeated when the tag has moved on."""
+    if word.mode is ShareMode.WRITE or word.prefetch:
+        raise Invalid(f"a version is always there as a whole, and to read: write dataset:{word.source}", field="mounts")
+    name, _, version = word.source.partition("@")
+    try:
+        if word.known is not None and word.known.dataset_id and word.known.version:
+            dataset, meant = datasets.mountable(tx, caller.name, word.known.dataset_id, word.known.version)
+        else:
+            dataset = datasets.found(tx, caller, name)
+            meant = datasets.version_meant(tx, dataset, version or LATEST)
+    except (NotFound, Invalid) as refusal:
+        raise Invalid(f"{refusal.detail} (to mount at {word.path})", field="mounts") from None
+    return MountSpec(
+        kind=MountKind.DATASET,
+        source=word.source,
+        path=word.path,
+        read_only=True,
+        dataset_id=dataset.id,
+        version=meant.id,
+    )
 
 
 #: How a mount of each kind is found.
 RESOLVERS: Mapping[MountKind, Resolver] = {
     MountKind.VOLUME: _volume,
     MountKind.LOCAL: _local,
-    MountKind.DATASET: _no_datasets,
+    MountKind.DATASET: _dataset,
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from corral.control.mounts import storage_orders
-from corral.control.ports import Instance, LaunchOrder
+from corral.control.mounts import storage_orders, variable
+from corral.control.ports import Instance, LaunchOrder, StorageKind, StorageOrder
 from corral.control.records import JobSpec
 from corral.core.model import Job, JobKind, Node
 from corral.core.volumes import Volume
@@ -36,6 +36,7 @@ def launch_order(
                 gpu_memory_bytes=min((gpu.memory_bytes for gpu in held), default=0),
             )
         )
+    storage = storage_orders(spec, volumes)
     return LaunchOrder(
         attempt_id=job.attempt_id,
         job_id=job.id,
@@ -44,7 +45,7 @@ def launch_order(
         command=filled(spec.command, instances[0].gpu_indexes) if job.elastic or spec.preset else spec.command,
         instances=tuple(instances),
         is_distributed=job.kind is JobKind.DISTRIBUTED,
-        env={**spec.env, **env, **_array_env(spec)},
+        env={**spec.env, **env, **_array_env(spec), **_dataset_env(storage)},
         workdir=spec.workdir,
         time_limit_seconds=job.time_left_seconds,
         grace_seconds=job.grace_seconds,
@@ -52,7 +53,7 @@ def launch_order(
         cpu_milli=job.request.cpu_milli,
         image=spec.image,
         venv=spec.venv,
-        storage=storage_orders(spec, volumes),
+        storage=storage,
     )
 
 
@@ -66,6 +67,15 @@ def _replaced(text: str, values: Mapping[str, str]) -> str:
     for word, value in values.items():
         text = text.replace(word, value)
     return text
+
+
+def _dataset_env(storage: Sequence[StorageOrder]) -> dict[str, str]:
+    """Which version of each dataset it is, for the program to write down with its results."""
+    return {
+        f"CORRAL_DATASET_{variable(order.name)}_VERSION": order.version
+        for order in storage
+        if order.kind is StorageKind.DATASET
+    }
 
 
 def _array_env(spec: JobSpec) -> dict[str, str]:

@@ -144,6 +144,7 @@ def delete_user(work: Work, caller: Caller, name: str) -> None:
     work.change(DropMembership(user=name))
     images.forget_user(work, name)
     volumes.forget(work, ShareKind.USER, name)
+    datasets.forget(work, ShareKind.USER, name)
     reservations.forget_user(work, name)
     work.tx.people.delete_user(name)
     work.record(caller, "user.deleted", name, owner=name)

@@ -14,9 +14,9 @@ from corral.control.receipts import saw_saved
 from corral.control.records import ReceiptRecord
 from corral.control.state import State
 from corral.control.work import SYSTEM, Work
-from corral.core.lifecycle import StopRequested
+from corral.core.lifecycle import Event, MoveRequested, StopRequested
 from corral.core.model import WHOLE, EndReason, Job
-from corral.core.plan import Preemption
+from corral.core.plan import Preemption, PreemptionRule
 from corral.core.quantities import format_duration
 from corral.core.resources import gpus_text
 
@@ -31,7 +31,7 @@ class LastSave:
 
 
 def preempt(work: Work, preemptions: Sequence[Preemption]) -> None:
-    """Tell the jobs that give way to save and end. They are queued again when they have."""
+    """Tell the jobs that give way to save and end. They are queued again when they have, or go on elsewhere."""
     made_for: dict[str, list[ReceiptRecord]] = defaultdict(list)
     for preemption in preemptions:
         made_for[preemption.for_job].append(_preempt(work, preemption))
@@ -74,7 +74,10 @@ def _preempt(work: Work, preemption: Preemption) -> ReceiptRecord:
         )
     )
     message = _words(receipt)
-    work.advance(job, StopRequested(at=work.now, reason=EndReason.PREEMPTED, for_job=other.id, message=message))
+    event: Event = StopRequested(at=work.now, reason=EndReason.PREEMPTED, for_job=other.id, message=message)
+    if preemption.to is not None:
+        event = MoveRequested(at=work.now, allocation=preemption.to, for_job=other.id, message=message)
+    work.advance(job, event)
     detail = {
         "attempt": job.attempt,
         "rule": receipt.rule,
@@ -87,6 +90,8 @@ def _preempt(work: Work, preemption: Preemption) -> ReceiptRecord:
         "grace_seconds": job.grace_seconds,
         "message": message,
     }
+    if preemption.to is not None:
+        detail["goes_on_on"] = [grant.node for grant in preemption.to.grants]
     work.record(SYSTEM, "job.preempting", job.id, owner=job.user, detail=detail)
     return receipt
 
@@ -108,4 +113,5 @@ def _words(receipt: ReceiptRecord) -> str:
     gpus = f"{gpus_text(receipt.gpu_milli)} {'GPU' if receipt.gpu_milli == WHOLE else 'GPUs'}"
     lost = f"{format_duration(round(seconds))} of work on {gpus} is not saved yet"
     whom = f"{receipt.for_job} ({receipt.for_job_name}) of {receipt.for_user}"
-    return f"gives way to {whom}: {receipt.detail}; {lost}"
+    what = "makes room for" if receipt.rule is PreemptionRule.MOVE else "gives way to"
+    return f"{what} {whom}: {receipt.detail}; {lost}"

@@ -167,8 +167,8 @@ def _end(work: Work, job: Job, status: AttemptStatus) -> None:
     }
     action = "job.requeued" if ended.state is JobState.QUEUED else f"job.{ended.state}"
     if ended.state is JobState.STARTING:
-        action = "job.resized"
-        detail |= {"next_attempt": ended.attempt, "gpus": ended.request.gpus}
+        action = "job.went-on" if job.is_moving else "job.resized"
+        detail |= {"next_attempt": ended.attempt, "gpus": ended.request.gpus, "nodes": list(_nodes_of(ended))}
     work.record(SYSTEM, action, job.id, owner=job.user, detail=detail)
 
 

@@ -18,6 +18,7 @@ from corral.control.receipts import abandoned, followed, saw_saved
 from corral.control.records import (
     USUAL_FUNCTIONS,
     AttemptRecord,
+    DatasetUse,
     EventRecord,
     Function,
     JobRecord,
@@ -253,15 +254,17 @@ class Work:
         if after.state.is_active:
             # That processes are up changes no decision, unless the job can be resized; everything else can.
             only_up = before is not None and before.state.holds_resources and after.state.holds_resources
-            self.change(PutJob(job=after), needs_cycle=not only_up or after.elastic is not None)
+            is_elsewhere = before is not None and before.is_moving and not after.is_moving
+            self.change(PutJob(job=after), needs_cycle=not only_up or after.elastic is not None or is_elsewhere)
         elif before is not None and before.state.is_active:
             self.change(DropJob(id=after.id))
         else:
             self.steps += 1
 
     def _expected(self, before: Job, after: Job) -> Job:
-        """Whoever is queued is told how long it will run, as far as that is known at this moment."""
+        """Whoever is queued, or goes on elsewhere, is told how long it will run, as far as that is known now."""
         enters = after.state is JobState.QUEUED and before.state is not JobState.QUEUED
+        enters = enters or (before.is_moving and after.state is JobState.STARTING)
         return predicted(self.state.run_times, after) if enters else after
 
     def _count_submitted(self, job: Job) -> None:
@@ -337,6 +340,7 @@ class Work:
                 self._begin_attempt(after, at)
             case Up(at=at):
                 self._follow_usage(self._edit_attempt(before.attempt_id, started_at=at))
+                self._note_datasets(after, at)
             case Ended(at=at, reason=reason, exit_code=exit_code, message=message):
                 ended = self._edit_attempt(
                     before.attempt_id,
@@ -354,6 +358,24 @@ class Work:
                     self._begin_attempt(after, at, waited_since=at)
             case _:
                 pass
+
+    def _note_datasets(self, job: Job, at: float) -> None:
+        """Which versions an attempt reads, so that they can be traced to it when it is gone."""
+        uses = [
+            DatasetUse(
+                job_id=job.id,
+                attempt=job.attempt,
+                dataset=mount.dataset_id,
+                version=mount.version,
+                job_name=job.name,
+                user=job.user,
+                at=at,
+            )
+            for mount in self.spec(job.id).mounts
+            if mount.dataset_id is not None and mount.version is not None
+        ]
+        if uses:
+            self.tx.datasets.add_uses(uses)
 
     def _tell_cost(self, receipt: ReceiptRecord) -> None:
         detail = {

@@ -192,11 +192,16 @@ class Course:
         self._expect(resized, self.now + (end - self.now) * before / max(1, after))
 
     def _preempt(self, preemption: Preemption) -> None:
-        """It goes back to its queue when it has saved, and has the rest before it."""
+        """It goes back to its queue when it has saved, and has the rest before it; if it is moved, it goes on now."""
         job = self.snapshot.jobs[preemption.job_id]
         if job.state is not JobState.RUNNING:
             return
         end = next((at for at, _, job_id, attempt in self.ends if (job_id, attempt) == (job.id, job.attempt)), self.now)
+        if preemption.to is not None:
+            moved = replace(job, attempt=job.attempt + 1, allocation=preemption.to)
+            self.snapshot.apply([PutJob(job=moved)])
+            self._expect(moved, end)
+            return
         self._left[job.id] = max(LEAST_SECONDS, end - self.now)
         stopping = advance(job, StopRequested(at=self.now, reason=EndReason.PREEMPTED, for_job=preemption.for_job)).job
         self.snapshot.apply([PutJob(job=stopping)])

@@ -288,12 +288,18 @@ def _giving_way(snapshot: ClusterSnapshot, plan: Plan, job: Job) -> list[Reason]
             rule="giving-way",
             detail=f"{words} {gives}, within {format_duration(max(1.0, grace))}",
             numbers={
-                "coming_gpus": sum(one.allocation.total_gpu_milli for one in giving if one.allocation) / WHOLE,
+                "coming_gpus": sum(_given_milli(one) for one in giving) / WHOLE,
                 "grace_seconds": grace,
             },
             jobs=tuple(one.id for one in giving[:NAMED]),
         )
     ]
+
+
+def _given_milli(job: Job) -> int:
+    """What comes back when the attempt ends: of one that is moved, all but what it goes on with."""
+    held, kept = job.allocation, job.next_allocation
+    return (held.total_gpu_milli if held else 0) - (kept.total_gpu_milli if kept else 0)
 
 
 def _planned_words(snapshot: ClusterSnapshot, planned: PlannedStart | None, now: float) -> str:

@@ -39,6 +39,8 @@ class PreemptionRules:
     min_run_seconds: float = 600.0
     #: under `preempts`, a job must be ahead by so much of the other's cost: a hair's breadth is not worth a restart
     margin: float = 0.0
+    #: under `preempts`, jobs that save their work may be moved to other GPUs, so that what is free lies together
+    moves: bool = False
 
 
 class Strategy(StrEnum):

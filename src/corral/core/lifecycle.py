@@ -83,7 +83,19 @@ class ResizeRequested:
     ceiling: Ceiling | None = None
 
 
-Event = StartRequested | Planned | Up | StopRequested | ResizeRequested | Ended
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MoveRequested:
+    """It shall go on elsewhere: the present attempt is told to save and end, the next one begins there."""
+
+    at: float
+    allocation: Allocation
+    #: who starts where it ran
+    for_job: str
+    #: in words for its owner
+    message: str = ""
+
+
+Event = StartRequested | Planned | Up | StopRequested | ResizeRequested | MoveRequested | Ended
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,6 +155,8 @@ def advance(job: Job, event: Event) -> Transition:
             )
         case ResizeRequested() if job.state in (JobState.STARTING, JobState.RUNNING):
             return _resizing(job, event)
+        case MoveRequested() if job.state is JobState.RUNNING:
+            return _moving(job, event)
         case ResizeRequested() if job.is_resizing and job.allocation is not None:
             # It is on its way to another size already: it goes to this one instead, for the same price.
             assert {*event.allocation.gpus} <= {*job.allocation.gpus}, "nothing more is held for it"
@@ -227,6 +241,21 @@ def _resizing(job: Job, event: ResizeRequested) -> Transition:
     return Transition(job=stopping, instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),))
 
 
+def _moving(job: Job, event: MoveRequested) -> Transition:
+    """Both places are held until the attempt is over, so that nobody takes where it shall go on."""
+    assert job.allocation is not None
+    stopping = replace(
+        job,
+        state=JobState.STOPPING,
+        stopping_for=EndReason.MOVED,
+        next_allocation=event.allocation,
+        allocation=together(job.allocation, event.allocation),
+        preempted_for=event.for_job,
+        message=event.message,
+    )
+    return Transition(job=stopping, instructions=(Stop(attempt_id=job.attempt_id, grace_seconds=job.grace_seconds),))
+
+
 def _goes_on_resized(job: Job, event: Ended) -> bool:
     """A failure that is not the program's own may have hit what the next attempt would get: then it is planned anew.
 
@@ -234,26 +263,39 @@ def _goes_on_resized(job: Job, event: Ended) -> bool:
     """
     if not job.is_resizing or job.next_allocation is None or event.reason in RETRIED:
         return False
-    limit = job.time_limit_seconds
+    # One that is moved has its time limit anew, like one that was preempted.
+    limit = None if job.is_moving else job.time_limit_seconds
     return event.reason is not EndReason.TIMED_OUT and (limit is None or _ran_until(job, event.at) < limit)
 
 
 def _resized(job: Job, event: Ended) -> Transition:
     assert job.next_allocation is not None
     starting = replace(
-        _asking_for(job, job.next_allocation),
+        _moved_run(job, event.at) if job.is_moving else _resized_run(job, event.at),
         state=JobState.STARTING,
         attempt=job.attempt + 1,
         allocation=job.next_allocation,
         next_allocation=None,
         allocated_at=event.at,
-        resized_at=event.at,
-        ran_seconds=_ran_until(job, event.at),
-        utilization=None,
         started_at=None,
         stopping_for=None,
+        preempted_for=None,
     )
     return Transition(job=starting, instructions=(Launch(attempt_id=starting.attempt_id),))
+
+
+def _resized_run(job: Job, at: float) -> Job:
+    """Its run goes on with another size: the time limit is not given anew."""
+    assert job.next_allocation is not None
+    return replace(
+        _asking_for(job, job.next_allocation), resized_at=at, ran_seconds=_ran_until(job, at), utilization=None
+    )
+
+
+def _moved_run(job: Job, at: float) -> Job:
+    """Its next attempt goes on from what it has saved, like one that was preempted."""
+    attained = job.attained_seconds + _ran_until(job, at)
+    return replace(job, saved_seconds=_saved(job), attained_seconds=attained, message="")
 
 
 def _ran_until(job: Job, at: float) -> float:
@@ -283,9 +325,11 @@ def _asking_least(job: Job) -> Job:
 
 
 def together(one: Allocation, other: Allocation) -> Allocation:
-    """Both allocations of one job at once. An elastic job runs on one node, and its CPUs and memory do not change."""
+    """Both allocations of one job at once. One that is resized stays on its node, with the same CPUs and memory; one
+    that is moved goes to another node."""
     (grant,), (more,) = one.grants, other.grants
-    assert grant.node == more.node, "a resize stays on the node"
+    if grant.node != more.node:
+        return replace(one, grants=(grant, more))
     return replace(one, grants=(replace(grant, gpus=tuple(sorted({*grant.gpus, *more.gpus}))),))
 
 
@@ -299,7 +343,7 @@ def _ended_by_itself(job: Job, event: Ended) -> Job:
 
 def _ended_by_stop(job: Job, event: Ended) -> Job:
     reason = job.stopping_for or event.reason
-    if reason is EndReason.RESIZED:
+    if reason in (EndReason.RESIZED, EndReason.MOVED):
         # It does not go on although it should: something failed, or its time is over.
         reason = event.reason if event.reason in RETRIED else EndReason.TIMED_OUT
     event = replace(event, message=job.message or event.message)

@@ -83,6 +83,8 @@ class EndReason(StrEnum):
     LOST = "lost"
     #: it goes on with other GPUs, as the next attempt
     RESIZED = "resized"
+    #: it goes on on another node, as the next attempt, and another job has room
+    MOVED = "moved"
     #: a job that it was to come after has not completed
     DEPENDENCY_FAILED = "dependency_failed"
 
@@ -275,7 +277,7 @@ class Job:
     after: tuple[str, ...] = ()
     #: None means: as many GPUs as it asks for, always
     elastic: Elastic | None = None
-    #: while it is resized: what the next attempt will hold. It is part of the allocation already.
+    #: while it is resized or moved: what the next attempt will hold. It is part of the allocation already.
     next_allocation: Allocation | None = None
     resized_at: float | None = None
     #: run time of attempts before this one that were resized: it counts for the time limit, which is not given anew
@@ -293,7 +295,7 @@ class Job:
     predicted: Prediction | None = None
     #: whether it may be interrupted for others; one that may not never takes what others are owed
     preemptible: bool = True
-    #: the job that it was preempted for, until it starts again: what it gave up is for that one
+    #: the job that it was preempted or moved for, until it starts again: what it gave up is for that one
     preempted_for: str | None = None
     #: how often it was preempted since it was started by its owner
     preemptions: int = 0
@@ -346,7 +348,13 @@ class Job:
 
     @property
     def is_resizing(self) -> bool:
-        return self.state is JobState.STOPPING and self.stopping_for is EndReason.RESIZED
+        """Whether it goes on with other GPUs as soon as it has saved: more, fewer, or as many elsewhere."""
+        return self.state is JobState.STOPPING and self.stopping_for in (EndReason.RESIZED, EndReason.MOVED)
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether it goes on elsewhere, so that another job can start where it ran."""
+        return self.state is JobState.STOPPING and self.stopping_for is EndReason.MOVED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

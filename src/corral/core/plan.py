@@ -70,11 +70,13 @@ class PreemptionRule(StrEnum):
     ORDER = "order"
     #: the other passed it by backfill, and runs longer than was predicted
     OVERRUN = "overrun"
+    #: the other goes on elsewhere, so that there is room for it in one place
+    MOVE = "move"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preemption:
-    """A running job goes back to the queue, and another one starts on what it held."""
+    """A running job goes back to the queue, or on elsewhere, and another one starts on what it held."""
 
     job_id: str
     #: who starts
@@ -84,6 +86,8 @@ class Preemption:
     lost_gpu_seconds: float
     #: the rule with its numbers, in words for both sides
     detail: str
+    #: where it goes on as soon as it has saved, if it is only moved
+    to: Allocation | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

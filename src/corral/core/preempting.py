@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Protocol
 
 from corral.core import guaranteeing
@@ -56,10 +57,10 @@ class Preempting:
     def __init__(self, snapshot: ClusterSnapshot, now: float) -> None:
         self.snapshot = snapshot
         self.now = now
-        #: jobs that give way already, or were chosen to in this cycle
-        self.leaving: dict[str, Job] = {
-            job_id: snapshot.jobs[job_id] for ids in snapshot.giving_way.values() for job_id in sorted(ids)
-        }
+        giving = [snapshot.jobs[job_id] for ids in snapshot.giving_way.values() for job_id in sorted(ids)]
+        #: jobs that give way already, or were chosen to in this cycle: to the queue, and elsewhere
+        self.leaving: dict[str, Job] = {job.id: job for job in giving if not job.is_moving}
+        self.moving: dict[str, Job] = {job.id: job for job in giving if job.is_moving}
         #: when somebody who is spared now may be preempted
         self.wake_at: float | None = None
         self.reserved = Reserved(snapshot, now)
@@ -72,6 +73,11 @@ class Preempting:
         """Whether anybody could be preempted for anybody."""
         return bool(self._sources)
 
+    @property
+    def giving_way(self) -> list[Job]:
+        """Those who leave for others: to the queue, or elsewhere."""
+        return [*self.leaving.values(), *self.moving.values()]
+
     def could_help(self, job: Job) -> bool:
         """Whether others might be preempted for the job, or for one behind it in its line."""
         return any(source.could_help(self, job) for source in self._sources)
@@ -81,16 +87,22 @@ class Preempting:
         fleet, pool = self.snapshot.fleet, self.snapshot.queues[job.queue].pool
         found: list[Candidate] = []
         enough = _FIRST_LOOK
-        for one, rule, words in self._after(job):
-            if self._is_ripe(one):
-                lost, frees = lost_gpu_seconds(one, self.now), self._frees(job, one, rule)
-                found.append(Candidate(job=one, rule=rule, lost_gpu_seconds=lost, frees=frees, words=words))
+        for candidate in self._candidates(job):
+            found.append(candidate)
             if len(found) == enough:
                 victims = choose_victims(fleet, job, pool, found)
                 if victims is not None:
                     return victims
                 enough *= 8
         return choose_victims(fleet, job, pool, found) if found else None
+
+    def candidates(self, job: Job) -> list[Candidate]:
+        """Those who may be preempted for the job and stand furthest behind, as many as are looked at first."""
+        return [*islice(self._candidates(job), _FIRST_LOOK)]
+
+    def may_be_moved(self, job: Job) -> bool:
+        """Whether it has run for its least time since it was last started or moved, and does not leave already."""
+        return job.id not in self.leaving and job.id not in self.moving and self._is_ripe(job)
 
     def leave(self, victims: Iterable[Candidate], for_job: Job) -> list[Preemption]:
         """From now on in this cycle these give way."""
@@ -106,6 +118,23 @@ class Preempting:
             )
             for victim in victims
         ]
+
+    def move(self, job: Job, to: Allocation, for_job: Job) -> Preemption:
+        """From now on in this cycle the job is on its way to another place."""
+        self.moving[job.id] = job
+        assert job.allocation is not None
+        here, there = job.allocation.grants[0].node, to.grants[0].node
+        return Preemption(
+            job_id=job.id,
+            for_job=for_job.id,
+            rule=PreemptionRule.MOVE,
+            lost_gpu_seconds=lost_gpu_seconds(job, self.now),
+            detail=(
+                f"{for_job.id} asks for {_asked_words(for_job)}, and there is room for it, but not in one place: "
+                f"{job.id} goes on on {there} instead of {here}"
+            ),
+            to=to,
+        )
 
     def sooner(self, job: Job) -> dict[str, float]:
         """When running jobs are gone at the latest that leave, or could be made to for this job."""
@@ -142,11 +171,17 @@ class Preempting:
         if at > self.now:
             self.wake_at = at if self.wake_at is None else min(self.wake_at, at)
 
+    def _candidates(self, job: Job) -> Iterator[Candidate]:
+        for one, rule, words in self._after(job):
+            if self._is_ripe(one):
+                lost, frees = lost_gpu_seconds(one, self.now), self._frees(job, one, rule)
+                yield Candidate(job=one, rule=rule, lost_gpu_seconds=lost, frees=frees, words=words)
+
     def _after(self, job: Job) -> Iterator[tuple[Job, PreemptionRule, Callable[[], str]]]:
         """Who stands after a job and holds what it could use, each by the first rule that says so."""
         if not job.request.wants_gpu or job.queue not in self.snapshot.queues:
             return
-        models, seen = job.request.models, {*self.leaving}
+        models, seen = job.request.models, {*self.leaving, *self.moving}
         for source in self._sources:
             for one, words in source.after(self, job):
                 if one.id in seen or not one.preemptible or one.allocation is None or not one.allocation.model:
@@ -215,6 +250,12 @@ def lost_gpu_seconds(job: Job, now: float) -> float:
         return 0.0
     since = job.started_at if job.checkpointed_at is None else max(job.started_at, job.checkpointed_at)
     return max(0.0, now - since) * job.allocation.total_gpu_milli / WHOLE
+
+
+def _asked_words(job: Job) -> str:
+    request = job.request
+    each = f"{request.gpus} {'GPU' if request.gpus == 1 else 'GPUs'}"
+    return f"{each} of one node" if request.nodes == 1 else f"{each} of each of {request.nodes} nodes"
 
 
 def rank_of(snapshot: ClusterSnapshot, queue: Queue, job: Job, now: float) -> Rank | None:

@@ -16,8 +16,10 @@ from dataclasses import dataclass, replace
 from corral.core.claims import IN_TURN, Claim, can_be_kept, claim_of
 from corral.core.fleet import Domain
 from corral.core.guaranteeing import turn_of
+from corral.core.lifecycle import together
 from corral.core.lines import LineCursor, LineKey, line_of
 from corral.core.model import Allocation, Blocking, Job, JobState, Queue
+from corral.core.moving import Move, Moving
 from corral.core.ordering import POLICIES
 from corral.core.placing import could_ever_fit
 from corral.core.plan import Plan, PlannedStart, Preemption, Resize, Start
@@ -112,7 +114,8 @@ class _Cycle:
         #: in a cycle that only supposes something, nobody is preempted
         self._may_preempt = after is None and self._preempting.is_possible
         self._preemptions: list[Preemption] = []
-        self._coming: Vacating = after._coming if after else Vacating(self._preempting.leaving.values())
+        self._moving: Moving = after._moving if after else Moving(self._preempting, self.reserved)
+        self._coming: Vacating = after._coming if after else Vacating(self._preempting.giving_way)
         #: jobs that start as soon as others have given way, and what they will have
         self._promised: dict[str, tuple[LineKey, ProtectedStart]] = {**after._promised} if after else {}
         self._protected += self._promised.values()
@@ -127,8 +130,8 @@ class _Cycle:
             queue = self.snapshot.queues[job.queue]
             if job.not_before > self.now or first_reason(self.snapshot, job, self.now) is not None:
                 continue
-            if not self._start(queue, job):
-                self._promise(queue, job)
+            if not self._start(queue, job) and not self._promise(queue, job):
+                self._get_way_by_moves(queue, job)
 
     def start_in_order(self) -> list[_Walk]:
         """Start jobs in order; the lines that came to a job without room, which now has its protected start."""
@@ -321,33 +324,59 @@ class _Cycle:
             if self._would_fit_beside_elastic(queue, job):
                 return False
             victims = self._preempting.victims(self.reserved.widest(job, queue.pool, end_if_started(job, self.now)))
-        if not victims or not self._promise(queue, job, *(victim.job for victim in victims)):
-            return False
+        if not victims or not self._promise(queue, job, [victim.job for victim in victims]):
+            return self._get_way_by_moves(queue, job)
         self._preemptions += self._preempting.leave(victims, job)
         return True
 
-    def _promise(self, queue: Queue, job: Job, *victims: Job) -> bool:
+    def _get_way_by_moves(self, queue: Queue, job: Job) -> bool:
+        """Let others go on elsewhere, where there is room enough for a job but not in one place."""
+        if not self._may_preempt or not self._moving.could_help(queue):
+            return False
+        with self.trial.without([self._coming.left()]):
+            found = self._moving.find(queue, job)
+        if found is None or not self._promise(queue, job, [one.job for one in found.victims], found.moves):
+            return False
+        self._preemptions += self._preempting.leave(found.victims, job)
+        return True
+
+    def _promise(self, queue: Queue, job: Job, victims: Sequence[Job] = (), moves: Sequence[Move] = ()) -> bool:
         """Give the job what is there when all those have gone who leave; what is free of it already is kept."""
-        if not victims and not self._coming.has_gpus:
+        if not victims and not moves and not self._coming.has_gpus:
             return False
         leaving = (*self._preempting.leaving.values(), *victims)
-        back = [self._coming.left(), *(one.allocation for one in victims if one.allocation)]
-        with self.trial.without(back, leaving):
+        going = (*victims, *(move.job for move in moves))
+        back = [self._coming.left(), *(one.allocation for one in going if one.allocation)]
+        with self.trial.without(back, leaving), self.trial.taken([move.to for move in moves]):
             # When those are gone, others may be owed what they held.
             allocation = self._find_place(queue, job) if owed(self.snapshot, job, self.now) is None else None
         if allocation is None:
             return False
         nodes = {grant.node for grant in allocation.grants}
+        leaving = (*leaving, *self._preempting.moving.values(), *going)
         at = self.now + max((one.grace_seconds for one in leaving if _is_on(one, nodes)), default=0.0)
-        held = free_part(self._fleet, allocation)
-        for victim in victims:
-            self._coming.add(victim)
-        self._coming.use(allocation, held)
+        for one in going:
+            self._coming.add(one)
+        kept = [allocation, *self._move(job, moves)]
+        allocations = replace(allocation, grants=tuple(grant for one in kept for grant in one.grants))
+        held = free_part(self._fleet, allocations)
+        self._coming.use(allocations, held)
         self.trial.promise(job, held)
         protected = ProtectedStart(job=job, at=at, allocation=allocation, held=held, is_firm=False)
         self._promised[job.id] = (line_of(job), protected)
         self._protected.append((line_of(job), protected))
         return True
+
+    def _move(self, for_job: Job, moves: Iterable[Move]) -> Iterator[Allocation]:
+        """Jobs go where there is room already; for the others the places where they will go are kept."""
+        for move in moves:
+            assert move.job.allocation is not None
+            if free_part(self._fleet, move.to).total_gpu_milli < move.to.total_gpu_milli:
+                yield move.to
+                continue
+            both = replace(move.job, allocation=together(move.job.allocation, move.to))
+            self.trial.resize(move.job, both)
+            self._preemptions.append(self._preempting.move(move.job, move.to, for_job))
 
     def _would_fit_beside_elastic(self, queue: Queue, job: Job) -> bool:
         if not self.snapshot.scaling.enabled or not self.snapshot.elastic:
@@ -436,7 +465,11 @@ class _Cycle:
             number
             for number, (_, held) in enumerate(self._protected)
             if held.job.id not in self._promised
-            and ((end <= held.at and math.isfinite(end)) or self._preempting.gives_back(job, held))
+            and (
+                (end <= held.at and math.isfinite(end))
+                or self._preempting.gives_back(job, held)
+                or self._stands_before(queue, job, held.job)
+            )
         ]
         if not lifted:
             return None
@@ -452,6 +485,14 @@ class _Cycle:
                 self._protected[number] = (line, protected)
             self.trial.hold(protected.job.id, protected.held)
         return allocation
+
+    def _stands_before(self, queue: Queue, job: Job, other: Job) -> bool:
+        """In a queue whose order preempts, nothing is kept from a job for one behind it, in another line of the
+        queue: it would take that back at once."""
+        if other.queue != queue.name or not self._is_ranked(queue):
+            return False
+        own, others = (rank_of(self.snapshot, queue, one, self.now) for one in (job, other))
+        return own is not None and others is not None and own.place < others.place
 
     def _too_long_to_pass(self, walk: _Walk) -> float:
         """For whom nothing that is held for others could be lent: who stays beyond the last planned start, and into the

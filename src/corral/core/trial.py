@@ -69,6 +69,17 @@ class Trial:
             for allocation in allocations:
                 self._fleet.take(allocation)
 
+    @contextmanager
+    def taken(self, allocations: Sequence[Allocation]) -> Iterator[None]:
+        """Suppose within that these are given out."""
+        for allocation in allocations:
+            self._fleet.take(allocation)
+        try:
+            yield
+        finally:
+            for allocation in allocations:
+                self._fleet.give_back(allocation)
+
     def undo(self) -> None:
         for job, held in self._promised:
             self._fleet.give_back(held)

@@ -24,9 +24,11 @@ class Vacating:
         return bool(self._gpus)
 
     def add(self, job: Job) -> None:
-        """One more gives way."""
+        """One more gives way. One that is moved keeps what it goes on with."""
         for grant in job.allocation.grants if job.allocation is not None else ():
             self._count(grant, 1)
+        for grant in job.next_allocation.grants if job.next_allocation is not None else ():
+            self._count(grant, -1)
 
     def use(self, allocation: Allocation, held: Allocation) -> None:
         """This is promised to somebody, and `held` of it is free already: the rest is what comes."""

@@ -61,7 +61,7 @@ def choose_victims(fleet: Fleet, job: Job, pool: str, candidates: Sequence[Candi
         for index in domains_for(fleet, job.request, pool)
         if (chosen := _choose_in(fleet, index, job, among & index.members, candidates)) is not None
     ]
-    return min(found, key=_loss, default=None)
+    return min(found, key=loss_of, default=None)
 
 
 def _choose_in(
@@ -81,7 +81,7 @@ def _choose_in(
             break  # nodes come in the order of their cheapest candidates
         chosen = room.least(request, bound)
         if chosen is not None:
-            cheapest = sorted([*cheapest, (_loss(chosen), place, chosen)], key=lambda item: item[:2])
+            cheapest = sorted([*cheapest, (loss_of(chosen), place, chosen)], key=lambda item: item[:2])
             cheapest = cheapest[: request.nodes - ready]
     if len(cheapest) + ready < request.nodes:
         return None
@@ -89,7 +89,7 @@ def _choose_in(
     return _none_to_spare([*victims.values()], [rooms[place] for _, place, _ in cheapest], request)
 
 
-def _none_to_spare(victims: list[Candidate], rooms: Sequence[_Room], request: Request) -> list[Candidate]:
+def _none_to_spare(victims: list[Candidate], rooms: Sequence[Room], request: Request) -> list[Candidate]:
     """A gang may have been chosen for one node, and make others unnecessary on the next."""
     if len(rooms) == 1:
         return victims
@@ -101,9 +101,9 @@ def _none_to_spare(victims: list[Candidate], rooms: Sequence[_Room], request: Re
     return kept
 
 
-def _rooms(fleet: Fleet, index: DomainIndex, job: Job, among: int, candidates: Iterable[Candidate]) -> dict[int, _Room]:
+def _rooms(fleet: Fleet, index: DomainIndex, job: Job, among: int, candidates: Iterable[Candidate]) -> dict[int, Room]:
     """The nodes on which candidates run, and the candidates there, those who lose least first."""
-    rooms: dict[int, _Room] = {}
+    rooms: dict[int, Room] = {}
     for candidate in sorted(candidates, key=lambda one: (one.loss, one.job.serial)):
         back = candidate.frees or candidate.job.allocation
         assert back is not None
@@ -113,7 +113,7 @@ def _rooms(fleet: Fleet, index: DomainIndex, job: Job, among: int, candidates: I
                 continue
             room = rooms.get(place)
             if room is None:
-                room = rooms[place] = _Room(fleet.slots[place], index, job)
+                room = rooms[place] = Room(fleet.slots[place], index, job)
             room.candidates.append((candidate, grant))
     return rooms
 
@@ -125,14 +125,14 @@ def _ready_now(fleet: Fleet, index: DomainIndex, job: Job, among: int) -> int:
         return 0  # it would not ask
     least = 0 if request.gpu_milli else request.gpus
     for place in places(index.with_whole(least) & among if least else among):
-        found += _Room(fleet.slots[place], index, job).fits(request)
+        found += Room(fleet.slots[place], index, job).fits(request)
         if found == request.nodes:
             break
     return found
 
 
-class _Room:
-    """One node: what is free on it, and who could give way."""
+class Room:
+    """One node: what is free on it, and who could give way, those who lose least first."""
 
     __slots__ = ("candidates", "cpu_milli", "free_milli", "memory_bytes", "slot")
 
@@ -145,12 +145,31 @@ class _Room:
         self.memory_bytes = slot.free_memory_bytes
         self.candidates: list[tuple[Candidate, Grant]] = []
 
+    @classmethod
+    def of(cls, slot: Slot, index: DomainIndex, job: Job, candidates: Iterable[Candidate]) -> Room:
+        room = cls(slot, index, job)
+        for candidate in sorted(candidates, key=lambda one: (one.loss, one.job.serial)):
+            for grant in candidate.job.allocation.grants if candidate.job.allocation is not None else ():
+                if grant.node == slot.node.id:
+                    room.candidates.append((candidate, grant))
+        return room
+
+    @property
+    def free_gpus(self) -> int:
+        return sum(left >= WHOLE for left in self.free_milli.values())
+
+    def give_back(self, job: Job) -> None:
+        """Suppose that a job has left the node."""
+        for grant in job.allocation.grants if job.allocation is not None else ():
+            if grant.node == self.slot.node.id:
+                self._shift(grant, 1)
+
     def fits(self, request: Request) -> bool:
         if request.cpu_milli > max(0, self.cpu_milli) or request.memory_bytes > max(0, self.memory_bytes):
             return False
         if request.gpu_milli:
             return any(left >= request.gpu_milli for left in self.free_milli.values())
-        return sum(left >= WHOLE for left in self.free_milli.values()) >= request.gpus
+        return self.free_gpus >= request.gpus
 
     def fits_without(self, gone: Iterable[Candidate], request: Request) -> bool:
         ids = {one.job.id for one in gone}
@@ -205,7 +224,7 @@ class _Room:
         self.memory_bytes += sign * grant.memory_bytes
 
 
-def _loss(chosen: Iterable[Candidate]) -> Loss:
+def loss_of(chosen: Iterable[Candidate]) -> Loss:
     total = Loss()
     for one in chosen:
         total = total.and_of(one.loss)

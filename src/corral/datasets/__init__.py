@@ -27,6 +27,7 @@ from corral.datasets.errors import (
     UnknownFormat,
     Unstable,
 )
+from corral.datasets.git_versions import GitVersions
 from corral.datasets.packs import check_pack
 from corral.datasets.progress import OnProgress, Progress
 from corral.datasets.records import Commit, Entry, PathEntry, check_dataset, check_tag
@@ -55,6 +56,7 @@ __all__ = [
     "GarbagePack",
     "GarbageReport",
     "GitFailed",
+    "GitVersions",
     "HeadMoved",
     "LeaseLost",
     "LocalChanges",

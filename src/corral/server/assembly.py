@@ -40,6 +40,7 @@ from corral.server.checkpointing import CheckpointWatch
 from corral.server.committing import Committing
 from corral.server.context import ServerContext
 from corral.server.dataset_library import DatasetLibrary
+from corral.server.dataset_mounting import DatasetMounting
 from corral.server.estimating import Estimating
 from corral.server.imaging import Imaging
 from corral.server.metrics import ServerMetrics
@@ -133,7 +134,10 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             driver=DirectoryVolumes(places.volumes),
             cluster=settings.cluster[0].name,
         )
-        controller.complete = lambda order: storing.noticed(mounting.completed(imaging.completed(order)))
+        versions = DatasetMounting(store=store, settings=settings, box=box)
+        controller.complete = lambda order: storing.noticed(
+            versions.completed(mounting.completed(imaging.completed(order)))
+        )
         controller.start()
         parts.callback(controller.stop)
         # 3. Those who watch and act by themselves; they stop before the controller does.

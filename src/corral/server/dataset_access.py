@@ -6,14 +6,12 @@ others can read, nor into a log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from corral.control.ports import Transaction
 from corral.control.records import ByteStorage, DatasetRecord, DatasetTargetRecord, MetadataKind
-from corral.datasets.blobs import BlobStore, DirectoryBlobs, FilesystemBlobs
-from corral.objects.access import NotReachable, ObjectAccess, open_filesystem
+from corral.objects.access import NotReachable
 from corral.server.mounting import access_to
 from corral.server.secrets import SecretBox, SecretUnreadable
 from corral.server.settings import Settings
@@ -60,11 +58,3 @@ def metadata_words(target: DatasetTargetRecord, settings: Settings, box: SecretB
 def index_cache(settings: Settings, target: str) -> Path:
     """Where what is known of a storage is kept, so that it need not be fetched again."""
     return settings.home / "dataset-index" / target
-
-
-def open_blobs(words: Mapping[str, Any]) -> BlobStore:
-    """Raises NotReachable."""
-    if words["kind"] == "directory":
-        return DirectoryBlobs(Path(words["path"]))
-    access = ObjectAccess.from_words(words["access"])
-    return FilesystemBlobs(open_filesystem(access), access.root)

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from secrets import token_hex
 
 from corral.control import dataset_targets
@@ -18,9 +19,10 @@ from corral.control.records import VersionRecord
 from corral.datasets.errors import DatasetError
 from corral.datasets.packs import PACK_BYTES, check_pack, decode_index, index_name, pack_name
 from corral.datasets.pieces import PieceStore
+from corral.datasets.places import open_blobs
 from corral.datasets.records import Entry, decode_list, decode_tree
 from corral.datasets.trees import Diff, diff, find, get_data, list_directory, read_file
-from corral.server.dataset_access import Words, index_cache, open_blobs, storage_words
+from corral.server.dataset_access import Words, index_cache, storage_words
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 
@@ -85,7 +87,7 @@ class DatasetLibrary:
 
     def content(self, target: str, entry: Entry, offset: int, length: int) -> Iterator[bytes]:
         """A part of a file, each piece checked before it is handed on."""
-        return read_file(self.pieces(target), entry, offset, length)
+        return _begun(read_file(self.pieces(target), entry, offset, length))
 
     def diff(self, target: str, old: VersionRecord | None, new: VersionRecord) -> Diff:
         before = None if old is None else bytes.fromhex(old.tree)
@@ -122,7 +124,7 @@ class DatasetLibrary:
         """One behind the other, each checked. Raises NotOfVersion, before anything is read."""
         self._check_needed(target, version, digests)
         pieces = self.pieces(target)
-        return (get_data(pieces, digest) for digest in digests)
+        return _begun(get_data(pieces, digest) for digest in digests)
 
     def _check_needed(self, target: str, version: VersionRecord, digests: Sequence[bytes]) -> None:
         """Whoever may read one version must not read others' files by knowing what their pieces are called."""
@@ -157,6 +159,11 @@ class DatasetLibrary:
             while len(self._needed) > _KEPT_VERSIONS:
                 self._needed.popitem(last=False)
         return frozenset(needed)
+
+
+def _begun(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """With the first piece read already, so that what is wrong with it can still be told."""
+    return chain([next(pieces, b"")], pieces)
 
 
 def index_pieces(pack: str, index: bytes) -> int:

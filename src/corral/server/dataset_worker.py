@@ -21,12 +21,12 @@ from typing import Any, TextIO
 
 from corral.datasets.adopting import adopt
 from corral.datasets.errors import DatasetError, HeadMoved
+from corral.datasets.places import open_blobs
 from corral.datasets.progress import Progress
 from corral.datasets.records import Commit
 from corral.datasets.repository import LATEST, Committed, Repository
 from corral.datasets.versions import Manifest, VersionStore
 from corral.objects.access import NotReachable
-from corral.server.dataset_access import open_blobs
 
 #: Between two lines about progress.
 PROGRESS_SECONDS = 0.3

@@ -240,6 +240,8 @@ class PolicySettings(Section):
     preemption_min_run_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10
     #: in queues whose order preempts: by which part of the other's cost a job must be ahead
     preemption_margin: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    #: in queues whose order preempts: whether jobs that save may be moved, so that what is free lies together
+    preemption_moves: bool = False
     #: GPUs that `corral allocate TASK` takes without --gpus, and the most that --gpus may ask for
     max_auto_gpus: GpuCount = 2
     max_manual_gpus: GpuCount = 6

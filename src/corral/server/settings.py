@@ -161,6 +161,7 @@ class Settings(SettingsFile):
             enabled=policies.enable_preemption,
             min_run_seconds=policies.preemption_min_run_minutes * 60,
             margin=policies.preemption_margin,
+            moves=policies.preemption_moves,
         )
 
     @property

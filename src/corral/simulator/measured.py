@@ -99,6 +99,10 @@ class WindowOutcome:
             share.preemptions += 1
             share.lost_gpu_seconds += lost_gpu_seconds
 
+    def moved(self, job: Job, lost_gpu_seconds: float) -> None:
+        """It went on elsewhere, so that another job had room: nobody waited for it, but the way there is lost."""
+        self.restarted(job, lost_gpu_seconds)
+
     def restarted(self, job: Job, lost_gpu_seconds: float) -> None:
         for share in self._shares(job):
             share.lost_gpu_seconds += lost_gpu_seconds

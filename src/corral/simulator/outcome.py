@@ -151,7 +151,8 @@ class Ran:
     #: how long it held something, in all its attempts
     held_seconds: float
     preemptions: int = 0
-    #: what its preemptions cost
+    moves: int = 0
+    #: what its preemptions and moves cost
     lost_gpu_seconds: float = 0.0
 
     @property
@@ -193,6 +194,7 @@ class _Life:
     held_until: float
     held_seconds: float = 0.0
     preemptions: int = 0
+    moves: int = 0
     lost_gpu_seconds: float = 0.0
 
 
@@ -213,6 +215,8 @@ class Outcome:
     #: attempts that were stopped for others, and what that and time limits cost
     preemptions_by_user: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     lost_gpu_seconds_by_user: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    #: attempts that went on elsewhere, so that others had room
+    moves: int = 0
     ended_jobs: int = 0
     #: jobs that had not ended when the run was over
     unfinished_jobs: int = 0
@@ -249,6 +253,11 @@ class Outcome:
         self.preemptions_by_user[job.user] += 1
         self.restarted(job, lost_gpu_seconds)
 
+    def moved(self, job: Job, lost_gpu_seconds: float) -> None:
+        self.moves += 1
+        self._lives[job.id].moves += 1
+        self.restarted(job, lost_gpu_seconds)
+
     def restarted(self, job: Job, lost_gpu_seconds: float) -> None:
         self._lives[job.id].lost_gpu_seconds += lost_gpu_seconds
         self.lost_gpu_seconds_by_user[job.user] += lost_gpu_seconds
@@ -267,6 +276,7 @@ class Outcome:
             is_cut=job.elastic is None and worked < arrival.run_seconds * (1 - ROUNDING) - ROUNDING,
             held_seconds=life.held_seconds,
             preemptions=life.preemptions,
+            moves=life.moves,
             lost_gpu_seconds=life.lost_gpu_seconds,
         )
         self.ended_jobs += 1

@@ -15,7 +15,17 @@ from typing import Protocol
 
 from corral.core.accounting import change_usage
 from corral.core.changes import Change, DropJob, PutJob, PutLastNode, PutScore
-from corral.core.lifecycle import Ended, Planned, ResizeRequested, StartRequested, StopRequested, Up, advance
+from corral.core.lifecycle import (
+    Ended,
+    Event,
+    MoveRequested,
+    Planned,
+    ResizeRequested,
+    StartRequested,
+    StopRequested,
+    Up,
+    advance,
+)
 from corral.core.mix import MixCounter
 from corral.core.model import WHOLE, Allocation, EndReason, Job, JobState, Score
 from corral.core.plan import Plan, Preemption, Resize
@@ -59,6 +69,9 @@ class Watcher(Protocol):
         """An attempt was stopped for another job. So much of the GPU time that it held led to nothing: what it had not
         saved, the saving, and its own way back into work."""
 
+    def moved(self, job: Job, lost_gpu_seconds: float) -> None:
+        """An attempt was stopped and goes on elsewhere, so that another job has room."""
+
     def restarted(self, job: Job, lost_gpu_seconds: float) -> None:
         """A job that was preempted and has ended since held its GPUs so long before its work went on."""
 
@@ -80,6 +93,9 @@ class History:
         self.allocations.append((job.id, since, until, allocation))
 
     def preempted(self, job: Job, lost_gpu_seconds: float) -> None:
+        self.lost[job.id] = self.lost.get(job.id, 0.0) + lost_gpu_seconds
+
+    def moved(self, job: Job, lost_gpu_seconds: float) -> None:
         self.lost[job.id] = self.lost.get(job.id, 0.0) + lost_gpu_seconds
 
     def restarted(self, job: Job, lost_gpu_seconds: float) -> None:
@@ -206,6 +222,8 @@ class Simulation:
                 case _Happening.END if job.state is JobState.RUNNING:
                     self._end(job, at)
                     ended.append(job_id)
+                case _Happening.SAVED if job.is_moving:
+                    self._go_on_moved(job, at)
                 case _Happening.SAVED if job.is_resizing:
                     self._go_on_resized(job, at)
                 case _Happening.SAVED:
@@ -250,6 +268,8 @@ class Simulation:
 
     def _run(self, job: Job, at: float) -> None:
         job = advance(job, Up(at=at)).job
+        if self._arrivals[job.id].saves and job.checkpointed_at is None and job.elastic is None:
+            job = replace(job, checkpointed_at=at)  # what it begins with is safe, and shows that it saves
         self._change([PutJob(job=job)])
         seconds = max(0.0, self._left[job.id]) / _speed(job)
         if job.time_left_seconds is not None:
@@ -287,24 +307,40 @@ class Simulation:
         self._change([PutJob(job=after), *self._charge(after, after.allocation, at)])
         self._expect(at + self.restart_seconds, _Happening.UP, after)
 
+    def _go_on_moved(self, job: Job, at: float) -> None:
+        """Elsewhere, with what it has saved, and after the same cost as one that was preempted."""
+        after = advance(job, Ended(at=at, reason=EndReason.EXIT_CODE, exit_code=143)).job
+        self._note_held(job, at)
+        self.watcher.moved(job, self._interrupt(job, at) * job.request.total_gpu_milli / WHOLE)
+        after = self._expected_anew(after)
+        self._change([PutJob(job=after), *self._charge(after, after.allocation, at)])
+        self._run(after, at)
+
+    def _interrupt(self, job: Job, at: float) -> float:
+        """Count what an attempt that was told to end has done; the seconds of it that led to nothing."""
+        kept = 0.0 if job.checkpointed_at is None else self._worked(job, job.checkpointed_at)
+        self._left[job.id] -= kept * _speed(job)
+        self._cost[job.id] = self.preemption_cost
+        return at - (at if job.allocated_at is None else job.allocated_at) - kept
+
     def _preempt(self, preemption: Preemption, now: float) -> None:
         job = self.snapshot.jobs[preemption.job_id]
         self.preemptions.append((now, preemption))
         if self._arrivals[job.id].saves:
             job = replace(job, checkpointed_at=now)
-        event = StopRequested(at=now, reason=EndReason.PREEMPTED, for_job=preemption.for_job)
+        event: Event = StopRequested(at=now, reason=EndReason.PREEMPTED, for_job=preemption.for_job)
+        if preemption.to is not None:
+            # It holds both places while it saves.
+            self._note_held(job, now)
+            event = MoveRequested(at=now, allocation=preemption.to, for_job=preemption.for_job)
         self._change([PutJob(job=advance(job, event).job)])
         self._expect(now + min(self.save_seconds, job.grace_seconds), _Happening.SAVED, job)
 
     def _go_back(self, job: Job, at: float) -> None:
         """To the queue, with what it has saved."""
         after = advance(job, Ended(at=at, reason=EndReason.EXIT_CODE, exit_code=143)).job
-        kept = 0.0 if job.checkpointed_at is None else self._worked(job, job.checkpointed_at)
-        self._left[job.id] -= kept * _speed(job)
         self._note_held(job, at)
-        held_seconds = at - (at if job.allocated_at is None else job.allocated_at)
-        self.watcher.preempted(job, (held_seconds - kept) * _gpus_held(job))
-        self._cost[job.id] = self.preemption_cost
+        self.watcher.preempted(job, self._interrupt(job, at) * _gpus_held(job))
         self._change([PutJob(job=self._expected_anew(after)), *self._charge(job, None, at)])
 
     def _expected_anew(self, job: Job) -> Job:

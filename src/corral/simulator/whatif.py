@@ -147,6 +147,9 @@ class _Real:
     def preempted(self, job: Job, lost_gpu_seconds: float) -> None:
         self._outcome.preempted(job, lost_gpu_seconds)
 
+    def moved(self, job: Job, lost_gpu_seconds: float) -> None:
+        self._outcome.moved(job, lost_gpu_seconds)
+
     def restarted(self, job: Job, lost_gpu_seconds: float) -> None:
         self._outcome.restarted(job, lost_gpu_seconds)
 

@@ -38,11 +38,12 @@ class Decisions:
 
     def __init__(self) -> None:
         self.next: list[Preemption] = []
+        self.starts_nothing = False
 
     def schedule(self, snapshot: ClusterSnapshot, now: float) -> Plan:
         plan = schedule(snapshot, now)
         decided, self.next = tuple(self.next), []
-        return replace(plan, preemptions=decided)
+        return replace(plan, preemptions=decided, starts=() if self.starts_nothing else plan.starts)
 
 
 @pytest.fixture
@@ -346,3 +347,38 @@ def test_a_receipt_minds_only_its_own_attempt() -> None:
     # What was saved after its end is not its own, and loses nobody less than nothing.
     assert saw_saved(ended, later, 115.0).lost_gpu_seconds == 0.0
     assert saw_saved(ended, later, 30.0).lost_gpu_seconds == 35.0
+
+
+def test_a_move_is_told_and_the_job_goes_on_where_it_was_moved_to(desk: Desk, decisions: Decisions) -> None:
+    """TWO_NODES with 4 GPUs each: two small jobs side by side, so that a whole node is free."""
+    small, other = desk.started(draft("small", gpus=2), draft("other", gpus=4))
+    (waiting,) = desk.submit(draft("large", gpus=4), caller=BOB)
+    desk.now += 60.0
+    here = desk.job(small.id).allocation
+    assert here is not None
+    assert other.allocation is not None
+    (grant,) = here.grants
+    there = next(name for name in desk.state.snapshot.nodes if name != grant.node)
+    desk.hear(desk.job(other.id), ENDED, EndReason.EXIT_CODE, exit_code=0)
+    node = desk.state.snapshot.nodes[there]
+    to = replace(here, grants=(replace(grant, node=there, gpus=tuple(gpu.id for gpu in node.gpus[:2])),))
+    decisions.next = [
+        Preemption(
+            job_id=small.id, for_job=waiting.id, rule=PreemptionRule.MOVE, lost_gpu_seconds=120.0, detail=WHY, to=to
+        )
+    ]
+    decisions.starts_nothing = True
+    desk.cycle()
+    moving = desk.job(small.id)
+    assert (moving.stopping_for, moving.preempted_for) == (EndReason.MOVED, waiting.id)
+    assert moving.message.startswith(f"makes room for {waiting.id} (large) of bob")
+    assert Stop(attempt_id=small.attempt_id, grace_seconds=small.grace_seconds) in desk.instructions
+    desk.now += 5.0
+    desk.hear(moving, ENDED, EndReason.EXIT_CODE, exit_code=0)
+    back = desk.job(small.id)
+    assert (back.state, back.attempt, back.allocation, back.preemptions) == (JobState.STARTING, 2, to, 0)
+    assert desk.events()[-1].action == "job.went-on"
+    desk.hear(back, RUNNING)
+    (receipt,) = receipts(desk, small)
+    assert (receipt.rule, receipt.back_at) == (PreemptionRule.MOVE, desk.now)
+    assert_state_is_stored(desk)

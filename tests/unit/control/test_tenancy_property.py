@@ -105,7 +105,7 @@ changes = st.one_of(
 
 
 #: several submissions and changes between two plans, so that much waits when things change
-stories = st.lists(st.lists(submissions | changes, min_size=1, max_size=8), min_size=3, max_size=6)
+stories = st.lists(st.lists(submissions | changes, min_size=1, max_size=6), min_size=3, max_size=6)
 
 
 def may_run_on(tx: Transaction, user: str, queue_name: str) -> set[str]:

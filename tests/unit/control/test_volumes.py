@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from corral.control import groups, mounts, object_stores, quotas, volumes
+from corral.control import cloning, editing, groups, mounts, object_stores, quotas, volumes
+from corral.control.cloning import CloneChange
+from corral.control.editing import JobChange
 from corral.control.errors import (
     Forbidden,
     InsufficientQuota,
@@ -302,3 +304,21 @@ def test_local_disk_counts_against_its_quota_while_jobs_live(stored: Desk) -> No
     mounting(stored, "local:6GiB:/scratch")
     with pytest.raises(InsufficientQuota):
         stored.do(start, ANN, job.id)
+
+
+def test_a_clone_has_the_same_volumes_as_long_as_they_are_shared_and_an_edit_keeps_their_cluster(stored: Desk) -> None:
+    stored.do(volumes.share, ANN, "data", [WITH_BOB])
+    job = mounting(stored, "data:/data", "local:1GiB:/x", caller=BOB, name="reader")
+    stored.do(volumes.create, BOB, DATA)
+    same = CloneChange(given=frozenset(), draft=draft())
+    clone = stored.do(cloning.clone, BOB, job.id, same)
+    assert (clone.job.mounts, clone.job.local_bytes) == (job.mounts, job.local_bytes), "the name means bob's own by now"
+    assert clone.job.request.labels == ((CLUSTER_LABEL, "local"),)
+    change = JobChange(given=frozenset({"gpus"}), size=draft(gpus=2))
+    edited = stored.do(editing.edit, BOB, clone.job.id, change=change)
+    assert (edited.request.gpus, edited.request.labels, edited.mounts) == (2, clone.job.request.labels, job.mounts)
+    without = CloneChange(given=frozenset({"mounts"}), draft=draft())
+    assert stored.do(cloning.clone, BOB, job.id, without).job.mounts == ()
+    stored.do(volumes.share, ANN, "data", [])
+    with pytest.raises(Refusal):
+        stored.do(cloning.clone, BOB, job.id, same)

@@ -34,7 +34,7 @@ BY_A_STOP = [
     (EndReason.GPU_FAILED, ("g5",), JobState.QUEUED, 1, ("g5",)),
 ]
 #: they end no attempt: the job never began, or goes on at once
-WITHOUT_A_ROW = {EndReason.DEPENDENCY_FAILED, EndReason.RESIZED}
+WITHOUT_A_ROW = {EndReason.DEPENDENCY_FAILED, EndReason.RESIZED, EndReason.MOVED}
 
 
 def running(max_retries: int = 3) -> Job:

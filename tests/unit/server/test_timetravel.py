@@ -1,15 +1,11 @@
-"""Looking back in a process of its own gives the same answers and the same refusals."""
+"""What is told about a look back: which cycle it is, and how exact."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from corral.control.errors import NotFound
-from corral.control.journal import JournalBroken
 from corral.core.model import Job, JobState
-from corral.server.timetravel import Question, _answered_elsewhere, answer, cycle_view
+from corral.server.timetravel import Question, answer, cycle_view
 from tests.unit.control.test_timetravel import story
 
 JOB = Job(id="j-3", name="name", user="ann", state=JobState.RUNNING, created_at=130.0, queued_at=130.0)
@@ -18,24 +14,6 @@ JOB = Job(id="j-3", name="name", user="ann", state=JobState.RUNNING, created_at=
 def question(at: float) -> Question:
     recorded = story()
     return Question(run=recorded.run_until(at), at=at, tail=recorded.tail, job=JOB)
-
-
-def test_the_other_process_says_the_same() -> None:
-    asked = question(150.0)
-    told = _answered_elsewhere(asked)
-    assert told == answer(asked)
-    assert told.job.state is JobState.QUEUED
-    assert told.mentioned.keys() == {"j-2"}
-
-
-def test_what_is_refused_there_is_refused_here() -> None:
-    with pytest.raises(NotFound, match="did not exist then") as refused:
-        _answered_elsewhere(question(120.0))
-    assert refused.value.field == "at"
-    broken = question(150.0)
-    broken = replace(broken, run=[replace(cycle, changes=b"?") for cycle in broken.run])
-    with pytest.raises(JournalBroken, match="not readable"):
-        _answered_elsewhere(broken)
 
 
 def test_it_says_which_cycle_it_is_and_how_exact() -> None:

@@ -204,6 +204,7 @@ chosen = st.builds(
         enabled=st.just(True),
         min_run_seconds=st.sampled_from([0.0, 5.0, 60.0]),
         margin=st.sampled_from([0.0, 0.3]),
+        moves=st.booleans(),
     ),
     preemption_cost=st.sampled_from([0.0, 3.0, 60.0]),
     ordering=st.builds(
@@ -240,12 +241,14 @@ def _check_jobs(over: list[Ran], held: list[Held], rules: Rules, preemptions: in
     assert sum(one.preemptions for one in over) == preemptions
     for one in over:
         attempts = sorted(by_job[one.job.id], key=lambda item: item.since)
-        assert len(attempts) == one.preemptions + 1
+        # One that is moved holds both places for a moment.
+        attempts = [held for held in attempts if len(held.allocation.grants) == one.job.request.nodes]
+        assert len(attempts) == one.preemptions + one.moves + 1
         for before, after in pairwise(attempts):
             assert before.until - before.since >= rules.preemption.min_run_seconds
             assert after.since >= before.until
         gpus = one.job.request.total_gpu_milli / WHOLE
-        assert -1e-6 <= one.lost_gpu_seconds <= one.preemptions * rules.preemption_cost * gpus + 1e-6
+        assert -1e-6 <= one.lost_gpu_seconds <= (one.preemptions + one.moves) * rules.preemption_cost * gpus + 1e-6
         assert one.wait_seconds == pytest.approx(one.completion_seconds - sum(a.until - a.since for a in attempts))
 
 

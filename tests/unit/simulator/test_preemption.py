@@ -63,6 +63,7 @@ def crowds(draw: st.DrawFn, *, enabled: bool = True, is_known: bool = False) -> 
             enabled=enabled,
             min_run_seconds=draw(pick(0.0, 5.0, 20.0)),
             margin=draw(pick(0.0, 0.0, 0.3)),
+            moves=draw(st.booleans()),
         ),
         backfill=BackfillRules(protected=draw(pick(1, 1, 3))),
     )
@@ -150,7 +151,22 @@ def check_preemption(snapshot: ClusterSnapshot, plan: Plan, one: Preemption, now
     planned = plan.planned_start(job.id)
     assert planned is not None, "who is made room for has a start to count on"
     assert now <= planned.at <= now + 3.0
-    check_rule(snapshot, one.rule, victim, job, now)
+    if one.to is None:
+        check_rule(snapshot, one.rule, victim, job, now)
+    else:
+        check_move(snapshot, one, victim, job)
+
+
+def check_move(snapshot: ClusterSnapshot, one: Preemption, moved: Job, job: Job) -> None:
+    """It is known to save, and goes on at once: with as many GPUs, which are free, and on another node."""
+    assert one.to is not None
+    assert moved.allocation is not None
+    assert (one.rule, snapshot.preemption.moves, moved.queue) == (PreemptionRule.MOVE, True, job.queue)
+    assert moved.checkpointed_at is not None or moved.saved_seconds > 0
+    assert one.to.total_gpu_milli == moved.allocation.total_gpu_milli
+    assert {grant.node for grant in one.to.grants}.isdisjoint(grant.node for grant in moved.allocation.grants)
+    for grant in one.to.grants:
+        assert all(snapshot.fleet.slot(grant.node).free_milli[gpu] >= grant.gpu_milli for gpu in grant.gpus)
 
 
 def check_rule(snapshot: ClusterSnapshot, rule: PreemptionRule, victim: Job, job: Job, now: float) -> None:
@@ -199,12 +215,13 @@ def test_who_is_made_room_for_starts_when_it_is_there(crowd: Crowd) -> None:
     for step in simulation:
         snapshot = simulation.snapshot
         starting = {start.job_id for start in step.plan.starts}
-        for job_id in sorted(served - starting):
+        moving = {one.for_job for one in step.plan.preemptions if one.to is not None}
+        for job_id in sorted(served - starting - moving):
             job = snapshot.jobs.get(job_id)
             assert job is not None
             assert snapshot.giving_way.get(job_id), f"{job_id} waits although all have given way"
         served = (served - starting) | {one.for_job for one in step.plan.preemptions}
-        again = [one for one in step.plan.preemptions if snapshot.giving_way.get(one.for_job)]
+        again = [one for one in step.plan.preemptions if one.to is None and snapshot.giving_way.get(one.for_job)]
         assert not again, "those who give way already were enough"
 
 
@@ -219,13 +236,16 @@ def test_nobody_preempts_back(crowd: Crowd) -> None:
     pairs: set[tuple[str, str]] = set()
     for step in simulation:
         for one in step.plan.preemptions:
-            pairs.add((one.for_job, one.job_id))
-            assert (one.job_id, one.for_job) not in pairs
+            if one.to is None:
+                pairs.add((one.for_job, one.job_id))
+                assert (one.job_id, one.for_job) not in pairs
 
 
 @settings(max_examples=5)
-@given(st.integers(0, 2**16), st.sampled_from(RANKED), st.booleans(), st.booleans())
-def test_a_long_crowd_is_not_interrupted_without_end(seed: int, policy: str, is_known: bool, saves: bool) -> None:
+@given(st.integers(0, 2**16), st.sampled_from(RANKED), st.booleans(), st.booleans(), st.booleans())
+def test_a_long_crowd_is_not_interrupted_without_end(
+    seed: int, policy: str, is_known: bool, saves: bool, moves: bool
+) -> None:
     """A hundred jobs on 16 GPUs: each is interrupted a few times, and all are done."""
     choose = Random(seed).choice
     count = 100
@@ -247,7 +267,9 @@ def test_a_long_crowd_is_not_interrupted_without_end(seed: int, policy: str, is_
         arrivals.append(Arrival(job=job, run_seconds=runs, saves=saves or policy != "priority"))
     crowd = Crowd(
         rules=PutRules(
-            limits=Limits(), score_time_constant=60.0, preemption=PreemptionRules(enabled=True, min_run_seconds=5.0)
+            limits=Limits(),
+            score_time_constant=60.0,
+            preemption=PreemptionRules(enabled=True, min_run_seconds=5.0, moves=moves),
         ),
         queues=(Queue(name="ranked", policy=policy, preempts=True),),
         gpus=(8, 8),

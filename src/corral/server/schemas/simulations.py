@@ -42,6 +42,7 @@ class PreemptionChanges(Body):
     enabled: bool | None = None
     min_run_seconds: Annotated[float, Field(ge=0, le=1e9)] | None = None
     margin: Annotated[float, Field(ge=0, le=1e6)] | None = None
+    moves: bool | None = None
 
 
 class LimitChanges(Body):

@@ -204,6 +204,7 @@ export const happenings = defineWords({
   "job.moving": ["moving elsewhere", "正在迁移"],
   "job.resizing": ["being resized", "正在调整 GPU 数"],
   "job.resized": ["resized", "已调整 GPU 数"],
+  "job.went-on": ["went on elsewhere", "已在别处继续"],
   "job.cloned": ["cloned", "已克隆"],
   "job.deleted": ["removed", "已删除"],
   "job.checkpoint-requested": ["asked to save", "请求保存检查点"],
@@ -247,4 +248,5 @@ export const rules = defineWords({
   reservation: ["reservation", "预留"],
   order: ["order of the queue", "队列次序"],
   overrun: ["ran longer than expected", "超出预计时长"],
+  move: ["went on elsewhere", "迁移到别处"],
 });

@@ -121,5 +121,6 @@ export const reasons = defineWords({
   stopped_by_operator: ["stopped by an operator", "由管理员停止"],
   lost: ["lost", "丢失"],
   resized: ["resized", "调整了 GPU 数"],
+  moved: ["went on elsewhere", "迁移到别处"],
   dependency_failed: ["a job before it failed", "前置作业失败"],
 });

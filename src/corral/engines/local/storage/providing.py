@@ -15,10 +15,13 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from corral.engines.local.storage.datasets import DatasetProvider
 from corral.engines.local.storage.provider import CannotProvide, StorageProvider, Surroundings
 
 #: One line per kind of storage that takes long.
-PROVIDERS: dict[str, StorageProvider] = {}
+PROVIDERS: dict[str, StorageProvider] = {
+    "dataset": DatasetProvider(),
+}
 
 
 def main() -> None:
