@@ -138,7 +138,7 @@ def test_a_job_mounts_and_the_one_writer_is_named_everywhere(visit: Visit, serve
     expect(page.get_by_text("The system's own files are there")).to_be_visible()
     path.fill("/runs")
     page.get_by_role("button", name="Local scratch").click()
-    size = page.get_by_label("Size", exact=True)
+    size = page.get_by_role("textbox", name="Size")
     size.fill("much")
     expect(page.get_by_text("Not a size: write 16GiB or 500M")).to_be_visible()
     size.fill("1GiB")
@@ -148,7 +148,9 @@ def test_a_job_mounts_and_the_one_writer_is_named_everywhere(visit: Visit, serve
     page.get_by_label("Name").fill("first-writer")
     page.get_by_role("button", name="Review", exact=True).click()
     expect(page.get_by_role("region", name="Storage")).to_contain_text("runs:/runs:rw")
-    expect(page.locator("code, pre").filter(has_text="--mount runs:/runs:rw").first).to_be_visible()
+    expect(
+        page.locator("code, pre").filter(has_text='mounts: ["runs:/runs:rw", "local:1GiB:/scratch"]').first
+    ).to_be_visible()
     page.get_by_role("button", name="Submit").click()
     expect(page.get_by_role("heading", name="first-writer", level=1)).to_be_visible()
     facts = page.get_by_role("region", name="About the job")
@@ -186,7 +188,7 @@ def test_operators_open_buckets_and_secrets_stay_inside(visit: Visit, server: Co
     drawer.get_by_label("Endpoint").fill("minio.example.org")
     expect(drawer.get_by_text("An address that begins with http:// or https://")).to_be_visible()
     drawer.get_by_label("Endpoint").fill("http://127.0.0.1:9")
-    drawer.get_by_label("Bucket").fill("datasets")
+    drawer.get_by_role("textbox", name="Bucket", exact=True).fill("datasets")
     drawer.get_by_label("Access key").fill("reader")
     drawer.get_by_role("textbox", name="Secret").fill("a-secret-of-minio")
     drawer.get_by_role("button", name="Save").click()

@@ -1,8 +1,9 @@
 /** Where each version came from and where it went: the job that made it, and the jobs that used it. */
 import { Button, Code, Group, Stack, Text } from "@mantine/core";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { ArrowRight, Waypoints } from "lucide-react";
 
-import { $api, type Schema } from "@/api/client";
+import { api, sent, type Schema } from "@/api/client";
 import type { Dataset } from "@/pages/datasets/dataset";
 import { TagBadges } from "@/pages/datasets/TagBadges";
 import { words } from "@/pages/datasets/words";
@@ -18,19 +19,12 @@ import { useWords } from "@/words/words";
 type Line = Schema<"VersionLineageView">;
 type LineageJob = Schema<"LineageJobView">;
 
+const PAGE = 50;
+
 export function LineageTab({ dataset }: { dataset: Dataset }) {
   const t = useWords(words);
   const c = useWords(common);
-  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = $api.useInfiniteQuery(
-    "get",
-    "/datasets/{dataset}/lineage",
-    { params: { path: { dataset: dataset.id }, query: { limit: 50 } } },
-    {
-      pageParamName: "cursor",
-      initialPageParam: undefined as string | undefined,
-      getNextPageParam: (last) => last.next_cursor ?? undefined,
-    },
-  );
+  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useLineage(dataset.id);
   const columns = useColumns();
   if (error !== null) return <ProblemNote error={error} onRetry={() => void refetch()} />;
   return (
@@ -51,6 +45,17 @@ export function LineageTab({ dataset }: { dataset: Dataset }) {
       />
     </Panel>
   );
+}
+
+function useLineage(dataset: string) {
+  return useInfiniteQuery({
+    // The same shape as the other hooks' keys, so that news find it by its path.
+    queryKey: ["get", "/datasets/{dataset}/lineage", { dataset }],
+    queryFn: ({ pageParam: cursor }) =>
+      sent(api.GET("/datasets/{dataset}/lineage", { params: { path: { dataset }, query: { limit: PAGE, cursor } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.next_cursor ?? undefined,
+  });
 }
 
 /** Read from the left to the right: made by, is, used by. */

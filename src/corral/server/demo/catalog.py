@@ -5,10 +5,20 @@ Made through the same use cases as anybody's changes, and only once: what is the
 
 from __future__ import annotations
 
-from corral.control import catalog, groups, images, people, pools, queues, quotas
-from corral.control.records import FlavorRecord, ImageRecord, PackageRecord, Visibility
+from corral.control import catalog, datasets, groups, images, people, pools, queues, quotas, volumes
+from corral.control.records import (
+    DEFAULT_TARGET,
+    FlavorRecord,
+    ImageRecord,
+    PackageRecord,
+    Share,
+    ShareKind,
+    ShareMode,
+    Visibility,
+)
 from corral.control.work import Caller, Work
 from corral.core.model import WHOLE, JobKind, Queue, Quota
+from corral.core.volumes import VolumeType
 
 OPERATOR = Caller(name="operator", is_operator=True)
 GIB = 1024**3
@@ -43,6 +53,9 @@ IMAGES = (
     ("pytorch", "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", "PyTorch with CUDA 12.8"),
     ("tensorflow", "tensorflow/tensorflow:2.20.0-gpu", "TensorFlow with GPU support"),
 )
+#: name, type, GiB: the operator's, which everybody may read
+VOLUMES = (("checkpoints", VolumeType.BLOCK, 500), ("shared-code", VolumeType.FILESYSTEM, 50))
+DATASET = ("road-scenes", "street pictures with labels, for detection")
 
 
 def set_up(work: Work) -> None:
@@ -51,6 +64,7 @@ def set_up(work: Work) -> None:
     _sizes(work)
     _interactive_queue(work)
     _images(work)
+    _storage(work)
 
 
 def _people(work: Work) -> None:
@@ -106,3 +120,15 @@ def _images(work: Work) -> None:
         if name not in known:
             image = ImageRecord(name=name, address=address, visibility=Visibility.PUBLIC, description=description)
             images.create(work, OPERATOR, image)
+
+
+def _storage(work: Work) -> None:
+    known = {volume.name for volume in work.tx.volumes.all() if volume.owner == OPERATOR.name}
+    for name, kind, size in VOLUMES:
+        if name not in known:
+            draft = volumes.VolumeDraft(name=name, type=kind, size_bytes=size * GIB)
+            made = volumes.create(work, OPERATOR, draft)
+            volumes.share(work, OPERATOR, made.id, [Share(kind=ShareKind.GROUP, name="default", mode=ShareMode.READ)])
+    name, description = DATASET
+    if not any(dataset.name == name for dataset in work.tx.datasets.all()):
+        datasets.create(work, OPERATOR, name=name, target=DEFAULT_TARGET, description=description)
