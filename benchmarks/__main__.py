@@ -18,6 +18,7 @@ from benchmarks import (
     packing,
     scheduling,
     simulate,
+    transfer,
 )
 
 ALL = {
@@ -33,6 +34,7 @@ ALL = {
     "overview": overview.main,
     "footprint": footprint.main,
     "history": history.main,
+    "transfer": transfer.main,
     "datasets": datasets.main,
 }
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from corral.objects.mounting import detach
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
@@ -26,10 +28,16 @@ def pytest_collection() -> Iterator[None]:
 def no_jobs_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Jobs outlive their server, which is the point of it; those of the tests must not outlive the tests."""
     yield
-    mark = f"CORRAL_RUN_DIR={tmp_path_factory.getbasetemp()}".encode()
+    # Those who keep buckets mounted, too.
+    marks = [f"{name}={tmp_path_factory.getbasetemp()}".encode() for name in ("CORRAL_RUN_DIR", "CORRAL_OBJECTS_DIR")]
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if mark in (process / "environ").read_bytes():
+            environ = (process / "environ").read_bytes()
+            if any(mark in environ for mark in marks):
                 os.kill(int(process.name), signal.SIGKILL)
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue  # it ended by itself, or is not ours
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        place = line.split()[4]
+        if place.startswith(f"{tmp_path_factory.getbasetemp()}/"):
+            detach(place)

@@ -17,6 +17,7 @@ from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import fleet_for
 from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.rundir import Layout, read_claim
+from corral.engines.local.storage.orders import StoragePlaces
 
 DEADLINE_SECONDS = 10.0
 
@@ -120,8 +121,10 @@ class LocalHarness:
         cgroups: CgroupSupport | None = None,
         isolation: Isolation | None = None,
         runtime: ContainerRuntime | None = None,
+        storage: StoragePlaces | None = None,
     ) -> None:
         self.isolation = isolation
+        self.storage = storage
         self.runtime = runtime
         self.root = root
         self.layout = Layout(str(root))
@@ -143,6 +146,7 @@ class LocalHarness:
             cgroups=self.cgroups,
             isolation=self.isolation,
             runtime=self.runtime,
+            storage=self.storage,
             server_env={**os.environ, "CORRAL_TOKEN": "secret", "AWS_SECRET_ACCESS_KEY": "secret"},
         )
         self.listener = Listener()

@@ -24,7 +24,9 @@ from tests.servers.registry import private_registry
 pytestmark = needs_podman
 
 LIMITS = cgroup_support()
-needs_cgroups = pytest.mark.skipif(not LIMITS.writable, reason=f"control groups: {LIMITS.detail}")
+needs_cgroups = pytest.mark.skipif(
+    not LIMITS.writable, reason=f"no control groups that can be written, run as root: {LIMITS.detail}"
+)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs can have other accounts: run as root")
 SECRET = "a-password-for-the-registry"
 

@@ -210,7 +210,9 @@ def test_a_claim_is_taken_once(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------ limits
 
 LIMITS = cgroup_support()
-needs_cgroups = pytest.mark.skipif(not LIMITS.writable, reason=f"control groups: {LIMITS.detail}")
+needs_cgroups = pytest.mark.skipif(
+    not LIMITS.writable, reason=f"no control groups that can be written, run as root: {LIMITS.detail}"
+)
 
 HOG = (
     "import sys, time; print('hog', flush=True); held = []\n"

@@ -20,7 +20,9 @@ from corral.engines.local.instance_specs import Isolation
 from tests.contract.engine_harness import LocalHarness, kill, order, process_exists, script, wait_until
 
 LIMITS = cgroup_support()
-needs_pids = pytest.mark.skipif(not LIMITS.pids, reason=f"control groups: {LIMITS.detail}; processes are not counted")
+needs_pids = pytest.mark.skipif(
+    not LIMITS.pids, reason=f"no control group counts processes, run as root: {LIMITS.detail}"
+)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs can have other accounts: run as root")
 NOBODY = pwd.getpwnam("nobody")
 

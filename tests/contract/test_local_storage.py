@@ -22,7 +22,9 @@ from tests.servers.images import busybox_image, needs_podman
 
 GIB = 1 << 30
 NOBODY = pwd.getpwnam("nobody")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount for a job, or give it an account")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can mount for jobs or give them accounts: run as root"
+)
 
 
 def volume(name: str, number: int, path: str, *, read_only: bool = False) -> StorageOrder:

@@ -27,7 +27,7 @@ from corral.telemetry.selftest import DriverSelfTest
 SMI = shutil.which("nvidia-smi")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(SMI is None, reason="nvidia-smi is not here: these tests need an NVIDIA driver and a GPU"),
+    pytest.mark.skipif(SMI is None, reason="no nvidia-smi: these tests need an NVIDIA GPU, install its driver"),
 ]
 
 MIB = 1 << 20

@@ -17,6 +17,7 @@ from corral.control.records import (
     FlavorRecord,
     GroupRecord,
     IdentityRecord,
+    ObjectStoreRecord,
     PackageRecord,
     PermissionGroupRecord,
     PoolRecord,
@@ -25,6 +26,7 @@ from corral.control.records import (
     SshKeyRecord,
     UserRecord,
     VolumeQuotaRecord,
+    VolumeRecord,
 )
 from corral.core.model import Queue
 from tests.unit.stores.strategies import every_field
@@ -105,6 +107,16 @@ def volume_quota(tx: Transaction, record: VolumeQuotaRecord) -> Any:
     return kept[0] if kept else replace(record, max_bytes=None)
 
 
+def volume(tx: Transaction, record: VolumeRecord) -> Any:
+    tx.volumes.save(record)
+    return tx.volumes.get(record.id)
+
+
+def object_store(tx: Transaction, record: ObjectStoreRecord) -> Any:
+    tx.volumes.save_object_store(record)
+    return tx.volumes.object_stores()[0]
+
+
 #: how a record of each kind goes in and comes out, and the fields whose values must exist elsewhere
 TRIPS: list[tuple[type[Any], Callable[[Transaction, Any], Any], dict[str, st.SearchStrategy[Any]]]] = [
     (PoolRecord, pool, {}),
@@ -117,6 +129,8 @@ TRIPS: list[tuple[type[Any], Callable[[Transaction, Any], Any], dict[str, st.Sea
     (ProviderRecord, provider, {"group": st.sampled_from([None, "default"])}),
     (IdentityRecord, identity, {"user": st.sampled_from([None, "ada"])}),
     (VolumeQuotaRecord, volume_quota, {"user": st.just("ada")}),
+    (VolumeRecord, volume, {"id": st.just("v-7")}),
+    (ObjectStoreRecord, object_store, {}),
     (FlavorRecord, flavor, {}),
     (PackageRecord, package, {}),
 ]

@@ -8,6 +8,10 @@ import pytest
 
 from corral.control.ports import Store, StoreConflict
 from corral.control.records import (
+    JobRecord,
+    JobSpec,
+    MountKind,
+    MountSpec,
     ObjectStoreKind,
     ObjectStoreRecord,
     Share,
@@ -16,7 +20,8 @@ from corral.control.records import (
     VolumeRecord,
     VolumeState,
 )
-from corral.core.volumes import VolumeType
+from corral.core.model import Job
+from corral.core.volumes import VolumeMount, VolumeType
 
 pytest_plugins = ("tests.servers.fixtures",)
 
@@ -104,3 +109,22 @@ def test_object_stores_come_back_as_they_were_by_name(store: Store) -> None:
     with store.write() as tx:
         tx.volumes.delete_object_store("lab")
         assert tx.volumes.object_stores() == [plain]
+
+
+def test_jobs_keep_what_they_mount(store: Store) -> None:
+    mounts = (VolumeMount(volume="v-1", writes=True), VolumeMount(volume="v-2"))
+    job = Job(id="j-1", name="train", user="ann", created_at=1.0, mounts=mounts, local_bytes=5 << 40)
+    spec = JobSpec(
+        command=("true",),
+        mounts=(
+            MountSpec(kind=MountKind.VOLUME, source="ann/data", path="/data", read_only=True, volume_id="v-1"),
+            MountSpec(kind=MountKind.LOCAL, source="", path="/scratch", size_bytes=5 << 40),
+            MountSpec(
+                kind=MountKind.DATASET, source="mnist@v1", path="/m", read_only=True, dataset_id="d-1", version="ab12"
+            ),
+        ),
+    )
+    with store.write() as tx:
+        tx.jobs.add([JobRecord(job=job, spec=spec)])
+    with store.read() as tx:
+        assert tx.jobs.get("j-1") == JobRecord(job=job, spec=spec)

@@ -151,7 +151,7 @@ def test_a_limit_on_file_sizes_leaves_the_earlier_ones_good(tmp_path: Path) -> N
 def test_a_full_disk_leaves_the_earlier_ones_good(tmp_path: Path) -> None:
     unshare = shutil.which("unshare")
     if unshare is None:
-        pytest.skip("no unshare to mount a small file system with")
+        pytest.skip("there is no unshare to mount a small file system with: install it (Debian package: util-linux)")
     script = 'mount -t tmpfs -o size=2m none "$CORRAL_CHECKPOINT_DIR" || exit 77; exec "$0" -c "$1"'
     done = subprocess.run(
         [unshare, "-Urm", "sh", "-c", script, sys.executable, FILLS_THE_DISK],
@@ -161,7 +161,7 @@ def test_a_full_disk_leaves_the_earlier_ones_good(tmp_path: Path) -> None:
         timeout=60,
     )
     if done.returncode == 77 or "unshare" in done.stderr:
-        pytest.skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+        pytest.skip(f"a small file system cannot be mounted here, run as root to allow it: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("No space left on device") == 2
     assert "MiB free" in done.stdout

@@ -13,7 +13,7 @@ import pytest
 
 from corral.checkpoint import catalog
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch (CPU is enough)")
 
 LOADS_DATA = """
 import time

@@ -11,6 +11,7 @@ from tests.integration.api import dump
 from tests.integration.cli_harness import Person, cli_server, operator_of, scientist
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
+from tests.servers.s3_server import ACCESS_KEY, SECRET, s3_serving
 
 pytestmark = pytest.mark.slow
 
@@ -138,3 +139,15 @@ def test_object_stores_are_the_operators_and_their_secrets_nobodys(
     nina.ok("volume", "rm", "images", "-y")
     operator.ok("object-store", "rm", "lab", "-y")
     assert operator.read("object-store", "ls")["items"] == []
+
+
+def test_a_real_bucket_answers_and_refuses_a_wrong_secret(operator: Person, tmp_path: Path) -> None:
+    with s3_serving(tmp_path) as s3:
+        bucket = s3.make_bucket("photos")
+        (bucket / "train" / "cats").mkdir(parents=True)
+        (bucket / "train" / "cats" / "tom.txt").write_text("miaow\n")
+        flags = ("--bucket", "photos", "--prefix", "train", "--endpoint", s3.url, "--access-key", ACCESS_KEY)
+        operator.ok("object-store", "create", "photos", *flags, "--secret-stdin", stdin=SECRET)
+        assert "ok: photos/train can be read: 1 entry" in operator.ok("object-store", "test", "photos")
+        operator.ok("object-store", "edit", "photos", "--access-key", ACCESS_KEY, "--secret-stdin", stdin="wrong")
+        assert operator.run("object-store", "test", "photos", code=1).out.startswith("failed: ")

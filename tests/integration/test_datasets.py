@@ -143,6 +143,23 @@ def test_the_story_of_a_dataset(ann: Person, api: httpx.Client, tmp_path: Path) 
     assert "not empty" in refused(ann, "dataset", "checkout", "digits", str(tmp_path / "copy"))
 
 
+def test_a_directory_of_a_volume_is_committed_and_no_link_leads_out_of_it(ann: Person, api: httpx.Client) -> None:
+    api.post("/volumes", json={"name": "work", "type": "filesystem", "size": "1GiB"}).raise_for_status()
+    wait_until(lambda: api.get("/volumes/work").json()["state"] == "ready", "the volume is there")
+    write = (
+        'cd "$CORRAL_MOUNT_WORK"; mkdir -p clean/a; echo 1 > clean/a/one; ln -s /etc out; ln -s ../../../.. clean/up'
+    )
+    assert ended(api, submit(api, write, mounts=["work:/work:rw"]))["state"] == "completed"
+    ann.ok("dataset", "create", "from-volume")
+    made = ann.read("dataset", "commit", "from-volume", "--volume", "work", "--path", "clean", "-m", "by the server")
+    assert made["files"] == 1
+    # a link is kept as a link, and none is followed on the way
+    kinds = {one["name"]: one["kind"] for one in api.get("/datasets/from-volume/versions/latest/files").json()["items"]}
+    assert kinds == {"a": "dir", "up": "link"}
+    assert "no directory" in refused(ann, "dataset", "commit", "from-volume", "--volume", "work", "--path", "out")
+    assert "no directory" in refused(ann, "dataset", "commit", "from-volume", "--volume", "work", "--path", "nowhere")
+
+
 def test_who_sees_and_changes_what_is_shared(server: CorralServer, ann: Person, tmp_path: Path) -> None:
     bob = at_a_shell(server, "bob")
     ann.ok("dataset", "create", "shared")

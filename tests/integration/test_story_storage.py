@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,12 @@ from typing import Any
 
 import pytest
 
+from corral.objects.access import ObjectAccess
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
+from tests.servers.s3_server import SECRET, S3Server
+
+pytest_plugins = ("tests.servers.fixtures",)
 
 MIB = 1 << 20
 
@@ -109,3 +114,35 @@ def test_local_storage_goes_with_its_attempt(server: CorralServer) -> None:
     text = "df -h $CORRAL_MOUNT_LOCAL >/dev/null && touch $CORRAL_MOUNT_LOCAL/x && ls $CORRAL_MOUNT_LOCAL"
     assert ended(server, submit(server, text, "local:1GiB:/data/fast")).strip() == "x"
     wait_until(lambda: not any((server.home / "scratch").iterdir()), "it is removed")
+
+
+def store_of(server: CorralServer, access: ObjectAccess, name: str, *, allow_write: bool) -> None:
+    body = {"name": name, "kind": access.kind, "bucket": access.bucket, "prefix": access.prefix}
+    body |= {"endpoint": access.endpoint, "access_key": access.access_key, "secret": access.secret}
+    ask(server, "POST", "/object-stores", {**body, "allow_write": allow_write})
+    ask(server, "POST", "/volumes", {"name": name, "type": "object", "object_store": name})
+
+
+def test_a_bucket_is_a_directory_for_jobs_and_is_written_where_that_is_allowed(
+    server: CorralServer, s3_server: S3Server
+) -> None:
+    access = s3_server.access("story", "sets")
+    bucket = s3_server.make_bucket("story") / "sets"
+    (bucket / "train").mkdir(parents=True)
+    (bucket / "train" / "0001").write_text("first words\n")
+    store_of(server, access, "readable", allow_write=False)
+    store_of(server, access, "writable", allow_write=True)
+    reading = submit(server, "cat $CORRAL_MOUNT_READABLE/train/0001", "readable:/data/set")
+    writing = submit(server, "cd $CORRAL_MOUNT_WRITABLE && cp train/0001 copy", "writable:/data/set:rw")
+    assert ended(server, reading) == "first words\n"
+    ended(server, writing)
+    assert (bucket / "copy").read_text() == "first words\n"
+    assert s3_secret_is_nowhere(server)
+    keepers = server.home / "objects"
+    wait_until(lambda: not any(os.path.ismount(place) for place in keepers.glob("*/mount")), "no bucket stays mounted")
+
+
+def s3_secret_is_nowhere(server: CorralServer) -> bool:
+    """Neither in a log nor in a file of a job."""
+    places = [server.home / "server.log", *(server.home / "local").rglob("*"), *(server.home / "objects").glob("*/log")]
+    return not any(SECRET.encode() in place.read_bytes() for place in places if place.is_file())

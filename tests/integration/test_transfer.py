@@ -19,8 +19,10 @@ from tests.integration.api import problem
 from tests.integration.cli_harness import CORRAL, Person, cli_server, operator_of, scientist
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
+from tests.servers.s3_server import ACCESS_KEY, SECRET, S3Server
 
 pytestmark = pytest.mark.slow
+pytest_plugins = ("tests.servers.fixtures",)
 
 MIB = 1024 * 1024
 LARGE = 96 * MIB
@@ -44,6 +46,8 @@ class House:
             answer = http.post("/volumes", json={"name": volume, "type": "filesystem", "size": "1GiB", **body})
             assert answer.status_code == 201, answer.text
             found = str(answer.json()["id"])
+            if body.get("type") == "object":
+                return found
             wait_until(lambda: http.get(f"/volumes/{found}").json()["state"] == "ready", f"{volume} is ready")
         self.volumes[volume] = found
         return found
@@ -256,6 +260,37 @@ def test_a_block_volume_that_a_job_writes_is_not_written_from_outside(house: Hou
     house.ann.ok("stop", job)
     wait_until(lambda: house.ann.state(job) not in ("running", "stopping"), "the job has stopped")
     house.ann.ok("cp", str(desk / "a.txt"), "block:/")
+
+
+def test_a_bucket_is_a_place_like_any_other(house: House, desk: Path, tmp_path: Path, s3_server: S3Server) -> None:
+    bucket = s3_server.make_bucket("transfer")
+    store = {"name": "lab", "kind": "s3", "endpoint": s3_server.url, "bucket": "transfer", "access_key": ACCESS_KEY}
+    with house.server.http() as http:
+        for name, allowed in (("lab", True), ("museum", False)):
+            body = {**store, "name": name, "secret": SECRET, "allow_write": allowed}
+            answer = http.post("/object-stores", json=body)
+            assert answer.status_code == 201, answer.text
+    house.make("objects", type="object", size=0, object_store="lab", prefix="ann")
+    house.make("exhibits", type="object", size=0, object_store="museum", prefix="ann")
+    done = house.ann.read("cp", "-r", str(desk), "objects:/tree")
+    assert (done["files"], done["failed"]) == (6, [])
+    files = {path: content for path, content in contents(desk).items() if content is not None}
+    stored = contents(bucket / "ann" / "tree")
+    assert {path: content for path, content in stored.items() if content is not None} == files
+    # The second time there is nothing to do, although a bucket has times of its own.
+    assert house.ann.read("sync", str(desk), "objects:/tree")["files"] == 0
+    (desk / "a.txt").write_text("changed")
+    (desk / "larger.bin").unlink()
+    done = house.ann.read("sync", str(desk), "objects:/tree", "--delete")
+    assert (done["files"], done["deleted"]) == (1, 1)
+    back = house.ann.read("cp", "-r", "exhibits:/tree", str(tmp_path / "back"))
+    assert (back["files"], back["failed"]) == (5, [])
+    files = {path: content for path, content in contents(desk).items() if content is not None}
+    assert {path: content for path, content in contents(tmp_path / "back").items() if content is not None} == files
+    assert "read-only" in house.ann.run("cp", str(desk / "a.txt"), "exhibits:/", code=3).err
+    house.ann.ok("sync", "objects:/tree", "copy:/from-bucket")
+    assert (house.root("copy") / "from-bucket" / "a.txt").read_text() == "changed"
+    assert SECRET not in house.server.log()
 
 
 @pytest.fixture(scope="module")

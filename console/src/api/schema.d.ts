@@ -631,7 +631,8 @@ export interface paths {
         post?: never;
         /**
          * Delete Dataset
-         * @description With all its versions. Refused while a job mounts it.
+         * @description With all its versions. Refused while a job mounts it. Of a Git repository it is taken from the branch; Git's own
+         *     history still has it.
          */
         delete: operations["delete_dataset"];
         options?: never;
@@ -4313,8 +4314,7 @@ export interface components {
         };
         /**
          * DatasetTargetEdit
-         * @description What may be changed; what is left out stays as it is. While there are datasets: a repository's address and
-         *     token only.
+         * @description What may be changed; what is left out stays as it is. While there are datasets: a repository's token only.
          */
         DatasetTargetEdit: {
             /** Storage */

@@ -53,7 +53,7 @@ def cp(
     *sources, target = [parse_place(text) for text in places]
     check_ends(sources, target)
     with terminal.client() as client:
-        persistence = Persistence(client.volume_files.sleep)
+        persistence = Persistence()
         sides = Sides(client, persistence)
         into = _is_directory(sides, target) or len(sources) > 1
         tasks = [
@@ -95,7 +95,7 @@ def sync(
     origin, place = parse_place(source), parse_place(target)
     check_ends([origin], place)
     with terminal.client() as client:
-        persistence = Persistence(client.volume_files.sleep)
+        persistence = Persistence()
         sides = Sides(client, persistence)
         (source_side, source_path), (target_side, target_path) = sides.side(origin), sides.side(place)
         found, there = source_side.entry(source_path), target_side.entry(target_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -120,7 +121,9 @@ def commit(
         raise WrongUsage("say what to commit: DIR, --volume or --job")
     if directory is not None and path:
         raise WrongUsage("--path is for --volume and --job")
-    body: dict[str, Any] = {"message": message, "parent": parent, "produced_by": job}
+    # Within a job the version is the job's work, unless somebody says otherwise.
+    maker = job or (os.environ.get("CORRAL_JOB_ID") if directory is not None else None)
+    body: dict[str, Any] = {"message": message, "parent": parent, "produced_by": maker}
     with terminal.client() as client:
         view = client.datasets.find(dataset)
         if directory is not None:

@@ -78,7 +78,7 @@ class Download:
         self._take_up()
         self._progress(self._resumed)
         for _ in range(_ROUNDS):
-            self._persistence.keep_trying(self._receive)
+            self._persistence.keep_trying(self._receive, lambda: self._done)
             if self._is_verified():
                 self._finish()
                 return Received(size_bytes=self._done, resumed_bytes=self._resumed)

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -88,21 +90,23 @@ class LocalSide:
         return self.root / path if path else self.root
 
     def entry(self, path: str) -> Entry | None:
-        try:
-            # What was named is followed; what is found below it is not.
-            return _entry_of(self.at(path).stat())
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        with _readable():
+            try:
+                # What was named is followed; what is found below it is not.
+                return _entry_of(self.at(path).stat())
+            except (FileNotFoundError, NotADirectoryError):
+                return None
 
     def tree(self, path: str) -> Tree:
         found: dict[str, Entry] = {}
         top = self.at(path)
-        if top.is_dir():
-            _walk(str(top), "", found)
+        with _readable():
+            if top.is_dir():
+                _walk(str(top), "", found)
         return Tree(entries=found)
 
     def checksum(self, path: str, size: int) -> str:
-        with self.at(path).open("rb", buffering=0) as file:
+        with _readable(), self.at(path).open("rb", buffering=0) as file:
             return checksum_of(iter(lambda: file.read(_CHUNK_BYTES), b""))
 
     def make_directory(self, path: str) -> None:
@@ -177,6 +181,15 @@ class VolumeSide:
             if problem.slug != "file-missing":
                 raise
             return []
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """A plan that is made of less than everything would delete too much."""
+    try:
+        yield
+    except OSError as error:
+        raise PlaceRefused(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
 def _entry(view: VolumeFileView) -> Entry:

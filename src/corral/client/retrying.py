@@ -25,10 +25,9 @@ def is_passing(error: ClientError) -> bool:
 
 
 class Persistence:
-    """Sends idempotent requests until they are answered, or somebody says stop."""
+    """Sends idempotent requests until they are answered, or somebody says stop, which no wait outlasts."""
 
-    def __init__(self, sleep: Callable[[float], None], delays: tuple[float, ...] = DELAYS_SECONDS) -> None:
-        self._sleep = sleep
+    def __init__(self, delays: tuple[float, ...] = DELAYS_SECONDS) -> None:
         self._delays = delays
         self._stopped = threading.Event()
 
@@ -40,14 +39,17 @@ class Persistence:
         if self._stopped.is_set():
             raise Interrupted("interrupted")
 
-    def keep_trying(self, request: Callable[[], Result]) -> Result:
-        delays = iter(self._delays)
+    def keep_trying(self, request: Callable[[], Result], done: Callable[[], int] = lambda: 0) -> Result:
+        """`done` says how far a long request has come: one that comes further each time is not given up."""
+        delays, before = iter(self._delays), done()
         while True:
             self.check()
             try:
                 return request()
             except ClientError as error:
+                if done() > before:
+                    delays, before = iter(self._delays), done()
                 delay = next(delays, None)
                 if delay is None or not is_passing(error):
                     raise
-            self._sleep(delay)
+            self._stopped.wait(delay)

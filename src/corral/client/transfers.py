@@ -23,7 +23,8 @@ from corral.client.uploading import LocalSource, Upload, VolumeSource
 
 Params = ParamSpec("Params")
 
-MAX_JOBS = 64
+#: Files whose contents are compared at once.
+_COMPARED = 8
 #: What every other file would meet, too.
 _ENDING = (NotSignedIn, Forbidden, ServerUnreachable, Interrupted)
 
@@ -114,17 +115,21 @@ def _planned(
 ) -> Task:
     equal: set[str] | None = None
     if by_content:
-        equal = {
-            path
-            for path, entry in mine.entries.items()
-            if entry.kind == "file"
-            and (found := theirs.entries.get(path)) is not None
-            and (found.kind, found.size) == ("file", entry.size)
-            and source_side.checksum(joined(source, path), entry.size)
-            == target_side.checksum(joined(target, path), entry.size)
-        }
+
+        def is_equal(path: str) -> bool:
+            size = mine.entries[path].size
+            ours = source_side.checksum(joined(source, path), size)
+            return ours == target_side.checksum(joined(target, path), size)
+
+        alike = [path for path, entry in mine.entries.items() if _is_alike(entry, theirs.entries.get(path))]
+        with ThreadPoolExecutor(_COMPARED, "comparing") as pool:
+            equal = {path for path, same in zip(alike, pool.map(is_equal, alike), strict=True) if same}
     todo = plan(mine, theirs, delete=delete, equal_contents=equal)
     return Task(source_side=source_side, target_side=target_side, source=source, target=target, tree=mine, plan=todo)
+
+
+def _is_alike(mine: Entry, theirs: Entry | None) -> bool:
+    return mine.kind == "file" and theirs is not None and (theirs.kind, theirs.size) == ("file", mine.size)
 
 
 class Transfer:
@@ -187,7 +192,9 @@ class Transfer:
                     return
                 self._attempt(copy[0], copy[2], self._copy, *copy)
 
-        workers = [threading.Thread(target=work, name=f"transfer-{number}") for number in range(self._jobs)]
+        workers = [
+            threading.Thread(target=work, name=f"transfer-{number}", daemon=True) for number in range(self._jobs)
+        ]
         for worker in workers:
             worker.start()
         try:

@@ -42,10 +42,6 @@ class VolumeFiles:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    @property
-    def sleep(self) -> Any:
-        return self._transport.sleep
-
     def find(self, word: str) -> dict[str, Any]:
         """The volume that `data`, `owner/data` or `v-12` means."""
         owner, slash, name = word.rpartition("/")

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from corral.control import object_stores
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, OverLimit, Taken, WrongState
 from corral.control.ports import Transaction
 from corral.control.records import DEFAULT_TARGET, ByteStorage, DatasetTargetRecord, MetadataKind
@@ -21,8 +22,8 @@ from corral.control.work import PLATFORM, SYSTEM, Caller, Work
 TARGET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 MAX_TARGETS = 100
 BUILT_IN = DatasetTargetRecord(name=DEFAULT_TARGET)
-#: May change while there are datasets: the same history under another address or another token.
-_ALWAYS = frozenset({"git_url", "git_token"})
+#: May change while there are datasets. Not the address: a storage belongs to one repository, for good.
+_ALWAYS = frozenset({"git_token"})
 _BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]{0,199}")
 _SCP_ADDRESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*:[^\s:-]\S*")
 _PREFIX = re.compile(r"(?:[A-Za-z0-9._=-]+(?:/[A-Za-z0-9._=-]+)*)?")
@@ -58,7 +59,8 @@ def create(work: Work, caller: Caller, target: DatasetTargetRecord) -> DatasetTa
         raise Taken(f"there is a dataset target {target.name!r} already", field="name", name=target.name)
     if len(known) >= MAX_TARGETS:
         raise OverLimit(f"there are {len(known)} targets already: delete one first", held=len(known), limit=MAX_TARGETS)
-    made = replace(_checked(work.tx, target), created_by=caller.name, created_at=work.now)
+    _check_bucket(work.tx, target)
+    made = replace(_checked(target), created_by=caller.name, created_at=work.now)
     work.tx.datasets.save_target(made)
     work.record(caller, "dataset-target.created", made.name, detail=_told(made))
     return made
@@ -68,7 +70,9 @@ def edit(work: Work, caller: Caller, name: str, changes: Mapping[str, Any]) -> D
     _only_operators(caller)
     before = existing(work.tx, name)
     _refuse_built_in(before)
-    after = _checked(work.tx, replace(before, **changes))
+    after = _checked(replace(before, **changes))
+    if "object_store" in changes:
+        _check_bucket(work.tx, after)
     moved = sorted(
         field for field, value in changes.items() if getattr(before, field) != value and field not in _ALWAYS
     )
@@ -100,7 +104,7 @@ def renew_tokens(work: Work, renewed: Mapping[str, tuple[str, str]]) -> None:
     work.record(SYSTEM, "dataset-target.tokens-renewed", PLATFORM, detail={"tokens": len(renewed)})
 
 
-def _checked(tx: Transaction, target: DatasetTargetRecord) -> DatasetTargetRecord:
+def _checked(target: DatasetTargetRecord) -> DatasetTargetRecord:
     if target.metadata is MetadataKind.GIT:
         check_git_url(target.git_url)
         if not _BRANCH.fullmatch(target.git_branch) or ".." in target.git_branch:
@@ -110,6 +114,16 @@ def _checked(tx: Transaction, target: DatasetTargetRecord) -> DatasetTargetRecor
     if not _PREFIX.fullmatch(target.prefix) or ".." in target.prefix.split("/"):
         raise Invalid("a prefix has names with / in between, and none at its ends", field="storage.prefix")
     return target
+
+
+def _check_bucket(tx: Transaction, target: DatasetTargetRecord) -> None:
+    if target.storage is not ByteStorage.OBJECT:
+        return
+    if not object_stores.existing(tx, target.object_store, field="storage.object_store").allow_write:
+        raise Invalid(
+            f"object store {target.object_store} does not allow writing: an operator has to open it",
+            field="storage.object_store",
+        )
 
 
 def check_git_url(url: str) -> None:

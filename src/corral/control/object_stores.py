@@ -86,6 +86,13 @@ def delete(work: Work, caller: Caller, name: str) -> None:
             field="object-store",
             volumes=[volume.id for volume in users[:20]],
         )
+    targets = [target.name for target in work.tx.datasets.targets() if target.object_store == name]
+    if targets:
+        raise InUse(
+            f"datasets are kept in object store {name}: targets {', '.join(targets[:5])}",
+            field="object-store",
+            targets=targets[:20],
+        )
     work.tx.volumes.delete_object_store(name)
     work.record(caller, "object-store.deleted", name)
 

@@ -180,7 +180,7 @@ def delete(work: Work, caller: Caller, word: str) -> VolumeRecord:
     volume = _own(work, caller, word)
     jobs = jobs_with(work.state, volume.id)
     if jobs:
-        names = ", ".join(f"{job.id} ({job.name})" for job in jobs[:_TOLD])
+        names = ", ".join(_whose(job, volume) for job in jobs[:_TOLD])
         more = f" and {len(jobs) - _TOLD} more" if len(jobs) > _TOLD else ""
         raise InUse(
             f"volume {volume.name} is mounted by {names}{more}: stop them first",
@@ -362,6 +362,10 @@ def _meant(tx: Transaction, caller: Caller, word: str) -> list[VolumeRecord]:
         found = [volume for volume in tx.volumes.named(name) if not slash or volume.owner == owner]
     circle = Circle(tx, caller)
     return [volume for volume in found if circle.sees(volume.owner, volume.shared)]
+
+
+def _whose(job: Job, volume: VolumeRecord) -> str:
+    return f"{job.id} ({job.name})" + (f" of {job.user}" if job.user != volume.owner else "")
 
 
 def _fullness(volume: VolumeRecord) -> str:

@@ -193,6 +193,9 @@ def mounts(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
 #: More GPUs than any node has.
 _NO_LIMIT = 1_000_000
 
+#: Those about what it mounts: to a job without mounts they cost nothing.
+MOUNT_RULES: tuple[Rule, ...] = (volume_missing, volume_full, mounts)
+
 #: in the order in which they are checked
 RULES: tuple[Rule, ...] = (
     dependency,
@@ -204,9 +207,6 @@ RULES: tuple[Rule, ...] = (
     total_limit,
     queue_limit,
     quota,
-    volume_missing,
-    volume_full,
-    mounts,
     owed,
 )
 
@@ -231,7 +231,7 @@ def spare_gpus(snapshot: ClusterSnapshot, job: Job) -> int:
 
 
 def first_reason(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | None:
-    for rule in RULES:
+    for rule in _rules_for(job):
         reason = rule(snapshot, job, now)
         if reason is not None:
             return reason
@@ -239,7 +239,11 @@ def first_reason(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | No
 
 
 def all_reasons(snapshot: ClusterSnapshot, job: Job, now: float) -> list[Reason]:
-    return [reason for rule in RULES if (reason := rule(snapshot, job, now)) is not None]
+    return [reason for rule in _rules_for(job) if (reason := rule(snapshot, job, now)) is not None]
+
+
+def _rules_for(job: Job) -> tuple[Rule, ...]:
+    return (*RULES, *MOUNT_RULES) if job.mounts else RULES
 
 
 def _named(snapshot: ClusterSnapshot, job_id: str) -> str:

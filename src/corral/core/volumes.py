@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+#: What is on its way into a volume waits here, at the volume's root: it is no part of what the volume holds.
+UPLOADS_DIRECTORY = ".corral-uploads"
+
 
 class VolumeType(StrEnum):
     BLOCK = "block"

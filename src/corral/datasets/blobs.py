@@ -77,7 +77,12 @@ class DirectoryBlobs:
         return min(8, os.cpu_count() or 1)
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
-        path = self._root / name
+        try:
+            self._put(self._root / name, parts)
+        except OSError as error:
+            raise DatasetError(f"{name} could not be written to {self.where}: {error.strerror}") from error
+
+    def _put(self, path: Path, parts: Sequence[bytes | memoryview]) -> None:
         self._make(path.parent)
         # Beside its place, so that the rename stays in one directory; hidden, so that it is nobody's object.
         draft = path.with_name(f"{_PARTIAL}{os.urandom(8).hex()}")
@@ -172,31 +177,27 @@ class FilesystemBlobs:
         return self._parallel
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
-        try:
+        with self._told(f"{name} could not be written to"):
             self._filesystem.pipe_file(f"{self._root}/{name}", b"".join(parts))
-        except OSError as error:
-            raise DatasetError(f"{name} could not be written to {self.where}: {error}") from error
 
     def get(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         if length == 0:
             return b""
         try:
-            if offset == 0 and length is None:
-                return bytes(self._filesystem.cat_file(f"{self._root}/{name}"))
-            end = None if length is None else offset + length
-            return bytes(self._filesystem.cat_file(f"{self._root}/{name}", start=offset, end=end))
+            with self._told(f"{name} could not be read from"):
+                if offset == 0 and length is None:
+                    return bytes(self._filesystem.cat_file(f"{self._root}/{name}"))
+                end = None if length is None else offset + length
+                return bytes(self._filesystem.cat_file(f"{self._root}/{name}", start=offset, end=end))
         except FileNotFoundError:
             raise ObjectMissing(name, self.where) from None
-        except OSError as error:
-            raise DatasetError(f"{name} could not be read from {self.where}: {error}") from error
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
         try:
-            found = self._filesystem.find(f"{self._root}/{prefix.rstrip('/')}", detail=True)
+            with self._told(f"{prefix} could not be listed in"):
+                found = self._filesystem.find(f"{self._root}/{prefix.rstrip('/')}", detail=True)
         except FileNotFoundError:
             return
-        except OSError as error:
-            raise DatasetError(f"{self.where} could not be listed: {error}") from error
         for path, details in found.items():
             yield StoredObject(
                 name=path.lstrip("/")[len(self._root.lstrip("/")) + 1 :],
@@ -205,12 +206,18 @@ class FilesystemBlobs:
             )
 
     def remove(self, name: str) -> None:
-        try:
+        with contextlib.suppress(FileNotFoundError), self._told(f"{name} could not be removed from"):
             self._filesystem.rm_file(f"{self._root}/{name}")
+
+    @contextlib.contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        try:
+            yield
         except FileNotFoundError:
-            return
-        except OSError as error:
-            raise DatasetError(f"{name} could not be removed from {self.where}: {error}") from error
+            raise
+        except Exception as error:
+            # Every library of a storage has errors of its own.
+            raise DatasetError(f"{what} {self.where}: {str(error) or type(error).__name__}") from error
 
     def sweep(self, older_than: float) -> int:
         return 0

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corral.datasets.blobs import remove_tree, sync_directory
-from corral.datasets.errors import Busy, Damaged, DatasetError
+from corral.datasets.errors import Busy, Damaged, DatasetError, naming
 from corral.datasets.fetching import Wanted, ranges, read_range
 from corral.datasets.pieces import PieceStore
 from corral.datasets.progress import Counter, OnProgress
@@ -92,9 +92,11 @@ def _plan(
     for item in files:
         entry = item.entry
         file = _File(path=folder / item.path, name=item.path, size=entry.size, executable=entry.executable)
-        right = _right_pieces(file, item, pieces)
+        with naming(version=version, path=item.path):
+            parts = pieces_of(pieces, entry)
+        right = _right_pieces(file, parts)
         at = 0
-        for digest, length in pieces_of(pieces, entry):
+        for digest, length in parts:
             if (at, digest) not in right:
                 targets.setdefault(digest, []).append((file, at))
                 file.left += 1
@@ -119,7 +121,7 @@ def _plan(
     return sorted(wanted, key=lambda piece: (piece.place.pack, piece.place.offset))
 
 
-def _right_pieces(file: _File, item: PathEntry, pieces: PieceStore) -> set[tuple[int, bytes]]:
+def _right_pieces(file: _File, parts: Sequence[tuple[bytes, int]]) -> set[tuple[int, bytes]]:
     """Of a file that is there from an earlier try: which of its pieces are right already."""
     try:
         if file.path.lstat().st_size != file.size:
@@ -130,7 +132,7 @@ def _right_pieces(file: _File, item: PathEntry, pieces: PieceStore) -> set[tuple
     right = set()
     with open(file.path, "rb") as stream:
         at = 0
-        for digest, length in pieces_of(pieces, item.entry):
+        for digest, length in parts:
             if digest_of(stream.read(length)) == digest:
                 right.add((at, digest))
             at += length

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 class DatasetError(Exception):
@@ -47,6 +48,16 @@ class Damaged(DatasetError):
         self.reason = reason
         self.files = tuple(files)
         self.version = version
+
+
+@contextmanager
+def naming(*, version: str | None = None, path: str | None = None) -> Iterator[None]:
+    """Whoever knows which file of which version is read says so in what goes wrong with it."""
+    try:
+        yield
+    except Damaged as error:
+        files = error.files or ((path,) if path is not None else ())
+        raise Damaged(error.name, error.reason, files=files, version=error.version or version) from None
 
 
 class Unstable(DatasetError):

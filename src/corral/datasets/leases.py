@@ -14,6 +14,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from corral.datasets.blobs import BlobStore
 from corral.datasets.errors import DatasetError, LeaseLost, ObjectMissing
@@ -48,7 +49,9 @@ class Lease:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
-        self._blobs.remove(self._name)
+        # What the lease was for is done or has failed already: one that stays ends by itself.
+        with suppress(DatasetError, OSError):
+            self._blobs.remove(self._name)
 
     def saw(self, runs: list[str]) -> None:
         """These runs of the collection may go on: this commit relies on nothing that they condemned."""

@@ -13,7 +13,15 @@ from corral.datasets.blobs import BlobStore, sync_directory
 from corral.datasets.checking_out import flush, make_read_only, staging, write_tree
 from corral.datasets.collecting import GRACE_SECONDS, GarbageReport, collect
 from corral.datasets.committing import StoredTree, store_directory
-from corral.datasets.errors import AnotherOwner, DatasetError, NotFound, ObjectMissing, UnknownFormat
+from corral.datasets.errors import (
+    AnotherOwner,
+    DatasetError,
+    NotFound,
+    ObjectMissing,
+    UnknownFormat,
+    naming,
+    printable,
+)
 from corral.datasets.leases import Lease
 from corral.datasets.pieces import PieceStore
 from corral.datasets.progress import OnProgress
@@ -148,7 +156,9 @@ class Repository:
 
     def files(self, dataset: str, version: str = LATEST) -> Iterator[PathEntry]:
         """Everything in a version, directories before what is in them."""
-        return walk(self.pieces, self._tree(dataset, version))
+        commit = self.resolve(dataset, version)
+        with naming(version=commit.id):
+            yield from walk(self.pieces, bytes.fromhex(commit.tree))
 
     def list_directory(self, dataset: str, version: str, path: str = "") -> list[Entry]:
         """What stands in one directory of a version. Raises `NotFound`."""
@@ -162,10 +172,16 @@ class Repository:
         self, dataset: str, version: str, path: str, *, offset: int = 0, length: int | None = None
     ) -> Iterator[bytes]:
         """The bytes of one file, a piece at a time, each checked. Raises `NotFound`, and `Damaged` on the way."""
-        entry = self.find(dataset, version, path)
+        commit = self.resolve(dataset, version)
+        with naming(version=commit.id, path=path):
+            entry = find(self.pieces, bytes.fromhex(commit.tree), path)
         if entry.kind != "file":
-            raise NotFound(f"{path} is not a file but a {entry.kind}")
-        return read_file(self.pieces, entry, offset, length)
+            raise NotFound(f"{printable(path)} is not a file but a {entry.kind}")
+        return self._read(commit, path, entry, offset, length)
+
+    def _read(self, commit: Commit, path: str, entry: Entry, offset: int, length: int | None) -> Iterator[bytes]:
+        with naming(version=commit.id, path=path):
+            yield from read_file(self.pieces, entry, offset, length)
 
     def diff(self, dataset: str, old: str | None, new: str = LATEST) -> Diff:
         """What changed from one version to another; from None everything is added."""
@@ -211,7 +227,8 @@ class Repository:
         it again after it was interrupted finishes it. Only the caller should be able to write beside the directory.
         """
         commit = self.resolve(dataset, version)
-        entries = list(walk(self.pieces, bytes.fromhex(commit.tree)))
+        with naming(version=commit.id):
+            entries = list(walk(self.pieces, bytes.fromhex(commit.tree)))
         directory = Path(os.path.abspath(directory))
         if directory.is_dir() and any(os.scandir(directory)):
             if not update:

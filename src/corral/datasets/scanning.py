@@ -14,11 +14,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from corral.core.volumes import UPLOADS_DIRECTORY
 from corral.datasets.errors import DatasetError, NotPlain, Unstable, printable
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe that somebody put in the place of a file must not make us wait.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+#: Directories in each other; each is open while those in it are looked at.
+_DEEPEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,13 @@ def scan(root: int) -> FoundDirectory:
 
 
 def _scan(descriptor: int, path: str) -> FoundDirectory:
+    if path.count("/") >= _DEEPEST:
+        raise DatasetError(f"{printable(path[:80])}… has more than {_DEEPEST} directories in each other")
     found = FoundDirectory(path=path)
     with os.scandir(descriptor) as entries:
-        listed = sorted(entries, key=lambda entry: entry.name)
+        # Uploads to a volume are no part of it before they are complete.
+        kept = [entry for entry in entries if path or entry.name != UPLOADS_DIRECTORY]
+        listed = sorted(kept, key=lambda entry: entry.name)
     for entry in listed:
         inner = f"{path}/{entry.name}" if path else entry.name
         try:

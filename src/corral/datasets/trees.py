@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from corral.datasets.errors import Damaged, NotFound, printable
+from corral.datasets.errors import Damaged, NotFound, ObjectMissing, printable
 from corral.datasets.packs import pack_name
 from corral.datasets.pieces import PieceStore, check_piece
 from corral.datasets.records import Entry, PathEntry, decode_list, decode_tree
@@ -88,9 +88,12 @@ def read_file(pieces: PieceStore, entry: Entry, offset: int = 0, length: int | N
 
 def get_data(pieces: PieceStore, digest: bytes) -> bytes:
     place = pieces.locate([digest])[0]
-    if place is None:
-        return pieces.get(digest)
-    return check_piece(pieces.blobs.get(pack_name(place.pack), place.offset, place.length), digest, place)
+    try:
+        if place is not None:
+            return check_piece(pieces.blobs.get(pack_name(place.pack), place.offset, place.length), digest, place)
+    except ObjectMissing:
+        pass  # it may lie in another pack by now
+    return pieces.get(digest)
 
 
 def diff(pieces: PieceStore, old: bytes | None, new: bytes) -> Diff:

@@ -294,6 +294,8 @@ def mount(bucket: Bucket, mountpoint: str, *, writable: bool, staging: str, is_r
     """Serve until it is unmounted."""
     files = BucketFiles(bucket, writable=writable, staging=staging)
     options: dict[str, Any] = {"fsname": "corral", "subtype": "bucket", "default_permissions": True}
+    # What was read stays in memory until the file changes.
+    options["auto_cache"] = True
     if is_root:
         # Jobs have accounts of their own; who may come here is decided by the directory around it.
         options["allow_other"] = True

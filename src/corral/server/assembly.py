@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from fastapi import FastAPI
 
-from corral.control import datasets, images, object_stores, people, providers
+from corral.control import dataset_targets, datasets, images, object_stores, people, providers
 from corral.control.controller import Controller
 from corral.control.ports import Clock, Store
 from corral.control.records import EventRecord, UserRecord
@@ -39,6 +39,7 @@ from corral.server.auth.throttle import LoginThrottle
 from corral.server.checkpointing import CheckpointWatch
 from corral.server.committing import Committing
 from corral.server.context import ServerContext
+from corral.server.dataset_access import renewed_tokens
 from corral.server.dataset_library import DatasetLibrary
 from corral.server.dataset_mounting import DatasetMounting
 from corral.server.estimating import Estimating
@@ -330,6 +331,8 @@ def _renew_secrets(context: ServerContext, imaging: Imaging, mounting: Mounting)
         context.controller.execute(providers.renew_secrets, renewed).result(_START_SECONDS)
     if logins := imaging.renewed():
         context.controller.execute(images.renew_secrets, logins).result(_START_SECONDS)
+    if tokens := renewed_tokens(context.store, context.box):
+        context.controller.execute(dataset_targets.renew_tokens, tokens).result(_START_SECONDS)
     if stores := mounting.renewed():
         context.controller.execute(object_stores.renew_secrets, stores).result(_START_SECONDS)
 

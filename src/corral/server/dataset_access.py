@@ -6,15 +6,20 @@ others can read, nor into a log.
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
-from corral.control.ports import Transaction
+from corral.control.ports import Store, Transaction
 from corral.control.records import ByteStorage, DatasetRecord, DatasetTargetRecord, MetadataKind
+from corral.control.work import PLATFORM
+from corral.datasets.git_versions import GitVersions
 from corral.objects.access import NotReachable
 from corral.server.mounting import access_to
 from corral.server.secrets import SecretBox, SecretUnreadable
 from corral.server.settings import Settings
+
+log = logging.getLogger("corral.server.datasets")
 
 Words = dict[str, Any]
 
@@ -51,8 +56,30 @@ def metadata_words(target: DatasetTargetRecord, settings: Settings, box: SecretB
         raise NotReachable(
             f"the token of target {target.name} cannot be read any more: an operator has to give it again"
         ) from None
-    clone = settings.home / "dataset-git" / target.name
-    return {"url": target.git_url, "branch": target.git_branch, "token": token, "clone": str(clone)}
+    clones = settings.home / "dataset-git" / target.name
+    return {"url": target.git_url, "branch": target.git_branch, "token": token, "clones": str(clones)}
+
+
+def open_git(words: Words) -> GitVersions:
+    """Asks nobody yet."""
+    Path(words["clones"]).mkdir(mode=0o700, parents=True, exist_ok=True)
+    return GitVersions(
+        words["url"], cache=Path(words["clones"]), branch=words["branch"], token=words["token"], user=PLATFORM
+    )
+
+
+def renewed_tokens(store: Store, box: SecretBox) -> dict[str, tuple[str, str]]:
+    """Tokens that an older key has locked: by target, as they are, and under the newest key."""
+    with store.read() as tx:
+        targets = tx.datasets.targets()
+    found = {}
+    for target in targets:
+        try:
+            if target.git_token and not box.is_current(target.git_token):
+                found[target.name] = (target.git_token, box.encrypt(box.decrypt(target.git_token)))
+        except SecretUnreadable as error:
+            log.error("the token of dataset target %s cannot be read: %s", target.name, error)
+    return found
 
 
 def index_cache(settings: Settings, target: str) -> Path:

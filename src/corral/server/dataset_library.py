@@ -9,20 +9,22 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from secrets import token_hex
 
 from corral.control import dataset_targets
 from corral.control.ports import Store
-from corral.control.records import VersionRecord
-from corral.datasets.errors import DatasetError
+from corral.control.records import DatasetRecord, VersionRecord
+from corral.datasets.errors import DatasetError, NotFound
+from corral.datasets.git_versions import GitVersions
 from corral.datasets.packs import PACK_BYTES, check_pack, decode_index, index_name, pack_name
 from corral.datasets.pieces import PieceStore
 from corral.datasets.places import open_blobs
 from corral.datasets.records import Entry, decode_list, decode_tree
 from corral.datasets.trees import Diff, diff, find, get_data, list_directory, read_file
-from corral.server.dataset_access import Words, index_cache, storage_words
+from corral.server.dataset_access import Words, dataset_key, index_cache, metadata_words, open_git, storage_words
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 
@@ -74,7 +76,31 @@ class DatasetLibrary:
         blobs.remove(name)
         if seen != word:
             raise DatasetError(f"{blobs.where} gave back something else than was put there")
-        return f"{blobs.where} can be written and read"
+        git = self.git(target)
+        history = "" if git is None else f"; the repository has {len(git.datasets())} datasets"
+        return f"{blobs.where} can be written and read{history}"
+
+    def git(self, target: str) -> GitVersions | None:
+        """The repository that keeps the history of a target's datasets, if one does. Raises NotReachable."""
+        with self._store.read() as tx:
+            words = metadata_words(dataset_targets.existing(tx, target), self._settings, self._box)
+        return None if words is None else open_git(words)
+
+    # Each of these does nothing where corral's own store keeps the history.
+
+    def tag(self, dataset: DatasetRecord, tag: str, version: str) -> None:
+        if git := self.git(dataset.target):
+            git.tag(dataset_key(dataset), tag, version)
+
+    def untag(self, dataset: DatasetRecord, tag: str) -> None:
+        if git := self.git(dataset.target):
+            with suppress(NotFound):
+                git.untag(dataset_key(dataset), tag)
+
+    def forget(self, dataset: DatasetRecord) -> None:
+        if git := self.git(dataset.target):
+            with suppress(NotFound):
+                git.remove(dataset_key(dataset))
 
     # ---------------------------------------------------------------- files
 

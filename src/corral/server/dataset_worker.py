@@ -27,6 +27,7 @@ from corral.datasets.records import Commit
 from corral.datasets.repository import LATEST, Committed, Repository
 from corral.datasets.versions import Manifest, VersionStore
 from corral.objects.access import NotReachable
+from corral.server.dataset_access import open_git
 
 #: Between two lines about progress.
 PROGRESS_SECONDS = 0.3
@@ -124,7 +125,16 @@ class MirroredVersions:
         return sorted({*self._git.datasets(), *self._copy.datasets()})
 
     def log(self, dataset: str) -> Iterator[Commit]:
-        return self._git.log(dataset)
+        """The repository's first. What only the copy has is no version any more, but must not be collected."""
+        known = set()
+        for commit in self._git.log(dataset):
+            known.add(commit.id)
+            yield commit
+        yield from (commit for commit in self._copy.log(dataset) if commit.id not in known)
+
+    def history(self, dataset: str) -> list[Commit]:
+        """What the repository has, oldest first."""
+        return list(self._git.log(dataset))[::-1]
 
     def get(self, dataset: str, version: str) -> Commit:
         return self._git.get(dataset, version)
@@ -167,7 +177,7 @@ def main() -> int:
 def _do(order: Mapping[str, Any], line: Line) -> dict[str, Any]:
     repository = _opened(order, line)
     kind: str = order["kind"]
-    if order["git"] is not None and kind in ("commit", "pull"):
+    if isinstance(repository.metadata, MirroredVersions) and kind in ("commit", "pull"):
         _take_over(repository.metadata, order["dataset"], line)
     return _KINDS[kind](repository, order, line)
 
@@ -180,13 +190,9 @@ def _opened(order: Mapping[str, Any], line: Line) -> Repository:
     return Repository(open_blobs(order["storage"]), versions, cache=Path(order["cache"]))
 
 
-def open_git(words: Mapping[str, Any]) -> VersionStore:
-    raise DatasetError(f"this corral cannot keep histories in Git yet: {words['url']}")
-
-
-def _take_over(versions: VersionStore, dataset: str, line: Line) -> int:
-    commits = [commit.to_words() for commit in versions.log(dataset)]
-    return int(line.ask(ask="take_over", commits=commits[::-1], tags=versions.tags(dataset)))
+def _take_over(versions: MirroredVersions, dataset: str, line: Line) -> int:
+    commits = [commit.to_words() for commit in versions.history(dataset)]
+    return int(line.ask(ask="take_over", commits=commits, tags=versions.tags(dataset)))
 
 
 # ------------------------------------------------------------------------------------------------ the kinds of errands

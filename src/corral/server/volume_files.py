@@ -6,6 +6,7 @@ What is done to files is left to the storages (`stores/volume_directory`, `store
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from corral.stores.volume_directory import DirectoryFiles
 _OPEN_BUCKETS = 16
 _SWEEP_SECONDS = 3600.0
 _TELL_SECONDS = 5.0
+#: Of the server's own disk: its store is there, too.
+_SPARE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,6 +138,21 @@ class VolumeStorage:
             return self._bucket(tables, volume)
         return self._directory(volume)
 
+    def announce(self, reached: Reached, upload: str, missing_bytes: int) -> None:
+        """So much will come. Raises OverLimit if there is no room for it, in the volume or on the way to a bucket."""
+        self.room.announce(reached.volume, upload, missing_bytes)
+        if reached.volume.type is not VolumeType.OBJECT:
+            return
+        free = shutil.disk_usage(self._staging).free
+        if missing_bytes + _SPARE_BYTES > free:
+            raise OverLimit(
+                f"the server has {format_bytes(free)} of disk for uploads to buckets, keeps "
+                f"{format_bytes(_SPARE_BYTES)} free, and this needs {format_bytes(missing_bytes)}",
+                field="size",
+                asked=missing_bytes,
+                free=free,
+            )
+
     def tell_change(self, volume: VolumeRecord) -> None:
         """Once for many files that come together: measuring a volume may take long."""
         with self._lock:
@@ -187,8 +205,6 @@ class VolumeStorage:
 
 def check_unwritten(state: State, volume: VolumeRecord) -> None:
     """What has one writer has no second one outside."""
-    if not volume.type.has_one_writer:
-        return
     writers = state.snapshot.active.mounted.writers(volume.id)
     if writers:
         job = state.snapshot.jobs[writers[0]]

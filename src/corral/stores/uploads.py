@@ -21,13 +21,13 @@ from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from corral.control.ports.volume_files import (
-    UPLOADS_DIRECTORY,
     FileMissing,
     FileRefused,
     FilesUnavailable,
     StagedFile,
 )
 from corral.core.checksums import checksum_of, new_checksum
+from corral.core.volumes import UPLOADS_DIRECTORY
 from corral.stores.descent import DIRECTORY_FLAGS, pieces_of
 
 STALE_SECONDS = 7 * 24 * 3600.0

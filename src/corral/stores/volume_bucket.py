@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from corral.control.ports.volume_files import (
-    UPLOADS_DIRECTORY,
     FileKind,
     FileMissing,
     FileRefused,
@@ -21,6 +20,7 @@ from corral.control.ports.volume_files import (
     StoredFile,
 )
 from corral.core.checksums import checksum_of
+from corral.core.volumes import UPLOADS_DIRECTORY
 from corral.objects.access import NotReachable, ObjectAccess, open_filesystem, reaching
 
 #: How much of an object is asked for, or sent, at once.

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from corral.control.ports import OutputMissing, OutputRefused
 from corral.control.ports.volume_files import (
-    UPLOADS_DIRECTORY,
     FileKind,
     FileMissing,
     FileRefused,
@@ -24,6 +23,7 @@ from corral.control.ports.volume_files import (
     StagedFile,
     StoredFile,
 )
+from corral.core.volumes import UPLOADS_DIRECTORY
 from corral.stores.descent import DIRECTORY_FLAGS, Descent, OpenedPath
 
 #: Each level of a walk is held open.

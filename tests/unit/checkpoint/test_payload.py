@@ -18,7 +18,9 @@ from corral.checkpoint.keeper import Keeper
 
 Make = Callable[..., Keeper]
 
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="PyTorch is not installed: pip install torch (CPU is enough)"
+)
 
 
 @pytest.fixture

@@ -21,7 +21,13 @@ from corral.datasets import (
     Progress,
     Repository,
     Unstable,
+    check_pack,
 )
+from corral.datasets.chunking import cuts_of
+from corral.datasets.packs import encode_index
+from corral.datasets.records import digest_of, encode_list
+from corral.datasets.scanning import Opener, Stamp, open_root, scan
+from corral.datasets.working_index import KnownFile, index_path, save_index
 from tests.unit.datasets.trees_of_files import Files, noise, read_files, repository_in, write_files
 
 STORY: Files = {
@@ -141,15 +147,8 @@ def test_unchanged_files_are_not_read_again(repository: Repository, tmp_path: Pa
 
 
 def _let_rest(cache: Path, work: Path) -> None:
-    from corral.datasets.records import digest_of
-    from corral.datasets.scanning import Stamp
-    from corral.datasets.working_index import KnownFile, index_path, save_index
-
     files = {"same": KnownFile(Stamp.of((work / "same").stat()), digest_of(b"1"), listed=False)}
     data = noise(2 << 20)
-    from corral.datasets.chunking import cuts_of
-    from corral.datasets.records import encode_list
-
     cuts = cuts_of(data, last=True)
     parts = [data[a:b] for a, b in zip([0, *cuts], cuts, strict=False)]
     listed = digest_of(encode_list([(digest_of(part), len(part)) for part in parts]))
@@ -219,3 +218,53 @@ def test_a_storage_belongs_to_one_history(repository: Repository, tmp_path: Path
         other.collect_garbage(dry_run=False, grace_seconds=0)
     with pytest.raises(AnotherOwner):
         other.commit("faces", work, message="m", author="ada")
+
+
+def test_a_damaged_tree_is_named_with_its_version(repository: Repository, tmp_path: Path) -> None:
+    version = commit(repository, write_files(tmp_path / "work", {"d/inner": b"x", "large": noise(2 << 20)}))
+    [pack] = [p for p in (tmp_path / "blobs/packs").rglob("*") if p.is_file() and b"inner" in p.read_bytes()]
+    pack.write_bytes(pack.read_bytes().replace(b"inner", b"outer"))
+    fresh = repository_in(tmp_path)
+    with pytest.raises(Damaged) as damaged:
+        fresh.checkout("faces", version, tmp_path / "copy")
+    assert (damaged.value.name, damaged.value.version) == (f"packs/{pack.name[:2]}/{pack.name}", version)
+    with pytest.raises(Damaged, match="belongs to d/inner of version"):
+        fresh.read("faces", version, "d/inner")
+    with pytest.raises(Damaged):
+        fresh.collect_garbage(dry_run=False, grace_seconds=-1)
+    assert [damage.uses for damage in fresh.verify().damages] == [{version: ()}]
+
+
+def test_a_damaged_index_of_a_working_directory_is_not_believed(repository: Repository, tmp_path: Path) -> None:
+    work = write_files(tmp_path / "work", {"a": b"1"})
+    commit(repository, work)
+    [index] = (tmp_path / "cache/working").iterdir()
+    index.write_bytes(index.read_bytes().replace(b"{", b"[", 1))
+    write_files(work, {"a": b"2"})
+    commit(repository, work)
+    assert b"".join(repository.read("faces", "latest", "a")) == b"2"
+
+
+def test_nobody_is_led_elsewhere_while_files_are_read(tmp_path: Path) -> None:
+    """Between looking and opening, somebody puts links in the place of what was found."""
+    write_files(tmp_path / "secret", {"a": b"secret"})
+    work = write_files(tmp_path / "work", {"d/a": b"public", "b": b"public"})
+    with open_root(work) as root, Opener(root) as opener:
+        inner, outer = sorted(scan(root).all_files(), key=lambda file: file.path, reverse=True)
+        (work / "b").unlink()
+        (work / "b").symlink_to(tmp_path / "secret/a")
+        (work / "d/a").unlink()
+        (work / "d").rmdir()
+        (work / "d").symlink_to(tmp_path / "secret")
+        for file in (inner, outer):
+            with pytest.raises(Unstable), opener.open(file):
+                pass
+
+
+def test_packs_from_strangers_are_checked() -> None:
+    pieces = [b"one", b"", b"three"]
+    pack, index = encode_index("data", 1.0, [(digest_of(piece), len(piece)) for piece in pieces])
+    check_pack(pack, index, b"".join(pieces))
+    for wrong_index, wrong_data in ((index, b"oneThree"), (index, b"onethre"), (index + b"\0" * 36, b"onethree")):
+        with pytest.raises(Damaged):
+            check_pack(pack, wrong_index, wrong_data)

@@ -7,6 +7,8 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from corral.datasets import DirectoryBlobs, DirectoryVersions, Repository
 
 #: by path: bytes are a file, ("x", bytes) one that can be run, ("->", target) a link, None an empty directory
@@ -59,6 +61,4 @@ def repository_in(folder: Path, **options: object) -> Repository:
 
 def noise(size: int, seed: int = 0) -> bytes:
     """Bytes that look like nothing, always the same for one seed."""
-    import numpy as np
-
     return np.random.default_rng(seed).bytes(size)

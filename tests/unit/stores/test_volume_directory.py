@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.ports.volume_files import UPLOADS_DIRECTORY, FileKind, FileMissing, FileRefused
+from corral.control.ports.volume_files import FileKind, FileMissing, FileRefused
 from corral.core.checksums import checksum_of
+from corral.core.volumes import UPLOADS_DIRECTORY
+from corral.datasets.scanning import scan
 from corral.stores.uploads import (
     ChecksumMismatch,
     PartsMissing,
@@ -268,3 +270,14 @@ def test_names_that_are_no_text_are_shown_and_not_offered(house: House) -> None:
     (house.root / os.fsdecode(b"caf\xe9")).write_text("x")
     entries, _ = house.files.listed([], recursive=True, after=None, limit=10)
     assert [(entry.path, entry.kind) for entry in entries] == [("caf\\xe9", FileKind.OTHER)]
+
+
+def test_what_is_on_its_way_is_no_part_of_a_version_of_the_volume(house: House) -> None:
+    house.uploads.begin(house.order("x", b"12345678"))
+    house.put("kept", b"x")
+    house.put(f"below/{UPLOADS_DIRECTORY}", b"a file of somebody who likes that name")
+    root = house.files.open_root()
+    try:
+        assert [file.path for file in scan(root).all_files()] == ["kept", f"below/{UPLOADS_DIRECTORY}"]
+    finally:
+        os.close(root)

@@ -158,7 +158,7 @@ def test_its_socket_is_found_however_deep_it_lies(tmp_path: Path) -> None:
         os.close(before)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another account")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another account: run as root")
 def test_a_link_to_somebody_elses_socket_leads_nowhere(files: DirectoryWorkbenches, home: Path, tmp_path: Path) -> None:
     """The server may be root: its connection must not reach a daemon that only root may speak to."""
     with listening(tmp_path / "daemon.sock"):
@@ -169,7 +169,7 @@ def test_a_link_to_somebody_elses_socket_leads_nowhere(files: DirectoryWorkbench
             files.connect("j-1")
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another account")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another account: run as root")
 def test_what_is_made_later_belongs_to_the_jobs_account(files: DirectoryWorkbenches, home: Path) -> None:
     os.chown(home, 12345, 12345)
     (home / "run").rmdir()

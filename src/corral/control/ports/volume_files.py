@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-#: What is on its way into a volume waits here, at the volume's root: not listed, not given out, not written to by name.
-UPLOADS_DIRECTORY = ".corral-uploads"
-
 
 class FileMissing(Exception):
     """There is nothing of that name."""

@@ -12,6 +12,7 @@ import threading
 from corral.control.controller import Controller
 from corral.control.errors import Refusal
 from corral.control.jobs import JobDraft, submit
+from corral.control.mount_words import parse_mount
 from corral.control.records import JobSpec
 from corral.control.work import Caller
 from corral.core.model import JobKind, JobState, Request
@@ -31,6 +32,8 @@ WORK = (
     ("notebook", JobKind.WORKBENCH, 1, 1, 120, 400, 1),
 )
 MODELS = ("A10", "A100-80G")
+#: what some of them read
+MOUNTS = {"resnet-sweep": "ann/imagenet:/data:ro", "bert-finetune": "chen/corpus:/corpus:ro"}
 #: jobs that may wait before the demo holds back
 LONGEST_QUEUE = 14
 ARRIVAL_SECONDS = 3.0
@@ -87,4 +90,6 @@ def draft(rng: random.Random, user: str) -> JobDraft:
         priority=rng.choice((3, 5, 5, 5, 7)),
         time_limit_seconds=None if kind is JobKind.WORKBENCH else float(longest + 60),
         spec=JobSpec(command=("sh", "-c", script)),
+        # The team with a node of its own is in no group that these are shared with.
+        mounts=(parse_mount(MOUNTS[name]),) if name in MOUNTS and not has_one_node else (),
     )

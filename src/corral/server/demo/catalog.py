@@ -13,7 +13,6 @@ from corral.control.records import (
     PackageRecord,
     Share,
     ShareKind,
-    ShareMode,
     Visibility,
 )
 from corral.control.work import Caller, Work
@@ -53,9 +52,14 @@ IMAGES = (
     ("pytorch", "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", "PyTorch with CUDA 12.8"),
     ("tensorflow", "tensorflow/tensorflow:2.20.0-gpu", "TensorFlow with GPU support"),
 )
-#: name, type, GiB: the operator's, which everybody may read
-VOLUMES = (("checkpoints", VolumeType.BLOCK, 500), ("shared-code", VolumeType.FILESYSTEM, 50))
-DATASET = ("road-scenes", "street pictures with labels, for detection")
+#: owner, name, type, GiB
+VOLUMES = (
+    ("ann", "imagenet", VolumeType.FILESYSTEM, 200),
+    ("ben", "results", VolumeType.BLOCK, 50),
+    ("chen", "corpus", VolumeType.FILESYSTEM, 500),
+)
+#: the operator's, which everybody may read
+DATASET, DATASET_DESCRIPTION = "road-scenes", "street pictures with labels, for detection"
 
 
 def set_up(work: Work) -> None:
@@ -64,7 +68,8 @@ def set_up(work: Work) -> None:
     _sizes(work)
     _interactive_queue(work)
     _images(work)
-    _storage(work)
+    _volumes(work)
+    _dataset(work)
 
 
 def _people(work: Work) -> None:
@@ -122,13 +127,18 @@ def _images(work: Work) -> None:
             images.create(work, OPERATOR, image)
 
 
-def _storage(work: Work) -> None:
-    known = {volume.name for volume in work.tx.volumes.all() if volume.owner == OPERATOR.name}
-    for name, kind, size in VOLUMES:
-        if name not in known:
-            draft = volumes.VolumeDraft(name=name, type=kind, size_bytes=size * GIB)
-            made = volumes.create(work, OPERATOR, draft)
-            volumes.share(work, OPERATOR, made.id, [Share(kind=ShareKind.GROUP, name="default", mode=ShareMode.READ)])
-    name, description = DATASET
-    if not any(dataset.name == name for dataset in work.tx.datasets.all()):
-        datasets.create(work, OPERATOR, name=name, target=DEFAULT_TARGET, description=description)
+def _volumes(work: Work) -> None:
+    """Everybody may read them; only their owners write."""
+    for owner, name, volume_type, size in VOLUMES:
+        if not any(volume.name == name for volume in work.tx.volumes.of_owner(owner)):
+            caller = Caller(name=owner)
+            made = volumes.VolumeDraft(name=name, type=volume_type, size_bytes=size * GIB)
+            volumes.create(work, caller, made)
+            volumes.share(work, caller, name, [Share(kind=ShareKind.GROUP, name="default")])
+
+
+def _dataset(work: Work) -> None:
+    """Without a version: the demo has no files to commit."""
+    if work.tx.datasets.find(OPERATOR.name, DATASET) is None:
+        datasets.create(work, OPERATOR, name=DATASET, target=DEFAULT_TARGET, description=DATASET_DESCRIPTION)
+        datasets.share(work, OPERATOR, DATASET, [Share(kind=ShareKind.GROUP, name="default")])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Annotated, ParamSpec, TypeVar
 
 from fastapi import Query, Request
@@ -14,12 +13,10 @@ from corral.control.errors import NotFound
 from corral.control.ports import Transaction
 from corral.control.records import DatasetRecord, VersionRecord
 from corral.control.work import Caller
-from corral.datasets.errors import Damaged, DatasetError
-from corral.datasets.errors import NotFound as NothingThere
-from corral.objects.access import NotReachable
 from corral.server import downloads
 from corral.server.auth.callers import AnyCaller, Context
-from corral.server.dataset_library import MOST_INDEX_BYTES, MOST_PACK_BYTES, NotOfVersion, index_pieces
+from corral.server.dataset_answers import looked_up
+from corral.server.dataset_library import MOST_INDEX_BYTES, MOST_PACK_BYTES, index_pieces
 from corral.server.paging import Limit, page_of
 from corral.server.problems import Problem, invalid_field
 from corral.server.routing import problems, resource_router
@@ -62,7 +59,7 @@ async def list_dataset_files(
     """The files and directories in one directory of a version, by name."""
     found, meant = await context.read(_meant, caller, dataset, version)
     folder = _plain(path)
-    entries = await _looked_up(context.library.entries, found.target, meant, folder)
+    entries = await looked_up(context.library.entries, found.target, meant, folder)
     page = page_of(entries, key=lambda entry: (_sortable(entry.name),), limit=limit, cursor=cursor)
     return ListView(items=[file_view(entry, folder) for entry in page.items], next_cursor=page.next_cursor)
 
@@ -83,7 +80,7 @@ async def download_dataset_file(
     """A file of a version, whole or a range of it. What is damaged is never sent."""
     found, meant = await context.read(_meant, caller, dataset, version)
     inner = _plain(path)
-    entry = await _looked_up(context.library.entry, found.target, meant, inner)
+    entry = await looked_up(context.library.entry, found.target, meant, inner)
     if entry.kind != "file":
         raise NotFound(f"{inner!r} is not a file but a {entry.kind}", field="path")
     start, length, status = 0, entry.size, 200
@@ -95,7 +92,7 @@ async def download_dataset_file(
         status = 206
         headers["Content-Range"] = f"bytes {start}-{start + length - 1}/{entry.size}"
     headers["Content-Length"] = str(length)
-    pieces = await _looked_up(context.library.content, found.target, entry, start, length)
+    pieces = await looked_up(context.library.content, found.target, entry, start, length)
     return downloads.Download(pieces, inner.rpartition("/")[2], status=status, headers=headers)
 
 
@@ -120,7 +117,7 @@ async def diff_dataset(
         return found, tx.datasets.version(found.id, new.parent) if new.parent else None, new
 
     found, old, new = await context.read(read)
-    difference = await _looked_up(context.library.diff, found.target, old, new)
+    difference = await looked_up(context.library.diff, found.target, old, new)
     return diff_view(difference, None if old is None else old.id, new.id)
 
 
@@ -132,7 +129,7 @@ async def find_missing_objects(dataset: str, body: ObjectIds, caller: AnyCaller,
     """Which pieces have to be sent before a commit can need them."""
     found = await context.read(datasets.writable, caller, dataset)
     digests = [bytes.fromhex(text) for text in body.ids]
-    missing = await _looked_up(context.library.missing, found.target, digests)
+    missing = await looked_up(context.library.missing, found.target, digests)
     return MissingView(missing=[digest.hex() for digest in missing])
 
 
@@ -156,7 +153,7 @@ async def put_dataset_object(
     found = await context.read(datasets.writable, caller, dataset)
     async with _TAKING_IN:
         index, data = await _received(request, pack, index_bytes)
-        await _looked_up(context.library.take_in, found.target, pack, index, data)
+        await looked_up(context.library.take_in, found.target, pack, index, data)
     return ObjectTakenView(id=pack, bytes=len(data))
 
 
@@ -171,7 +168,7 @@ async def get_object_lengths(
     """How long each piece of a version is, so that fetching them can be planned."""
     found, meant = await context.read(_meant, caller, dataset, version)
     digests = [bytes.fromhex(text) for text in body.ids]
-    return LengthsView(lengths=await _looked_up(context.library.lengths, found.target, meant, digests))
+    return LengthsView(lengths=await looked_up(context.library.lengths, found.target, meant, digests))
 
 
 @router.post(
@@ -189,7 +186,7 @@ async def read_objects(
     """Pieces of a version, in the order of the ids."""
     found, meant = await context.read(_meant, caller, dataset, version)
     digests = [bytes.fromhex(text) for text in body.ids]
-    pieces = await _looked_up(context.library.read_pieces, found.target, meant, digests)
+    pieces = await looked_up(context.library.read_pieces, found.target, meant, digests)
     return StreamingResponse(pieces, media_type=downloads.OCTETS)
 
 
@@ -201,7 +198,7 @@ async def _received(request: Request, pack: str, index_bytes: int) -> tuple[byte
     async for part in request.stream():
         received += part
         if size is None and len(received) >= index_bytes:
-            size = await _looked_up(index_pieces, pack, bytes(received[:index_bytes]))
+            size = await looked_up(index_pieces, pack, bytes(received[:index_bytes]))
             limit = min(limit, index_bytes + size)
         if len(received) > limit:
             raise Problem(
@@ -218,24 +215,6 @@ async def _received(request: Request, pack: str, index_bytes: int) -> tuple[byte
 def _meant(tx: Transaction, caller: Caller, ref: str, word: str) -> tuple[DatasetRecord, VersionRecord]:
     found = datasets.found(tx, caller, ref)
     return found, datasets.version_meant(tx, found, word)
-
-
-async def _looked_up(look: Callable[Params, Answer], *args: Params.args, **kwargs: Params.kwargs) -> Answer:
-    """On a thread; what the storage has against it becomes an answer."""
-    try:
-        return await asyncio.to_thread(look, *args, **kwargs)
-    except NothingThere as error:
-        raise NotFound(str(error), field="path") from None
-    except NotOfVersion as error:
-        raise NotFound(str(error), field="ids") from None
-    except Damaged as error:
-        raise Problem(422 if look.__name__ in _TAKERS else 502, "Damaged data", f"{error}.", slug="damaged") from None
-    except (DatasetError, NotReachable, OSError) as error:
-        raise Problem(503, "Storage unavailable", f"{error}.", slug="storage-unavailable") from None
-
-
-#: Where the damage is in what was sent.
-_TAKERS = frozenset({"take_in", "index_pieces"})
 
 
 def _plain(path: str) -> str:

@@ -7,13 +7,14 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from corral.control import datasets
+from corral.control import dataset_errands, dataset_targets, datasets
 from corral.control.permissions import may_see_job
 from corral.control.ports import Transaction
-from corral.control.records import DatasetRecord, VersionRecord
+from corral.control.records import DatasetRecord, MetadataKind, VersionRecord
 from corral.control.sharing import Circle
 from corral.control.work import Caller
 from corral.server.auth.callers import AnyCaller, Context
+from corral.server.dataset_answers import looked_up
 from corral.server.paging import Cursor, Limit, page_of, read_cursor, write_cursor
 from corral.server.problems import invalid_field
 from corral.server.routes.jobs import own_record
@@ -77,6 +78,10 @@ async def create_dataset(body: DatasetCreate, caller: AnyCaller, context: Contex
     made = await context.execute(
         datasets.create, caller, name=body.name, target=body.target, description=body.description
     )
+    if await context.read(_is_in_git, made.target):
+        # There may be a history of that name already: it is taken over.
+        await context.execute(dataset_errands.request_pull, caller, made.id)
+        context.committing.wake()
     return await context.read(_shown, caller, made.id)
 
 
@@ -129,20 +134,33 @@ async def get_dataset_version(dataset: str, version: str, caller: AnyCaller, con
 @router.put("/{dataset}/tags/{tag}", operation_id="tag_dataset", responses=problems(403, 404, 409))
 async def tag_dataset(dataset: str, tag: str, body: TagPut, caller: AnyCaller, context: Context) -> TagView:
     """Let a tag mean a version; one that there is already means another one from now on."""
-    record = await context.execute(datasets.tag, caller, dataset, tag, body.version)
+
+    def read(tx: Transaction) -> tuple[DatasetRecord, VersionRecord]:
+        found = datasets.writable(tx, caller, dataset)
+        datasets.check_tag(tag)
+        return found, datasets.version_meant(tx, found, body.version)
+
+    found, meant = await context.read(read)
+    # The repository first, where there is one: what is there counts.
+    await looked_up(context.library.tag, found, tag, meant.id)
+    record = await context.execute(datasets.tag, caller, found.id, tag, meant.id)
     return TagView(tag=record.tag, version=record.version)
 
 
 @router.delete("/{dataset}/tags/{tag}", status_code=204, operation_id="untag_dataset", responses=problems(403, 404))
 async def untag_dataset(dataset: str, tag: str, caller: AnyCaller, context: Context) -> Response:
-    await context.execute(datasets.untag, caller, dataset, tag)
+    found = await context.read(datasets.writable, caller, dataset)
+    await looked_up(context.library.untag, found, tag)
+    await context.execute(datasets.untag, caller, found.id, tag)
     return Response(status_code=204)
 
 
 @router.delete("/{dataset}", status_code=204, operation_id="delete_dataset", responses=problems(403, 404, 409))
 async def delete_dataset(dataset: str, caller: AnyCaller, context: Context) -> Response:
-    """With all its versions. Refused while a job mounts it."""
-    await context.execute(datasets.delete, caller, dataset)
+    """With all its versions. Refused while a job mounts it. Of a Git repository it is taken from the branch; Git's own
+    history still has it."""
+    gone = await context.execute(datasets.delete, caller, dataset)
+    await looked_up(context.library.forget, gone)
     return Response(status_code=204)
 
 
@@ -205,6 +223,10 @@ def _of_job(
 
 
 # ------------------------------------------------------------------------------------------------ answers
+
+
+def _is_in_git(tx: Transaction, target: str) -> bool:
+    return dataset_targets.existing(tx, target).metadata is MetadataKind.GIT
 
 
 def _shown(tx: Transaction, caller: Caller, ref: str) -> DatasetView:

@@ -203,7 +203,7 @@ async def delete_volume_file(
 
 async def reached_volume(context: ServerContext, caller: Caller, word: str, *, writes: bool = False) -> Reached:
     reached = await context.read(context.volume_storage.find, caller, word, writes=writes)
-    if writes:
+    if writes and reached.volume.type.has_one_writer:
         await context.inspect(check_unwritten, reached.volume)
     return reached
 

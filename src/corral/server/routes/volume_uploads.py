@@ -61,8 +61,9 @@ async def begin_volume_upload(volume: str, body: UploadCreate, caller: AnyCaller
         reached = await reached_volume(context, caller, volume, writes=True)
         upload = await asyncio.to_thread(reached.uploads.begin, order)
         try:
-            context.volume_storage.room.announce(reached.volume, order.id, upload.missing_bytes)
+            context.volume_storage.announce(reached, order.id, upload.missing_bytes)
         except OverLimit:
+            context.volume_storage.room.end(reached.volume, order.id)
             if not upload.have:
                 await asyncio.to_thread(reached.uploads.abort, order.id)
             raise

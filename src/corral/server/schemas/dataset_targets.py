@@ -58,8 +58,7 @@ class DatasetTargetCreate(Body):
 
 
 class DatasetTargetEdit(Body):
-    """What may be changed; what is left out stays as it is. While there are datasets: a repository's address and
-    token only."""
+    """What may be changed; what is left out stays as it is. While there are datasets: a repository's token only."""
 
     url: Address | None = Field(default=None, description="Where the same repository is now.")
     token: Token | None = Field(default=None, description="Another one; empty: none.")

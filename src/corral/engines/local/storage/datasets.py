@@ -173,9 +173,11 @@ def _evict(root: Path, most_bytes: int) -> None:
         about = _about(place)
         kept.append(_Kept(place, int((about or {}).get("bytes", 0)), path.stat().st_mtime))
     total = sum(one.size for one in kept)
+    if total <= most_bytes:
+        return
     for one in sorted(kept, key=lambda one: one.asked_at):
         if total <= most_bytes:
-            return
+            break
         with contextlib.suppress(BlockingIOError), _locked(root, one.place.name.rpartition(".")[0], wait=False):
             if not _is_used(root, one.place):
                 # The name first: what is half removed must not be found.
@@ -188,6 +190,10 @@ def _evict(root: Path, most_bytes: int) -> None:
                 total -= one.size
     for rest in root.glob(".gone-*"):
         remove_tree(rest)
+    for half in root.glob(".*.checkout"):
+        # What a killed process left would be used again by the next one, but not at the price of others' room.
+        with contextlib.suppress(BlockingIOError), _locked(root, half.name[1:].partition(".")[0], wait=False):
+            remove_tree(half)
 
 
 @contextlib.contextmanager

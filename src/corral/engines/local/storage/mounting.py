@@ -51,7 +51,9 @@ def make_ready(storage: Sequence[StorageSpec], owner: Owner | None, top: str) ->
             os.makedirs(os.path.dirname(spec["source"]), mode=0o711, exist_ok=True)
             make_private(spec["source"], owner)
             if owner is not None:
-                open_way(spec["source"], top)
+                # The node's own disk may be outside of the server's home.
+                for way in (os.path.dirname(os.path.dirname(spec["source"])), top):
+                    open_way(spec["source"], way)
         elif not os.path.isdir(spec["source"]):
             raise StorageMissing(f"{spec['kind']} {spec['name']} ({spec['id']}) has no directory on this node")
 

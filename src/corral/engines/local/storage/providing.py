@@ -15,17 +15,21 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from corral.engines.local.storage.buckets import BucketProvider
 from corral.engines.local.storage.datasets import DatasetProvider
 from corral.engines.local.storage.provider import CannotProvide, StorageProvider, Surroundings
 
 #: One line per kind of storage that takes long.
 PROVIDERS: dict[str, StorageProvider] = {
     "dataset": DatasetProvider(),
+    "object": BucketProvider(),
 }
 
 
 def main() -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(name)s: %(message)s")
+    # The server's own files are private; what is fetched here is for jobs' accounts.
+    os.umask(0o022)
     # Nothing that a library prints may be taken for news.
     news = os.dup(1)
     os.dup2(2, 1)

@@ -1,0 +1,134 @@
+"""Versions of datasets on a node: checked out once, used by many, never used when they are not as they were."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from corral.datasets import Commit, DirectoryBlobs, DirectoryVersions, Repository
+from corral.engines.local.messages import StorageSpec
+from corral.engines.local.rundir import CLAIM
+from corral.engines.local.storage.datasets import DatasetProvider
+from corral.engines.local.storage.provider import CannotProvide, Surroundings
+
+
+class Node:
+    """A storage with versions, and a cache that holds as much as a test says."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.blobs = root / "blobs"
+        self.repository = Repository(DirectoryBlobs(self.blobs), DirectoryVersions(root / "versions"))
+        self.cache = root / "cache"
+        self.said: list[str] = []
+        self.most_bytes = 1 << 30
+
+    def commit(self, name: str, **files: str) -> Commit:
+        source = self.root / "source" / name
+        source.mkdir(parents=True, exist_ok=True)
+        for file, text in files.items():
+            (source / file).write_text(text)
+        return self.repository.commit(name, source, message="", author="ann").commit
+
+    def provide(self, commit: Commit, attempt: str = "j-1.1") -> Path:
+        rank_dir = self.root / "attempts" / attempt / "0"
+        rank_dir.mkdir(parents=True, exist_ok=True)
+        around = Surroundings(
+            attempt_id=attempt,
+            rank_dir=str(rank_dir),
+            scratch="",
+            places={"datasets": str(self.cache), "dataset_bytes": self.most_bytes},
+            say=self.said.append,
+            progress=lambda words: None,
+        )
+        access = {
+            "storage": json.dumps({"kind": "directory", "path": str(self.blobs)}),
+            "tree": commit.tree,
+            "name": commit.dataset,
+        }
+        spec = StorageSpec(
+            kind="dataset",
+            name=commit.dataset,
+            path="/data",
+            read_only=True,
+            source="",
+            link="DATA",
+            id="d-1",
+            version=commit.id,
+            size_bytes=0,
+            prefetch=False,
+            access=access,
+        )
+        return Path(DatasetProvider().provide(spec, around))
+
+    def checkouts(self) -> set[str]:
+        return {path.name.partition(".")[0] for path in self.cache.glob("*.json")}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    made = Node(tmp_path)
+    yield made
+    # Read-only directories would keep pytest from tidying up.
+    for where, _, _ in os.walk(tmp_path):
+        os.chmod(where, 0o700)
+
+
+def test_a_version_is_checked_out_once_and_cannot_be_written(node: Node) -> None:
+    commit = node.commit("digits", one="1", two="22")
+    place = node.provide(commit)
+    assert {path.name: path.read_text() for path in place.iterdir()} == {"one": "1", "two": "22"}
+    assert {oct(path.stat().st_mode & 0o777) for path in (place / "one", place)} == {"0o444", "0o555"}
+    written = (place / "one").stat().st_ctime_ns
+    assert node.provide(commit, "j-2.1") == place
+    assert (place / "one").stat().st_ctime_ns == written
+
+
+def test_one_that_was_changed_is_left_to_its_users_and_checked_out_anew(node: Node) -> None:
+    commit = node.commit("digits", one="1")
+    first = node.provide(commit)
+    os.chmod(first / "one", 0o644)
+    (first / "one").write_text("2")
+    second = node.provide(commit, "j-2.1")
+    assert second != first
+    assert (second / "one").read_text() == "1"
+    assert any("was changed" in words for words in node.said)
+
+
+def test_what_is_damaged_is_named_and_leaves_nothing(node: Node) -> None:
+    commit = node.commit("digits", one="1" * 1000)
+    for pack in (node.blobs / "packs").rglob("*"):
+        if pack.is_file() and pack.stat().st_size == 1000:
+            pack.write_bytes(b"2" * 1000)
+            break
+    with pytest.raises(CannotProvide, match=rf"{pack.name}.*one") as refusal:
+        node.provide(commit)
+    assert commit.id[:12] in str(refusal.value)
+    assert not list(node.cache.glob(f"{commit.id}.?"))
+
+
+def test_unused_versions_go_the_oldest_first_and_used_ones_stay(node: Node) -> None:
+    commits = [node.commit(f"set{number}", file=str(number) * 1000) for number in range(4)]
+    node.most_bytes = 2500
+    held = node.root / "attempts" / "j-0.1" / "0"
+    held.mkdir(parents=True)
+    with (held / CLAIM).open("w") as claim:
+        fcntl.flock(claim, fcntl.LOCK_EX)
+        places = []
+        for number, commit in enumerate(commits):
+            places.append(node.provide(commit, f"j-{number}.1"))
+            # Each is asked for a second later than the one before.
+            os.utime(places[-1].with_name(f"{places[-1].name}.json"), (number, number))
+    # The first one is oldest, but an attempt has it.
+    assert node.checkouts() == {commits[0].id, commits[3].id}
+    assert (places[0] / "file").read_text() == "0" * 1000
+    assert not places[1].exists()
+    # When that attempt is over it goes like others.
+    node.most_bytes = 1500
+    node.provide(commits[3])
+    assert node.checkouts() == {commits[3].id}
