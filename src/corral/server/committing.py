@@ -73,6 +73,14 @@ class Committing:
         self._standing: dict[str, dict[str, Any]] = {}
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._busy: dict[str, str] = {}
+        self._answers: Mapping[str, Callable[[ErrandRecord, Mapping[str, Any]], Any]] = {
+            "datasets": self._answer_datasets,
+            "log": self._answer_log,
+            "get": self._answer_get,
+            "tags": self._answer_tags,
+            "append": self._answer_append,
+            "take_over": self._answer_take_over,
+        }
         self._thread = threading.Thread(target=self._run, name="committing", daemon=True)
 
     # ---------------------------------------------------------------- outside
@@ -256,7 +264,7 @@ class Committing:
 
     def _answered(self, errand: ErrandRecord, words: Mapping[str, Any]) -> Words:
         try:
-            return {"answer": getattr(self, f"_answer_{words['ask']}")(errand, words)}
+            return {"answer": self._answers[words["ask"]](errand, words)}
         except WrongState as refusal:
             if words["ask"] != "append":
                 return {"error": refusal.detail}
