@@ -59,13 +59,13 @@ KNOWN = Rules(
 )
 #: below GPU-time: large jobs wait less
 SIZE_POWER = 0.85
-#: of what nobody knows anything: short turns that double, small jobs first, nobody is interrupted for less than half
+#: of what nobody knows anything: a short first turn, and from the third end on what all runs so far say
 UNKNOWN = Rules(
     policy="shortest",
     placement="pack",
     preempts=True,
-    preemption=PreemptionRules(enabled=True, min_run_seconds=600.0, margin=0.5),
-    ordering=OrderingRules(ageing=0.001, size_power=1.5, unknown_seconds=600.0),
+    preemption=PreemptionRules(enabled=True, min_run_seconds=600.0, moves=True),
+    ordering=OrderingRules(ageing=0.001, unknown_seconds=600.0),
 )
 CASES: dict[str, tuple[TimeLimits, tuple[Rules, ...]]] = {
     "backfill": (

@@ -30,6 +30,12 @@ HALF_LIFE = 8
 MOST_KEYS = 20_000
 #: From so many runs on a key is believed, where the next more general one could say something, too.
 ENOUGH = 3
+#: A spread is told in so many steps, from buckets of so little difference. When so many runs are counted, all of them
+#: count half from then on.
+STEPS = 16
+_PARTS = tuple((step + 0.5) / STEPS for step in range(STEPS))
+_LEAST_SECONDS, _BUCKET_GROWTH = 1.0, 1.02
+_MOST_COUNTED, _LEAST_COUNTED = 20_000, 0.01
 
 _NUMBER = re.compile(r"\d+")
 _HEX = re.compile(r"(?=.*\d)[0-9a-f]{4,}", re.IGNORECASE)
@@ -58,6 +64,38 @@ class _Level(NamedTuple):
     key: Callable[[Features], tuple[object, ...] | None]
     words: Callable[[Features], str]
     enough: int
+    #: whether they have a name in common: who has not is as different from its like as from all others
+    is_named: bool = False
+
+
+class Spread:
+    """How long all runs took, counted in narrow buckets. Older ones count for less as more come."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, float] = {}
+        self._total = 0.0
+
+    def add(self, seconds: float) -> None:
+        bucket = math.ceil(math.log(max(seconds, _LEAST_SECONDS) / _LEAST_SECONDS) / math.log(_BUCKET_GROWTH))
+        self._counts[bucket] = self._counts.get(bucket, 0.0) + 1.0
+        self._total += 1.0
+        if self._total >= _MOST_COUNTED:
+            self._counts = {name: count / 2 for name, count in self._counts.items() if count > _LEAST_COUNTED}
+            self._total = math.fsum(self._counts.values())
+
+    def beyond(self, seconds: float) -> list[float]:
+        """How long the runs took that took longer; nothing if too few did."""
+        weighed = self._weighed_beyond(seconds)
+        if math.fsum(count for _, count in weighed) < ENOUGH:
+            return []
+        return _quantiles(weighed, _PARTS)
+
+    def count_beyond(self, seconds: float) -> int:
+        return round(math.fsum(count for _, count in self._weighed_beyond(seconds)))
+
+    def _weighed_beyond(self, seconds: float) -> list[tuple[float, float]]:
+        longest = ((_LEAST_SECONDS * _BUCKET_GROWTH**bucket, count) for bucket, count in self._counts.items())
+        return sorted((known, count) for known, count in longest if known > seconds)
 
 
 class RunTimes:
@@ -66,6 +104,7 @@ class RunTimes:
     def __init__(self) -> None:
         #: the run times of each key, oldest first; the key that was taught last is the last one
         self._runs: OrderedDict[tuple[object, ...], array[float]] = OrderedDict()
+        self._all = Spread()
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -74,6 +113,7 @@ class RunTimes:
         """A run has completed after so long."""
         if not math.isfinite(seconds) or seconds < 0:
             raise ValueError(f"{seconds!r} is not a run time")
+        self._all.add(seconds)
         for number, level in enumerate(_LEVELS):
             key = level.key(features)
             if key is None:
@@ -95,13 +135,29 @@ class RunTimes:
             weighed = [run for run in _weighed(runs) if run[0] > done_seconds or done_seconds <= 0]
             if len(weighed) >= level.enough:
                 weighed.sort()
+                done = max(0.0, done_seconds)
+                own = _quantiles(weighed, _PARTS) if level.is_named else []
                 return Prediction(
-                    p50_seconds=_quantile(weighed, 0.5) - max(0.0, done_seconds),
-                    p90_seconds=_quantile(weighed, 0.9) - max(0.0, done_seconds),
+                    p50_seconds=_quantile(weighed, 0.5) - done,
+                    p90_seconds=_quantile(weighed, 0.9) - done,
                     samples=len(weighed),
                     like=level.words(features),
+                    spread=tuple(seconds - done for seconds in own or self._all.beyond(done)),
                 )
-        return None
+        return self._beyond(done_seconds) if done_seconds > 0 else None
+
+    def _beyond(self, done_seconds: float) -> Prediction | None:
+        """What is left of a job that has outlived its like: as of all others that took as long."""
+        left = tuple(seconds - done_seconds for seconds in self._all.beyond(done_seconds))
+        if not left:
+            return None
+        return Prediction(
+            p50_seconds=left[STEPS // 2],
+            p90_seconds=left[STEPS * 9 // 10],
+            samples=self._all.count_beyond(done_seconds),
+            like="jobs that run as long",
+            spread=left,
+        )
 
 
 def predicted(run_times: RunTimes, job: Job) -> Job:
@@ -155,13 +211,19 @@ def _weighed(runs: Sequence[float]) -> list[tuple[float, float]]:
 
 def _quantile(weighed: Sequence[tuple[float, float]], part: float) -> float:
     """The smallest run time that this part of the weight does not exceed."""
-    wanted = part * math.fsum(weight for _, weight in weighed)
+    return _quantiles(weighed, (part,))[0]
+
+
+def _quantiles(weighed: Sequence[tuple[float, float]], parts: Sequence[float]) -> list[float]:
+    """The same for ascending parts at once."""
+    total = math.fsum(weight for _, weight in weighed)
+    found = list[float]()
     reached = 0.0
     for seconds, weight in weighed:
         reached += weight
-        if reached >= wanted:
-            return seconds
-    return weighed[-1][0]
+        while len(found) < len(parts) and reached >= parts[len(found)] * total:
+            found.append(seconds)
+    return [*found, *(weighed[-1][0] for _ in parts[len(found) :])]
 
 
 def _size_words(features: Features, model: str = "") -> str:
@@ -172,14 +234,20 @@ def _size_words(features: Features, model: str = "") -> str:
     return gpus if features.nodes == 1 else f"{features.nodes} × {gpus}"
 
 
-def _with_model(one: Features) -> tuple[object, ...] | None:
-    if one.gpu_milli is None or one.model is None:
-        return None
-    return (one.user, name_pattern(one.name), one.kind, one.nodes, one.gpu_milli, one.model)
+def _with_name(one: Features) -> tuple[object, ...] | None:
+    """A number is no name: what is numbered through may be anything."""
+    pattern = name_pattern(one.name)
+    return (one.user, pattern, one.kind) if any(letter.isalpha() for letter in pattern) else None
 
 
 def _with_size(one: Features) -> tuple[object, ...] | None:
-    return None if one.gpu_milli is None else (one.user, name_pattern(one.name), one.kind, one.nodes, one.gpu_milli)
+    named = _with_name(one)
+    return None if one.gpu_milli is None or named is None else (*named, one.nodes, one.gpu_milli)
+
+
+def _with_model(one: Features) -> tuple[object, ...] | None:
+    sized = _with_size(one)
+    return None if one.model is None or sized is None else (*sized, one.model)
 
 
 #: the most specific first
@@ -188,17 +256,20 @@ _LEVELS = (
         key=_with_model,
         words=lambda one: f"{one.user}'s {name_pattern(one.name)} on {_size_words(one, one.model or '')}",
         enough=ENOUGH,
+        is_named=True,
     ),
     _Level(
         key=_with_size,
         words=lambda one: f"{one.user}'s {name_pattern(one.name)} on {_size_words(one)}",
         enough=ENOUGH,
+        is_named=True,
     ),
     _Level(
         # What a user calls alike is alike: here one run says more than any number of others' runs.
-        key=lambda one: (one.user, name_pattern(one.name), one.kind),
+        key=_with_name,
         words=lambda one: f"{one.user}'s {name_pattern(one.name)} of any size",
         enough=1,
+        is_named=True,
     ),
     _Level(
         key=lambda one: None if one.gpu_milli is None else (one.user, one.kind, one.nodes, one.gpu_milli),

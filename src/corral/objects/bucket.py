@@ -1,8 +1,8 @@
 """A bucket as a tree of files: what is in it, what version each file has, and its bytes through the cache.
 
 Listings are remembered for a few seconds. The bytes of a file are those of the version that was seen when it was
-opened: after each block the version is asked again, so that a file which was replaced meanwhile ends in an error and
-never in a mixture.
+opened: each block comes with its version, so that a file which was replaced meanwhile ends in an error and never in a
+mixture.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from corral.objects.access import ObjectAccess, open_filesystem, reaching
 from corral.objects.cache import BlockCache, Identity
+from corral.objects.ranges import fetch_range
 
 LISTING_SECONDS = 10.0
 #: Blocks that are fetched at the same time, and ahead of somebody who reads on and on.
@@ -180,8 +181,9 @@ class Bucket:
 
     def _fetched(self, path: str, entry: Entry, start: int, end: int) -> bytes:
         with reaching(self.access):
-            data: bytes = self.filesystem.cat_file(self.key(path), start=start, end=end)
-        if self.current(path).version != entry.version:
+            data, version = fetch_range(self.filesystem, self.access.kind, self.key(path), start, end)
+        # Where the answer does not tell its version, the bucket is asked: afterwards, or it could change in between.
+        if (version or self.current(path).version) != entry.version:
             raise Replaced(f"{path} was replaced while it was read")
         return data
 

@@ -164,7 +164,10 @@ class Storing:
         with self._lock:
             launched, self._launched = self._launched, set()
         mounted = self._controller.inspect(_mounted).result(_ASK_SECONDS)
-        self._known.left |= (self._known.mounted | launched) - mounted
+        left = (self._known.mounted | launched) - mounted
+        if left:
+            self._controller.inspect(_let_go, self.driver, sorted(left)).result(_ASK_SECONDS)
+        self._known.left |= left
         self._known.mounted = mounted
         rows = self._rows() if self._is_any_due(mounted) else []
         changed: dict[str, VolumeUse] = {}
@@ -239,6 +242,17 @@ def _has_unfinished(state: State) -> bool:
 def _ready_ids(state: State, cluster: str) -> list[str]:
     found = [volume for volume in state.snapshot.volumes.values() if not volume.not_ready]
     return [volume.id for volume in found if volume.cluster == cluster and volume.type in _OURS]
+
+
+def _let_go(state: State, driver: VolumeDriver, volume_ids: list[str]) -> None:
+    """In the controller's own thread, where nobody can be about to start with one of them."""
+    held = _mounted(state)
+    for volume_id in volume_ids:
+        if volume_id not in held:
+            try:
+                driver.let_go(volume_id)
+            except VolumeUnavailable as error:
+                log.warning("%s", error)
 
 
 def _mounted(state: State) -> set[str]:

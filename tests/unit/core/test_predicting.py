@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from corral.core import predicting
 from corral.core.lifecycle import Ended, Event, Planned, StartRequested, StopRequested, Up, advance
-from corral.core.model import Allocation, Elastic, EndReason, Grant, Job, JobKind, Request
+from corral.core.model import Allocation, Elastic, EndReason, Grant, Job, JobKind, JobState, Prediction, Request
+from corral.core.ordering.cost import OrderingRules, expected_seconds, falls_behind_at, worth_seconds
 from corral.core.predicting import KEPT_RUNS, Features, RunTimes, learn, name_pattern, predicted
 
 ANNS = Features(user="ann", name="resnet-sweep-135eea", kind=JobKind.TRAINING, gpu_milli=4000, model="A10")
@@ -102,8 +103,11 @@ def test_half_is_never_more_than_nine_tenths(
     prediction = taught(*runs).predict(asked, done_seconds)
     if prediction is not None:
         assert 0 <= prediction.p50_seconds <= prediction.p90_seconds
-        assert 1 <= prediction.samples <= KEPT_RUNS
-        assert prediction.p90_seconds + done_seconds <= max(seconds for _, seconds in runs) + 1e-6
+        assert 1 <= prediction.samples <= max(KEPT_RUNS, len(runs))
+        longest = max(seconds for _, seconds in runs)
+        assert prediction.p90_seconds + done_seconds <= longest * 1.02 + 1.0, "all runs are counted in narrow buckets"
+        assert [*prediction.spread] == sorted(prediction.spread)
+        assert all(0 <= seconds <= longest * 1.02 + 1.0 - done_seconds for seconds in prediction.spread)
 
 
 @given(st.lists(features, min_size=1, max_size=80), features, run_seconds)
@@ -239,3 +243,70 @@ def test_a_job_that_is_started_again_goes_on_from_its_checkpoint_unless_it_compl
     assert live(RunTimes(), failed, StartRequested(at=70.0)).saved_seconds == 40.0
     completed = live(RunTimes(), up, Ended(at=60.0, reason=EndReason.EXIT_CODE, exit_code=0))
     assert live(RunTimes(), completed, StartRequested(at=70.0)).saved_seconds == 0.0
+
+
+# ---------------------------------------------------------------- how different runs are
+
+
+def test_a_number_is_no_name_and_such_jobs_are_as_different_as_all() -> None:
+    numbered = [replace(ANNS, name=f"{number}") for number in range(64)]
+    run_times = taught(*((what, 10.0 * (1 + number)) for number, what in enumerate(numbered)))
+    prediction = run_times.predict(replace(ANNS, name="99"))
+    assert prediction is not None
+    assert "#" not in prediction.like
+    assert len(prediction.spread) == predicting.STEPS
+    assert prediction.spread[0] == pytest.approx(20.0, rel=0.03), "of all 64 runs, not only of the latest"
+    assert prediction.spread[-1] == pytest.approx(620.0, rel=0.03)
+    named = taught(*((ANNS, seconds) for seconds in (10.0, 20.0, 30.0, 40.0)), (numbered[0], 9_000.0)).predict(ANNS)
+    assert named is not None
+    assert {*named.spread} == {10.0, 20.0, 30.0, 40.0}, "what is called alike is alike"
+
+
+def test_one_that_outlives_its_like_is_as_those_who_ran_as_long() -> None:
+    others = [replace(ANNS, user=f"user-{number}", name="other", gpu_milli=8000) for number in range(8)]
+    run_times = taught((ANNS, 60.0), *((what, 3_600.0) for what in others))
+    assert run_times.predict(replace(ANNS, user="new", kind=JobKind.WORKBENCH)) is None, "nothing is known of it"
+    left = run_times.predict(ANNS, 600.0)
+    assert left is not None
+    assert (left.samples, left.like) == (8, "jobs that run as long")
+    assert left.p50_seconds == pytest.approx(3_000.0, rel=0.03)
+    assert run_times.predict(ANNS, 90_000.0) is None
+
+
+def test_the_spread_of_all_runs_is_bounded_and_follows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predicting, "_MOST_COUNTED", 100)
+    spread = predicting.Spread()
+    for _ in range(300):
+        spread.add(10.0)
+    for _ in range(300):
+        spread.add(1_000.0)
+    assert spread.count_beyond(0.0) <= 100
+    assert spread.beyond(0.0)[0] == pytest.approx(1_000.0, rel=0.03), "what was long ago is hardly counted"
+
+
+@given(st.lists(st.floats(1.0, 1e6), min_size=1, max_size=16), st.floats(0.0, 1e6))
+def test_what_a_job_is_worth(seconds: list[float], ran: float) -> None:
+    spread = sorted(seconds)
+    worth = worth_seconds(spread, ran)
+    left = [one - ran for one in spread if one > ran]
+    if not left:
+        assert worth is None
+        return
+    ways = [sum(min(one, until) for one in left) / sum(one <= until for one in left) for until in left]
+    assert worth == pytest.approx(min(ways))
+    assert min(left) <= worth * (1 + 1e-9), "none ends sooner than the soonest"
+    assert worth <= sum(left) / len(left) * (1 + 1e-9), "to run all to their end is one way"
+
+
+def test_a_job_falls_behind_as_it_proves_to_be_one_of_the_long() -> None:
+    """Half of its like end at once, half take hours."""
+    known = Prediction(p50_seconds=10.0, p90_seconds=7_200.0, samples=8, spread=(10.0,) * 8 + (7_200.0,) * 8)
+    job = Job(id="j-1", name="job-1", user="ann", predicted=known)
+    rules = OrderingRules()
+    assert expected_seconds(job, rules) == 20.0, "ten seconds of two jobs for each that ends"
+    assert expected_seconds(job, rules, 9.0) == 2.0
+    assert expected_seconds(job, rules, 11.0) == 7_189.0
+    running = replace(job, state=JobState.RUNNING, started_at=100.0)
+    assert falls_behind_at(running, rules, 103.0) == 110.0
+    assert falls_behind_at(running, rules, 111.0) == 7_300.0
+    assert expected_seconds(job, rules, 7_200.0) == 86_400.0 - 7_200.0, "beyond that nobody knows anything"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from corral.control.ports import AttemptPhase, AttemptStatus
 from corral.core.model import EndReason
-from corral.engines.local.aggregation import InstanceExit, InstanceState, aggregate, must_stop, up_since
+from corral.engines.aggregation import InstanceExit, InstanceState, aggregate, must_stop, up_since
 
 
 def claimed(rank: int = 0) -> InstanceState:
@@ -90,10 +90,10 @@ def test_a_bad_end_stops_the_others_and_a_good_one_does_not() -> None:
 
 def test_an_attempt_whose_image_is_pulled_is_not_up_yet() -> None:
     running = InstanceState(rank=0, claimed_at=1.0, started_at=3.0, prepares=True)
-    pulling = InstanceState(rank=1, claimed_at=2.0, prepares=True)
+    pulling = InstanceState(rank=1, claimed_at=2.0, prepares=True, progress="half of it is here")
     status = aggregate("j-1.1", [running, pulling])
     assert status is not None
-    assert (status.phase, status.at) == (AttemptPhase.STARTING, 2.0)
+    assert (status.phase, status.at, status.message) == (AttemptPhase.STARTING, 2.0, "half of it is here")
     status = aggregate("j-1.1", [running, replace(pulling, started_at=4.0)])
     assert status is not None
     assert (status.phase, status.at) == (AttemptPhase.RUNNING, 4.0)

@@ -32,6 +32,9 @@ class VolumeDriver(Protocol):
     def usage(self, volume_id: str) -> VolumeUse:
         """How much is in it. May take long for many files: never called where others wait."""
 
+    def let_go(self, volume_id: str) -> None:
+        """No job has it any more: what was opened for their accounts is closed again. Quick."""
+
     def path_of(self, volume_id: str) -> str | None:
         """Where this machine sees it; None if only the nodes do."""
 

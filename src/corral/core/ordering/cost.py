@@ -7,10 +7,13 @@ runs does: with every second less is left of it.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from corral.core.model import WHOLE, Job
+from corral.core.model import WHOLE, Job, Prediction
 from corral.core.quantities import format_duration
 from corral.core.resources import gpus_text
 
@@ -55,9 +58,10 @@ def expected_seconds(job: Job, rules: OrderingRules, ran_seconds: float = 0.0) -
     """How long it will run from its next start, or from now on if it has run for some time already: as half of the runs
     like it did, and never longer than it may.
 
-    One that outlives this is expected to take as long as nine tenths of them. Beyond that, nobody knows anything about
-    it, and what it has run so far says how long it takes: as long as is supposed of such jobs, twice as long once it
-    has outlived that, and so on. So it falls behind fresh ones, and each time for longer.
+    Where it may run on and the spread of such runs is known, it counts what they cost each that ends (`worth_seconds`).
+    One that outlives them all, or the nine tenths where no more is known, nobody knows anything about, and what it has
+    run so far says how long it takes: as long as is supposed of such jobs, twice as long once it has outlived that, and
+    so on. So it falls behind fresh ones, and each time for longer.
     """
     most = job.time_left_seconds
     if most is not None:
@@ -67,13 +71,42 @@ def expected_seconds(job: Job, rules: OrderingRules, ran_seconds: float = 0.0) -
     attained = job.attained_seconds + ran_seconds
     if job.predicted is not None:
         ran = max(0.0, attained - job.saved_seconds)
-        for supposed in (job.predicted.p50_seconds, job.predicted.p90_seconds):
-            if ran < supposed:
-                return supposed - ran
+        left = _left_of(job.predicted, ran)
+        if left is not None:
+            return left
     behind, supposed = attained + job.ran_seconds, rules.unknown_seconds
     while 0.0 < supposed <= behind:
         supposed *= 2
     return max(0.0, supposed - behind)
+
+
+def _left_of(predicted: Prediction, ran: float) -> float | None:
+    """What is left of a job that has run so long of it; nothing if it has outlived all that is known."""
+    if predicted.spread:
+        return worth_seconds(predicted.spread, ran)
+    for supposed in (predicted.p50_seconds, predicted.p90_seconds):
+        if ran < supposed:
+            return supposed - ran
+    return None
+
+
+def worth_seconds(spread: Sequence[float], ran: float) -> float | None:
+    """The least run time per job that ends, of all ways to go on: to run those that are left of so many alike jobs for
+    some time, and to give up those that are not done by then. Ordered by this, and by nothing else that is known, jobs
+    of which only the spread of their run times is known end soonest on average (the index of Gittins).
+
+    It is short where many end soon, and grows while a job proves to be one of the long ones.
+    """
+    first = bisect_right(spread, ran)
+    count = len(spread) - first
+    if not count:
+        return None
+    best, ended_seconds = math.inf, 0.0
+    for ended in range(1, count + 1):
+        until = spread[first + ended - 1] - ran
+        ended_seconds += until
+        best = min(best, (ended_seconds + (count - ended) * until) / ended)
+    return best
 
 
 def ran_seconds(job: Job, now: float) -> float:
@@ -85,7 +118,13 @@ def falls_behind_at(job: Job, rules: OrderingRules, now: float) -> float | None:
     """When a running job outlives what is expected of it, and more is expected; never if it may not run as long."""
     if job.time_left_seconds is not None:
         return None
-    left = expected_seconds(job, rules, ran_seconds(job, now))
+    ran = ran_seconds(job, now)
+    if job.predicted is not None and job.predicted.spread:
+        done = max(0.0, job.attained_seconds + ran - job.saved_seconds)
+        following = bisect_right(job.predicted.spread, done)
+        if following < len(job.predicted.spread):
+            return now + job.predicted.spread[following] - done
+    left = expected_seconds(job, rules, ran)
     return now + left if left > 0.0 else None
 
 
@@ -107,7 +146,11 @@ def expected_words(job: Job, rules: OrderingRules) -> str:
     size = f" of {gpus_text(milli)} {'GPU' if milli == WHOLE else 'GPUs'}" if milli else ""
     if job.predicted is not None:
         samples = job.predicted.samples
-        return f"predicted {seconds}{size} from {samples} {'run' if samples == 1 else 'runs'} like it"
+        runs = f"{samples} {'run' if samples == 1 else 'runs'} like it"
+        half = format_duration(max(1.0, job.predicted.p50_seconds))
+        if job.predicted.spread and job.time_left_seconds is None and half != seconds:
+            return f"predicted {half}{size} from {runs}, and counted as {seconds}, as their run times differ"
+        return f"predicted {seconds}{size} from {runs}"
     if job.time_left_seconds is not None:
         return f"at most {seconds}{size} by its time limit, as no runs like it are known"
     return f"supposed {seconds}{size}, as it has no time limit and no runs like it are known"

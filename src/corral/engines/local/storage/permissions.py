@@ -33,7 +33,10 @@ def open_inside(directory: str) -> None:
 def let_pass(directory: str, uids: set[int]) -> bool:
     """These accounts, and no others, may pass through; False where the file system cannot tell accounts apart."""
     if not uids:
-        return _set(directory, _ACCESS, None)
+        can_tell = _set(directory, _ACCESS, None)
+        # What was the mask of all who were named would be the group's right from now on.
+        os.chmod(directory, 0o700)
+        return can_tell
     named = [(_USER, _PASS, uid) for uid in sorted(uids)]
     entries = [
         (_USER_OWNER, _ALL, _NO_ID),

@@ -32,6 +32,7 @@ from corral.engines.local.storage.mounting import (
 
 _READ_BYTES = 1 << 16
 _TELL_SECONDS = 1.0
+_SAY_SECONDS = 10.0
 _GIB = 1 << 30
 
 
@@ -50,6 +51,7 @@ class InstanceStorage:
         self._spec = spec
         self._storage = spec["storage"]
         self._told_at = -_TELL_SECONDS
+        self._said_at = time.monotonic()
 
     @property
     def takes_long(self) -> bool:
@@ -144,17 +146,20 @@ class InstanceStorage:
         if "say" in news:
             say(str(news["say"]))
         if "progress" in news:
-            self._tell_progress(str(news["progress"]))
+            self._tell_progress(str(news["progress"]), say)
         for index, source in news.get("sources", {}).items():
             self._storage[int(index)]["source"] = source
         return str(news.get("error", ""))
 
-    def _tell_progress(self, words: str) -> None:
-        """For whoever looks at the attempt meanwhile; not more often than somebody would look."""
-        if time.monotonic() - self._told_at < _TELL_SECONDS:
-            return
-        self._told_at = time.monotonic()
-        write_json(os.path.join(self._spec["rank_dir"], PROGRESS), {"message": words})
+    def _tell_progress(self, words: str, say: Callable[[str], None]) -> None:
+        """For whoever looks at the attempt meanwhile, and in its log; not more often than somebody would look."""
+        now = time.monotonic()
+        if now - self._told_at >= _TELL_SECONDS:
+            self._told_at = now
+            write_json(os.path.join(self._spec["rank_dir"], PROGRESS), {"message": words})
+        if now - self._said_at >= _SAY_SECONDS:
+            self._said_at = now
+            say(words)
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
