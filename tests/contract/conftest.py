@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.contract.engine_harness import LocalHarness
+from tests.contract.engine_harness import EngineHarness, LocalHarness
+from tests.contract.slurm_harness import SlurmHarness
 
-HARNESSES = {LocalHarness.name: LocalHarness}
+#: what starts each, given a directory and the test
+HARNESSES: dict[str, Callable[[Path, pytest.FixtureRequest], EngineHarness]] = {
+    LocalHarness.name: lambda root, _: LocalHarness(root),
+    SlurmHarness.name: lambda root, request: SlurmHarness(root, request.getfixturevalue("slurm_cluster")),
+}
 
 
 @pytest.fixture(params=sorted(HARNESSES))
-def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalHarness]:
-    harness = HARNESSES[request.param](tmp_path / "engine")
+def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EngineHarness]:
+    harness = HARNESSES[request.param](tmp_path / "engine", request)
     yield harness
     harness.clean_up()

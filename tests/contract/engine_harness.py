@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -109,46 +110,37 @@ class Listener:
         return self.wait(AttemptPhase.ENDED, attempt_id)
 
 
-class LocalHarness:
-    """The local engine over one root, which stays when the engine is started anew."""
+class EngineHarness(ABC):
+    """An engine over one root, which stays when the engine is started anew."""
 
-    name = "local"
+    name: str
+    root: Path
+    log_limit_bytes = 64 << 10
+    engine: Engine
+    listener: Listener
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        cgroups: CgroupSupport | None = None,
-        isolation: Isolation | None = None,
-        runtime: ContainerRuntime | None = None,
-        storage: StoragePlaces | None = None,
-    ) -> None:
-        self.isolation = isolation
-        self.storage = storage
-        self.runtime = runtime
-        self.root = root
-        self.layout = Layout(str(root))
-        self.cgroups = cgroups
-        self.log_limit_bytes = 64 << 10
-        self._engines: list[LocalEngine] = []
+    def __init__(self) -> None:
+        self._engines: list[Engine] = []
         self._launched: set[str] = set()
-        self.engine: LocalEngine
-        self.listener: Listener
-        self.start()
+
+    @abstractmethod
+    def new_engine(self) -> Engine:
+        """A new engine over the same root, as after a restart of the server."""
+
+    @abstractmethod
+    def crash_helper(self) -> None:
+        """The program beside the server that starts attempts dies, if there is one."""
+
+    @abstractmethod
+    def is_alive(self, attempt_id: str = "j-1.1", rank: int = 0) -> bool:
+        """Whether an instance runs, asked of the machine and not of the engine."""
+
+    @abstractmethod
+    def bytes_kept(self) -> int:
+        """What all logs take on disk."""
 
     def start(self) -> tuple[Engine, Listener]:
-        """A new engine over the same root, as after a restart of the server."""
-        self.engine = LocalEngine(
-            root=self.root,
-            fleet=fleet_for(virtual_nodes_text="3x4xA10", drill_directory=self.root),
-            log_limit_bytes=self.log_limit_bytes,
-            rescan_seconds=0.1,
-            cgroups=self.cgroups,
-            isolation=self.isolation,
-            runtime=self.runtime,
-            storage=self.storage,
-            server_env={**os.environ, "CORRAL_TOKEN": "secret", "AWS_SECRET_ACCESS_KEY": "secret"},
-        )
+        self.engine = self.new_engine()
         self.listener = Listener()
         self.engine.subscribe(self.listener)
         self._engines.append(self.engine)
@@ -182,14 +174,6 @@ class LocalHarness:
         wait_until(found, f"{word} in the log of {attempt_id}")
         return int(found()[0])
 
-    def spawner_pid(self) -> int:
-        link = self.engine._link
-        assert link is not None
-        return link.pid
-
-    def supervisor_pid(self, attempt_id: str = "j-1.1", rank: int = 0) -> int:
-        return int(read_claim(self.layout.rank_dir(attempt_id, rank)).supervisor["pid"])
-
     def clean_up(self) -> None:
         """Nothing that a test started may outlive it."""
         engine, listener = self.restart()
@@ -200,6 +184,59 @@ class LocalHarness:
                 listener.ended(status.attempt_id)
         for each in self._engines:
             each.close()
+
+
+class LocalHarness(EngineHarness):
+    name = "local"
+    engine: LocalEngine
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        cgroups: CgroupSupport | None = None,
+        isolation: Isolation | None = None,
+        runtime: ContainerRuntime | None = None,
+        storage: StoragePlaces | None = None,
+    ) -> None:
+        super().__init__()
+        self.isolation = isolation
+        self.storage = storage
+        self.runtime = runtime
+        self.root = root
+        self.layout = Layout(str(root))
+        self.cgroups = cgroups
+        self.start()
+
+    def new_engine(self) -> LocalEngine:
+        return LocalEngine(
+            root=self.root,
+            fleet=fleet_for(virtual_nodes_text="3x4xA10", drill_directory=self.root),
+            log_limit_bytes=self.log_limit_bytes,
+            rescan_seconds=0.1,
+            cgroups=self.cgroups,
+            isolation=self.isolation,
+            runtime=self.runtime,
+            storage=self.storage,
+            server_env={**os.environ, "CORRAL_TOKEN": "secret", "AWS_SECRET_ACCESS_KEY": "secret"},
+        )
+
+    def crash_helper(self) -> None:
+        kill(self.spawner_pid())
+
+    def is_alive(self, attempt_id: str = "j-1.1", rank: int = 0) -> bool:
+        return process_exists(self.supervisor_pid(attempt_id, rank))
+
+    def bytes_kept(self) -> int:
+        return sum(path.stat().st_size for path in self.root.rglob("log.*"))
+
+    def spawner_pid(self) -> int:
+        link = self.engine._link
+        assert link is not None
+        return link.pid
+
+    def supervisor_pid(self, attempt_id: str = "j-1.1", rank: int = 0) -> int:
+        return int(read_claim(self.layout.rank_dir(attempt_id, rank)).supervisor["pid"])
 
 
 def kill(pid: int) -> None:

@@ -8,12 +8,14 @@ import pytest
 
 from corral.control.ports import AttemptPhase, EngineUnavailable, LaunchRefused
 from corral.core.model import EndReason
-from tests.contract.engine_harness import LocalHarness, kill, order, process_exists, script, wait_until
+from tests.contract.engine_harness import EngineHarness, order, process_exists, script, wait_until
+
+pytest_plugins = ("tests.servers.fixtures",)
 
 RUNNING, ENDED = AttemptPhase.RUNNING, AttemptPhase.ENDED
 
 
-def test_a_job_runs_and_its_exit_code_is_reported(cluster: LocalHarness) -> None:
+def test_a_job_runs_and_its_exit_code_is_reported(cluster: EngineHarness) -> None:
     cluster.launch(order(*script("echo hello; exit 3")))
     ended = cluster.listener.ended()
     assert (ended.reason, ended.exit_code, ended.message) == (EndReason.EXIT_CODE, 3, "exit code 3")
@@ -23,19 +25,19 @@ def test_a_job_runs_and_its_exit_code_is_reported(cluster: LocalHarness) -> None
     assert cluster.status() == ended
 
 
-def test_success_is_exit_code_0_without_a_message(cluster: LocalHarness) -> None:
+def test_success_is_exit_code_0_without_a_message(cluster: EngineHarness) -> None:
     cluster.launch(order("true"))
     ended = cluster.listener.ended()
     assert (ended.reason, ended.exit_code, ended.message) == (EndReason.EXIT_CODE, 0, "")
 
 
-def test_a_job_killed_by_a_signal_ends_as_a_shell_would_say(cluster: LocalHarness) -> None:
+def test_a_job_killed_by_a_signal_ends_as_a_shell_would_say(cluster: EngineHarness) -> None:
     cluster.launch(order(*script("kill -SEGV $$")))
     ended = cluster.listener.ended()
     assert (ended.reason, ended.exit_code, ended.message) == (EndReason.EXIT_CODE, 139, "killed by SIGSEGV")
 
 
-def test_a_job_sees_its_own_environment_and_not_the_servers(cluster: LocalHarness) -> None:
+def test_a_job_sees_its_own_environment_and_not_the_servers(cluster: EngineHarness) -> None:
     cluster.launch(order("env", gpus=2, env={"LEARNING_RATE": "0.1"}, attempt_id="j-7.2"))
     cluster.listener.ended("j-7.2")
     env = dict(line.split("=", 1) for line in cluster.output("j-7.2").splitlines())
@@ -53,20 +55,20 @@ def test_a_job_sees_its_own_environment_and_not_the_servers(cluster: LocalHarnes
     assert not {"CORRAL_TOKEN", "AWS_SECRET_ACCESS_KEY", "MASTER_PORT"} & env.keys()
 
 
-def test_a_job_without_gpus_sees_none_and_reads_an_empty_input(cluster: LocalHarness) -> None:
+def test_a_job_without_gpus_sees_none_and_reads_an_empty_input(cluster: EngineHarness) -> None:
     cluster.launch(order(*script('cat; echo "gpus=[$CUDA_VISIBLE_DEVICES]"')))
     cluster.listener.ended()
     assert cluster.output() == "gpus=[]\n"
 
 
-def test_a_job_runs_where_it_was_told_to(cluster: LocalHarness, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_job_runs_where_it_was_told_to(cluster: EngineHarness, tmp_path_factory: pytest.TempPathFactory) -> None:
     place = tmp_path_factory.mktemp("project")
     cluster.launch(order("pwd", workdir=str(place)))
     cluster.listener.ended()
     assert cluster.output() == f"{place}\n"
 
 
-def test_logs_are_read_by_offset_and_followed_to_their_end(cluster: LocalHarness) -> None:
+def test_logs_are_read_by_offset_and_followed_to_their_end(cluster: EngineHarness) -> None:
     go = cluster.root / "go"
     cluster.launch(order(*script(f"echo one; while [ ! -e {go} ]; do sleep 0.01; done; echo two >&2")))
     wait_until(lambda: cluster.output() == "one\n", "the first line")
@@ -82,19 +84,18 @@ def test_logs_are_read_by_offset_and_followed_to_their_end(cluster: LocalHarness
     assert cluster.engine.logs("j-1.1", 0, -1000, 3).data == b"one"
 
 
-def test_a_chatty_job_neither_blocks_nor_fills_the_disk(cluster: LocalHarness) -> None:
+def test_a_chatty_job_neither_blocks_nor_fills_the_disk(cluster: EngineHarness) -> None:
     cluster.launch(order(*script("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo the end")))
     assert cluster.listener.ended().exit_code == 0
+    wait_until(lambda: cluster.bytes_kept() <= cluster.log_limit_bytes, "the log is short again")
     whole = cluster.engine.logs("j-1.1", 0, 0, 10_000_000)
     assert len(whole.data) <= cluster.log_limit_bytes
     assert whole.next_offset == 3_000_009  # offsets count what was written, not what was kept
     assert whole.data.endswith(b"x\nthe end\n")
     assert whole.at_end
-    kept = sum(path.stat().st_size for path in cluster.root.rglob("log.*"))
-    assert kept <= cluster.log_limit_bytes
 
 
-def test_launching_twice_starts_once(cluster: LocalHarness) -> None:
+def test_launching_twice_starts_once(cluster: EngineHarness) -> None:
     runs = cluster.root / "runs.txt"
     once = order(*script(f"echo run >> {runs}; exec sleep 60"))
     cluster.launch(once)
@@ -103,7 +104,7 @@ def test_launching_twice_starts_once(cluster: LocalHarness) -> None:
     cluster.launch(once)
     engine, listener = cluster.restart()
     engine.launch(once)
-    kill(cluster.spawner_pid())
+    cluster.crash_helper()
     engine.launch(once)
     # A later job shows that everything before it was handled.
     cluster.launch(order("true", attempt_id="j-2.1"))
@@ -120,7 +121,7 @@ def test_launching_twice_starts_once(cluster: LocalHarness) -> None:
     assert runs.read_text() == "run\n"
 
 
-def test_stop_asks_first_and_tells_how_it_ended(cluster: LocalHarness) -> None:
+def test_stop_asks_first_and_tells_how_it_ended(cluster: EngineHarness) -> None:
     cluster.launch(order(*script("trap 'echo saved; exit 9' TERM; echo ready; while :; do sleep 0.02; done")))
     wait_until(lambda: "ready" in cluster.output(), "the trap")
     cluster.engine.stop("j-1.1", 10.0)
@@ -129,7 +130,7 @@ def test_stop_asks_first_and_tells_how_it_ended(cluster: LocalHarness) -> None:
     assert "saved" in cluster.output()
 
 
-def test_who_ignores_the_request_is_killed_after_the_grace_time(cluster: LocalHarness) -> None:
+def test_who_ignores_the_request_is_killed_after_the_grace_time(cluster: EngineHarness) -> None:
     cluster.launch(order(*script("trap '' TERM; echo ready; while :; do sleep 0.02; done")))
     wait_until(lambda: "ready" in cluster.output(), "the trap")
     cluster.engine.stop("j-1.1", 0.2)
@@ -137,7 +138,7 @@ def test_who_ignores_the_request_is_killed_after_the_grace_time(cluster: LocalHa
     assert (ended.exit_code, ended.message) == (137, "killed by SIGKILL")
 
 
-def test_a_shorter_grace_time_may_follow_a_longer_one(cluster: LocalHarness) -> None:
+def test_a_shorter_grace_time_may_follow_a_longer_one(cluster: EngineHarness) -> None:
     cluster.launch(order(*script("trap '' TERM; echo ready; while :; do sleep 0.02; done")))
     wait_until(lambda: "ready" in cluster.output(), "the trap")
     cluster.engine.stop("j-1.1", 600.0)
@@ -145,7 +146,7 @@ def test_a_shorter_grace_time_may_follow_a_longer_one(cluster: LocalHarness) -> 
     assert cluster.listener.ended().exit_code == 137
 
 
-def test_stop_ends_every_process_also_daemons(cluster: LocalHarness) -> None:
+def test_stop_ends_every_process_also_daemons(cluster: EngineHarness) -> None:
     daemon = "setsid sh -c 'trap \"\" TERM; echo daemon $$; while :; do sleep 0.02; done' &"
     cluster.launch(order(*script(f"{daemon} sleep 60 & echo child $!; echo main $$; wait")))
     pids = [cluster.number_from_output(word) for word in ("daemon", "child", "main")]
@@ -155,7 +156,7 @@ def test_stop_ends_every_process_also_daemons(cluster: LocalHarness) -> None:
     assert not [pid for pid in pids if process_exists(pid)]
 
 
-def test_children_of_a_stopped_shell_keep_the_grace_time(cluster: LocalHarness) -> None:
+def test_children_of_a_stopped_shell_keep_the_grace_time(cluster: EngineHarness) -> None:
     trainer = "trap 'sleep 0.3; echo checkpoint saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done"
     cluster.launch(order(*script(f'sh -c "{trainer}" & wait')))
     wait_until(lambda: "ready" in cluster.output(), "the trainer")
@@ -164,14 +165,14 @@ def test_children_of_a_stopped_shell_keep_the_grace_time(cluster: LocalHarness) 
     assert "checkpoint saved" in cluster.output()
 
 
-def test_a_finished_job_leaves_nothing_running_and_a_leaked_output_does_not_hold_it(cluster: LocalHarness) -> None:
+def test_a_finished_job_leaves_nothing_running_and_a_leaked_output_does_not_hold_it(cluster: EngineHarness) -> None:
     cluster.launch(order(*script("setsid sleep 300 & echo child $!; exit 0")))
     ended = cluster.listener.ended()
     assert ended.exit_code == 0
     assert not process_exists(cluster.number_from_output("child"))
 
 
-def test_stop_right_after_launch_is_not_lost(cluster: LocalHarness) -> None:
+def test_stop_right_after_launch_is_not_lost(cluster: EngineHarness) -> None:
     for number in range(10):
         attempt_id = cluster.launch(order("sleep", "60", attempt_id=f"j-{number}.1"))
         cluster.engine.stop(attempt_id, 5.0)
@@ -181,7 +182,7 @@ def test_stop_right_after_launch_is_not_lost(cluster: LocalHarness) -> None:
         assert ended.exit_code in (None, 128 + signal.SIGTERM)
 
 
-def test_the_time_limit_ends_a_job(cluster: LocalHarness) -> None:
+def test_the_time_limit_ends_a_job(cluster: EngineHarness) -> None:
     cluster.launch(order("sleep", "60", time_limit_seconds=0.2))
     ended = cluster.listener.ended()
     assert ended.reason is EndReason.TIMED_OUT
@@ -189,7 +190,7 @@ def test_the_time_limit_ends_a_job(cluster: LocalHarness) -> None:
     assert 0.2 <= ended.at - cluster.listener.running().at < 5.0
 
 
-def test_the_time_limit_gives_the_grace_time(cluster: LocalHarness) -> None:
+def test_the_time_limit_gives_the_grace_time(cluster: EngineHarness) -> None:
     saving = "trap 'sleep 0.3; echo saved; exit 9' TERM; while :; do sleep 0.02; done"
     cluster.launch(order(*script(saving), time_limit_seconds=1.0, grace_seconds=60.0))
     ended = cluster.listener.ended()
@@ -197,7 +198,7 @@ def test_the_time_limit_gives_the_grace_time(cluster: LocalHarness) -> None:
     assert "saved" in cluster.output()
 
 
-def test_running_attempts_are_adopted_by_the_next_server(cluster: LocalHarness) -> None:
+def test_running_attempts_are_adopted_by_the_next_server(cluster: EngineHarness) -> None:
     go = cluster.root / "go"
     cluster.launch(order(*script(f"while [ ! -e {go} ]; do sleep 0.01; done; exit 4")))
     running = cluster.listener.running()
@@ -209,14 +210,13 @@ def test_running_attempts_are_adopted_by_the_next_server(cluster: LocalHarness) 
     assert listener.phases() == [ENDED]
 
 
-def test_an_end_while_no_server_lived_is_found(cluster: LocalHarness) -> None:
+def test_an_end_while_no_server_lived_is_found(cluster: EngineHarness) -> None:
     go = cluster.root / "go"
     cluster.launch(order(*script(f"while [ ! -e {go} ]; do sleep 0.01; done; echo bye; exit 5")))
     cluster.listener.running()
-    pid = cluster.supervisor_pid()
     cluster.stop_server()
     go.touch()
-    wait_until(lambda: not process_exists(pid), "the end of the job")
+    wait_until(lambda: not cluster.is_alive(), "the end of the job")
     _, listener = cluster.start()
     status = cluster.status()
     assert status is not None
@@ -225,7 +225,7 @@ def test_an_end_while_no_server_lived_is_found(cluster: LocalHarness) -> None:
     assert listener.of("j-1.1") == []
 
 
-def test_a_running_job_can_be_stopped_by_the_next_server(cluster: LocalHarness) -> None:
+def test_a_running_job_can_be_stopped_by_the_next_server(cluster: EngineHarness) -> None:
     cluster.launch(order("sleep", "60"))
     cluster.listener.running()
     engine, listener = cluster.restart()
@@ -246,7 +246,7 @@ def test_a_running_job_can_be_stopped_by_the_next_server(cluster: LocalHarness) 
         ("true", "/no/such/place", "working directory /no/such/place: No such file"),
     ],
 )
-def test_what_cannot_start_says_why(cluster: LocalHarness, command: str, workdir: str | None, words: str) -> None:
+def test_what_cannot_start_says_why(cluster: EngineHarness, command: str, workdir: str | None, words: str) -> None:
     for name, text, mode in (
         ("plain", "text", 0o644),
         ("not-a-script", "echo hello", 0o755),
@@ -262,7 +262,7 @@ def test_what_cannot_start_says_why(cluster: LocalHarness, command: str, workdir
     assert cluster.listener.phases() == [ENDED]
 
 
-def test_orders_that_can_never_run_are_refused(cluster: LocalHarness) -> None:
+def test_orders_that_can_never_run_are_refused(cluster: EngineHarness) -> None:
     for bad in (
         order(),
         order("true", attempt_id="../escape.1"),
@@ -276,7 +276,7 @@ def test_orders_that_can_never_run_are_refused(cluster: LocalHarness) -> None:
     assert cluster.engine.observe().attempts == ()
 
 
-def test_a_gang_meets_at_one_address_and_ends_together(cluster: LocalHarness) -> None:
+def test_a_gang_meets_at_one_address_and_ends_together(cluster: EngineHarness) -> None:
     cluster.launch(order(*script("env; exit 0"), nodes=3, gpus=4))
     assert cluster.listener.ended().exit_code == 0
     envs = [dict(line.split("=", 1) for line in cluster.output(rank=rank).splitlines()) for rank in range(3)]
@@ -290,7 +290,7 @@ def test_a_gang_meets_at_one_address_and_ends_together(cluster: LocalHarness) ->
     assert cluster.listener.phases() == [RUNNING, ENDED]
 
 
-def test_the_first_failure_of_a_gang_stops_the_others(cluster: LocalHarness) -> None:
+def test_the_first_failure_of_a_gang_stops_the_others(cluster: EngineHarness) -> None:
     go = cluster.root / "go"
     fail = f"while [ ! -e {go} ]; do sleep 0.01; done; exit 3"
     cluster.launch(order(*script(f"[ $CORRAL_RANK = 1 ] || exec sleep 60; {fail}"), nodes=3))
@@ -301,15 +301,14 @@ def test_the_first_failure_of_a_gang_stops_the_others(cluster: LocalHarness) -> 
     assert ended.message == "instance 1 on node2: exit code 3"
 
 
-def test_a_gang_that_broke_while_no_server_lived_is_cleared_up(cluster: LocalHarness) -> None:
+def test_a_gang_that_broke_while_no_server_lived_is_cleared_up(cluster: EngineHarness) -> None:
     go = cluster.root / "go"
     fail = f"while [ ! -e {go} ]; do sleep 0.01; done; exit 3"
     cluster.launch(order(*script(f"[ $CORRAL_RANK = 1 ] || exec sleep 60; {fail}"), nodes=2))
     cluster.listener.running()
-    pid = cluster.supervisor_pid(rank=1)
     cluster.stop_server()
     go.touch()
-    wait_until(lambda: not process_exists(pid), "the end of instance 1")
+    wait_until(lambda: not cluster.is_alive(rank=1), "the end of instance 1")
     cluster.start()
     wait_until(lambda: (status := cluster.status()) and status.phase is ENDED, "the end of the gang")
     status = cluster.status()
@@ -317,7 +316,7 @@ def test_a_gang_that_broke_while_no_server_lived_is_cleared_up(cluster: LocalHar
     assert status.message == "instance 1 on node2: exit code 3"
 
 
-def test_forgotten_attempts_are_not_reported_but_keep_their_logs(cluster: LocalHarness) -> None:
+def test_forgotten_attempts_are_not_reported_but_keep_their_logs(cluster: EngineHarness) -> None:
     cluster.launch(order("echo", "kept"))
     cluster.launch(order("echo", "gone", attempt_id="j-2.1"))
     cluster.listener.ended()
@@ -333,7 +332,7 @@ def test_forgotten_attempts_are_not_reported_but_keep_their_logs(cluster: LocalH
     assert cluster.output("j-1.1") == ""
 
 
-def test_a_running_attempt_is_never_forgotten(cluster: LocalHarness) -> None:
+def test_a_running_attempt_is_never_forgotten(cluster: EngineHarness) -> None:
     cluster.launch(order("sleep", "60"))
     cluster.listener.running()
     cluster.engine.forget(["j-1.1"], delete_logs=True)
@@ -342,7 +341,7 @@ def test_a_running_attempt_is_never_forgotten(cluster: LocalHarness) -> None:
     assert status.phase is RUNNING
 
 
-def test_an_unknown_attempt_is_tolerated(cluster: LocalHarness) -> None:
+def test_an_unknown_attempt_is_tolerated(cluster: EngineHarness) -> None:
     cluster.engine.stop("j-404.1", 1.0)
     cluster.engine.forget(["j-404.1", "../../etc"], delete_logs=True)
     for attempt_id in ("j-404.1", "../../etc"):
@@ -350,7 +349,7 @@ def test_an_unknown_attempt_is_tolerated(cluster: LocalHarness) -> None:
         assert (chunk.data, chunk.at_end) == (b"", True)
 
 
-def test_a_closed_engine_says_that_it_is(cluster: LocalHarness) -> None:
+def test_a_closed_engine_says_that_it_is(cluster: EngineHarness) -> None:
     cluster.launch(order("sleep", "60"))
     cluster.listener.running()
     engine = cluster.engine
@@ -358,4 +357,4 @@ def test_a_closed_engine_says_that_it_is(cluster: LocalHarness) -> None:
     engine.close()
     with pytest.raises(EngineUnavailable):
         engine.launch(order("true", attempt_id="j-2.1"))
-    assert process_exists(cluster.supervisor_pid())
+    assert cluster.is_alive()

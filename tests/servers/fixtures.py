@@ -19,6 +19,8 @@ from tests.servers.postgres import HOW_TO_INSTALL, PostgresServer, find_account,
 from tests.servers.prometheus import HOW_TO_INSTALL as HOW_TO_INSTALL_PROMETHEUS
 from tests.servers.prometheus import PrometheusServer, find_program
 from tests.servers.s3_server import S3Server, s3_serving
+from tests.servers.slurm import HOW_TO_INSTALL as HOW_TO_INSTALL_SLURM
+from tests.servers.slurm import SlurmCluster, is_installed
 from tests.servers.stores import StorePlace
 
 DATABASES = ("sqlite", "postgresql")
@@ -41,6 +43,20 @@ def postgres_server() -> Iterator[PostgresServer]:
         if (server.data / "postmaster.pid").exists():
             server.stop()
         shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session")
+def slurm_cluster() -> Iterator[SlurmCluster]:
+    """Four nodes with eight GPUs each, for all tests of a process."""
+    if not is_installed():
+        pytest.skip(HOW_TO_INSTALL_SLURM)
+    # Short, as a socket's path must be, and where the accounts of other people's jobs can pass.
+    directory = Path(tempfile.mkdtemp(prefix="corral-slurm-", dir="/tmp"))
+    try:
+        with SlurmCluster(directory=directory) as started:
+            yield started
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -51,6 +51,7 @@ from corral.cli import (
     shadow,
     shell,
     simulate,
+    slurm_compat,
     status,
     submit,
     targets,
@@ -178,6 +179,7 @@ app.add_typer(whatif.app, name="whatif", rich_help_panel=Section.CLUSTER)
 app.add_typer(about.app)
 app.add_typer(search.app)
 app.add_typer(tasks.app)
+app.add_typer(slurm_compat.app, name="slurm-compat", rich_help_panel=Section.DAILY)
 app.add_typer(workbenches.app, name="workbench", rich_help_panel=Section.DAILY)
 app.add_typer(account.app)
 app.add_typer(account.token_app, name="token", rich_help_panel=Section.PEOPLE)

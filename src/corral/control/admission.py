@@ -12,7 +12,7 @@ from corral.control.errors import InsufficientQuota, Invalid, OverLimit, Refusal
 from corral.control.policies import ScalingPolicy
 from corral.control.state import State
 from corral.core.fleet import Fleet
-from corral.core.model import WHOLE, Elastic, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request
+from corral.core.model import WHOLE, Elastic, GpuHealth, Job, JobKind, JobState, Node, NodeState, Queue, Request, Taken
 from corral.core.placing import could_ever_fit, domains_for
 from corral.core.quantities import format_bytes, format_duration
 from corral.core.resources import NOTHING, Amount, asked_by, gpus_text
@@ -247,7 +247,7 @@ def _whole_fleet(state: State) -> Fleet:
 
 def _at_its_best(node: Node) -> Node:
     gpus = tuple(replace(gpu, health=GpuHealth.HEALTHY) for gpu in node.gpus)
-    return replace(node, state=NodeState.READY, gpus=gpus)
+    return replace(node, state=NodeState.READY, gpus=gpus, taken=Taken())
 
 
 def _never_fits(state: State, whole: Fleet, job: Job, pool: str) -> Invalid:

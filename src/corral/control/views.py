@@ -68,7 +68,7 @@ class NodeView:
 
     @property
     def free_gpus(self) -> int:
-        return sum(view.held_milli == 0 for view in self.gpus)
+        return sum(view.held_milli == 0 and view.gpu.id not in self.node.taken.gpus for view in self.gpus)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -208,12 +208,14 @@ def _out_of_use(snapshot: ClusterSnapshot, queue: Queue, job: Job) -> str:
     ]
     faulty = sum(node.state is NodeState.READY and gpu.health is not GpuHealth.HEALTHY for node, gpu in mine)
     away = sum(node.state is not NodeState.READY for node, _ in mine)
+    taken = sum(node.state is NodeState.READY and gpu.id in node.taken.gpus for node, gpu in mine)
     avoided = sum(gpu.id in job.avoid_gpus or node.id in job.avoid_nodes for node, gpu in mine)
     parts = [
         f"{count} GPUs {words}"
         for count, words in (
             (faulty, "are suspect or failed"),
             (away, "are on nodes that are not ready"),
+            (taken, "are held by others outside corral"),
             (avoided, "are avoided because it failed there before"),
         )
         if count and job.request.wants_gpu

@@ -24,6 +24,7 @@ from corral.core.model import (
     Node,
     NodeState,
     Request,
+    Taken,
     is_slice,
 )
 
@@ -122,8 +123,8 @@ class Slot:
     def __init__(self, node: Node, bit: int) -> None:
         self.node = node
         self.bit = bit
-        self.free_cpu_milli = node.cpu_milli
-        self.free_memory_bytes = node.memory_bytes
+        self.free_cpu_milli = node.cpu_milli - node.taken.cpu_milli
+        self.free_memory_bytes = node.memory_bytes - node.taken.memory_bytes
         #: thousandths left of each GPU, usable or not, in the order of their index
         self.free_milli = {gpu.id: WHOLE for gpu in sorted(node.gpus, key=lambda gpu: gpu.index)}
         #: the usable GPUs of each domain
@@ -195,8 +196,10 @@ class Fleet:
         self._leave(slot)
         held_milli = {gpu: WHOLE - left for gpu, left in slot.free_milli.items()}
         slot.node = node
-        slot.free_cpu_milli += node.cpu_milli - old.cpu_milli
-        slot.free_memory_bytes += node.memory_bytes - old.memory_bytes
+        slot.free_cpu_milli += node.cpu_milli - node.taken.cpu_milli - old.cpu_milli + old.taken.cpu_milli
+        slot.free_memory_bytes += (
+            node.memory_bytes - node.taken.memory_bytes - old.memory_bytes + old.taken.memory_bytes
+        )
         slot.free_milli = {
             gpu.id: WHOLE - held_milli.get(gpu.id, 0) for gpu in sorted(node.gpus, key=lambda gpu: gpu.index)
         }
@@ -336,7 +339,7 @@ def _usable_domains(node: Node) -> dict[Domain, tuple[str, ...]]:
         return {}
     domains: dict[Domain, tuple[str, ...]] = {EVERYWHERE: ()}
     for gpu in sorted(node.gpus, key=lambda gpu: gpu.index):
-        if gpu.health is GpuHealth.HEALTHY:
+        if gpu.health is GpuHealth.HEALTHY and gpu.id not in node.taken.gpus:
             for domain in ((gpu.pool, gpu.model), EVERYWHERE):
                 domains[domain] = (*domains.get(domain, ()), gpu.id)
     return domains
@@ -355,7 +358,7 @@ def _take_bit(sets: dict[int, int], key: int, bit: int) -> None:
 
 
 def _same_capacity(old: Node, new: Node) -> bool:
-    def shape(node: Node) -> tuple[NodeState, int, int, tuple[Gpu, ...], tuple[tuple[str, str], ...]]:
-        return node.state, node.cpu_milli, node.memory_bytes, node.gpus, node.all_labels
+    def shape(node: Node) -> tuple[NodeState, int, int, tuple[Gpu, ...], tuple[tuple[str, str], ...], Taken]:
+        return node.state, node.cpu_milli, node.memory_bytes, node.gpus, node.all_labels, node.taken
 
     return shape(old) == shape(new)

@@ -14,7 +14,8 @@ from corral.core.model import Allocation, Ceiling, EndReason, Job, JobState
 #: Failures that are not the program's own: the job gets another attempt while retries are left. A launch error is not
 #: among them: a mistyped command fails every time, and its owner should hear of it at once.
 RETRIED = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED, EndReason.LOST})
-#: Interruptions that corral itself caused: the job goes back to the queue and spends no retry.
+#: Interruptions for others, by corral or by the cluster that it runs on: the job goes back to the queue and spends no
+#: retry.
 REQUEUED = frozenset({EndReason.PREEMPTED})
 #: Something under the job has failed, and the next attempt keeps away from it.
 BY_FAULTS = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED})
@@ -336,6 +337,8 @@ def together(one: Allocation, other: Allocation) -> Allocation:
 def _ended_by_itself(job: Job, event: Ended) -> Job:
     if event.reason in RETRIED and job.retries < job.max_retries:
         return _requeued(_avoiding(_told_what_failed(job, event), event.reason), event, retries=job.retries + 1)
+    if event.reason in REQUEUED:
+        return _requeued(job, event, retries=job.retries)
     succeeded = event.reason is EndReason.EXIT_CODE and event.exit_code == 0
     state = JobState.COMPLETED if succeeded else JobState.FAILED
     return _over(job, state, event.at, event.reason, event.exit_code, event.message)

@@ -120,6 +120,15 @@ class Gpu:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """What of a node others hold who are not corral's: corral leaves it to them."""
+
+    gpus: tuple[str, ...] = ()
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
     id: str
     cluster: str = "local"
@@ -132,6 +141,7 @@ class Node:
     load: float | None = None
     #: what an operator has said about it: ready, cordoned or draining; it outlasts a time of being down
     withheld: NodeState = NodeState.READY
+    taken: Taken = Taken()
 
     @property
     def all_labels(self) -> tuple[tuple[str, str], ...]:

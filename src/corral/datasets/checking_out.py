@@ -53,7 +53,9 @@ def write_tree(
 
     Only the caller may write in the folder. Raises `Damaged` with the names of the files that a bad piece belongs to.
     """
-    _clear_others(entries, folder)
+    fresh = not any(folder.iterdir())
+    if not fresh:
+        _clear_others(entries, folder)
     files = []
     for item in entries:
         path = folder / item.path
@@ -62,7 +64,7 @@ def write_tree(
         elif item.entry.kind == "file":
             files.append(item)
     counter = Counter(on_progress, files=len(files), size=sum(item.entry.size for item in files))
-    wanted = _plan(files, folder, pieces, counter, version)
+    wanted = _plan(files, folder, pieces, counter, version, fresh=fresh)
     _fetch(wanted, pieces, counter, threads=max(threads, pieces.blobs.parallel), version=version)
     for item in entries:
         if item.entry.kind == "link":
@@ -85,7 +87,7 @@ def _clear_others(entries: Sequence[PathEntry], folder: Path) -> None:
 
 
 def _plan(
-    files: Sequence[PathEntry], folder: Path, pieces: PieceStore, counter: Counter, version: str
+    files: Sequence[PathEntry], folder: Path, pieces: PieceStore, counter: Counter, version: str, *, fresh: bool
 ) -> list[_Wanted]:
     """Which pieces go where, in the order in which they lie in the packs. Files are made with their full size."""
     targets: dict[bytes, list[tuple[_File, int]]] = {}
@@ -94,7 +96,7 @@ def _plan(
         file = _File(path=folder / item.path, name=item.path, size=entry.size, executable=entry.executable)
         with naming(version=version, path=item.path):
             parts = pieces_of(pieces, entry)
-        right = _right_pieces(file, parts)
+        right = set() if fresh else _right_pieces(file, parts)
         at = 0
         for digest, length in parts:
             if (at, digest) not in right:
@@ -103,7 +105,8 @@ def _plan(
             else:
                 counter.add(size=length, kept=True)
             at += length
-        _prepare(file)
+        if not (fresh and file.left == 1):
+            _prepare(file)
         if file.left == 0:
             _finish(file)
             counter.add(files=1)
@@ -140,13 +143,12 @@ def _right_pieces(file: _File, parts: Sequence[tuple[bytes, int]]) -> set[tuple[
 
 
 def _prepare(file: _File) -> None:
-    """A file that takes several pieces is made at once; one that takes a single piece is made with it."""
-    if file.left != 1 or file.path.exists():
-        descriptor = os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-        try:
-            os.ftruncate(descriptor, file.size)
-        finally:
-            os.close(descriptor)
+    """Make the file with its full size. A new one of a single piece is made when that is written."""
+    descriptor = os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    try:
+        os.ftruncate(descriptor, file.size)
+    finally:
+        os.close(descriptor)
 
 
 def _finish(file: _File) -> None:

@@ -25,12 +25,10 @@ from corral.control.records import EventRecord, UserRecord
 from corral.control.state import State
 from corral.control.work import SYSTEM, Work
 from corral.engines import holder, workbench_host
-from corral.engines.local.engine import LocalEngine
-from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
 from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.storage.driver import DirectoryVolumes
 from corral.engines.local.tools import LocalTools
-from corral.server import isolation, secrets
+from corral.server import clusters, isolation, secrets
 from corral.server.app import VERSION, build_app
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords, one_time_password
@@ -71,7 +69,6 @@ from corral.stores.workspace import DirectoryWorkspace
 log = logging.getLogger("corral.server")
 
 #: What a machine without GPUs gets, so that everything can be tried on it.
-DEFAULT_VIRTUAL_GPUS = "8xA100-80G"
 _START_SECONDS = 30.0
 
 
@@ -97,16 +94,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         isolated = _prepared_home(settings)
         store = open_store(settings.database_url)
         parts.callback(store.close)
-        fleet = local_fleet(settings)
         places = storage_places(settings)
-        engine = LocalEngine(
-            root=settings.home / "local",
-            fleet=fleet,
-            log_limit_bytes=settings.local.log_limit_bytes,
-            isolation=isolated,
-            storage=places,
-        )
-        parts.callback(engine.close)
+        here = parts.enter_context(clusters.opened(settings, isolated, places))
         _let_jobs_in(settings, isolated)
         # 2. The controller, with what it asks before a launch.
         feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
@@ -116,7 +105,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         metrics = ServerMetrics(VERSION)
         controller = Controller(
             store=store,
-            engines={settings.cluster[0].name: engine},
+            engines=here.engines,
             clock=clock,
             policies=settings.control_policies,
             workspace=workspace,
@@ -146,7 +135,9 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         if saves:
             _run(parts, CheckpointWatch(controller=controller, checkpoints=checkpoints, clock=clock))
         monitoring = parts.enter_context(
-            monitored(settings, controller=controller, store=store, fleet=fleet, box=box, clock=clock, followers=feed)
+            monitored(
+                settings, controller=controller, store=store, fleet=here.fleet, box=box, clock=clock, followers=feed
+            )
         )
         reporting = Reporting(
             controller=controller,
@@ -191,7 +182,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             settings=settings,
             store=store,
             controller=controller,
-            engine=engine,
+            logs=here,
             workspace=workspace,
             outputs=DirectoryOutputs(workspace),
             checkpoints=checkpoints,
@@ -284,19 +275,6 @@ def _throttle(settings: Settings) -> LoginThrottle:
         window_seconds=settings.server.login_window_seconds,
         monotonic=time.monotonic,
     )
-
-
-def local_fleet(settings: Settings) -> HostFleet | VirtualFleet:
-    """The GPUs that were asked for, or the real ones, or a few virtual ones."""
-    drills = settings.home / "local"
-    fleet = fleet_for(
-        virtual_gpus=settings.local.virtual_gpus,
-        virtual_nodes_text=settings.local.virtual_nodes,
-        drill_directory=drills,
-    )
-    if isinstance(fleet, HostFleet) and not any(node.gpus for node in fleet.nodes()):
-        return fleet_for(virtual_gpus=DEFAULT_VIRTUAL_GPUS, drill_directory=drills)
-    return fleet
 
 
 def _events_after(store: Store, after: int, limit: int) -> Sequence[Any]:

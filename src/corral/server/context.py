@@ -14,9 +14,9 @@ from corral.control.controller import Controller
 from corral.control.ports import (
     Checkpoints,
     Clock,
-    Engine,
     History,
     HistoryUnavailable,
+    LogSource,
     Metric,
     Outputs,
     Point,
@@ -82,7 +82,7 @@ class ServerContext:
     settings: Settings
     store: Store
     controller: Controller
-    engine: Engine
+    logs: LogSource
     workspace: Workspace
     #: what jobs left for their owners
     outputs: Outputs

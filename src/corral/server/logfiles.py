@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-from corral.control.ports import Engine, OutputMember
+from corral.control.ports import LogSource, OutputMember
 from corral.core.model import Job, attempt_id
 from corral.server import archives
 from corral.server.downloads import Download
@@ -16,11 +16,11 @@ from corral.server.loglines import CHUNK_BYTES
 _IN_MEMORY_BYTES = 4 << 20
 
 
-def log_download(engine: Engine, job: Job, attempt: int, rank: int) -> Download:
+def log_download(engine: LogSource, job: Job, attempt: int, rank: int) -> Download:
     return Download(_pieces(engine, job, attempt, rank), log_name(job, attempt, rank))
 
 
-def logs_download(engine: Engine, job: Job, logs: Sequence[tuple[int, int]]) -> Download:
+def logs_download(engine: LogSource, job: Job, logs: Sequence[tuple[int, int]]) -> Download:
     pieces = archives.tar_gz(_members(engine, job, logs))
     return Download(pieces, f"{job.name}-logs.tar.gz", media_type=archives.MEDIA_TYPE)
 
@@ -29,7 +29,7 @@ def log_name(job: Job, attempt: int, rank: int) -> str:
     return f"{job.name}-attempt-{attempt}-rank-{rank}.log"
 
 
-def _members(engine: Engine, job: Job, logs: Sequence[tuple[int, int]]) -> Iterator[OutputMember]:
+def _members(engine: LogSource, job: Job, logs: Sequence[tuple[int, int]]) -> Iterator[OutputMember]:
     """Each is read before it is sent: an archive says first how long a file is, and a live log still grows."""
     for attempt, rank in logs:
         with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES) as spool:
@@ -52,7 +52,7 @@ def _read(spool: IO[bytes]) -> Iterator[bytes]:
         yield piece
 
 
-def _pieces(engine: Engine, job: Job, attempt: int, rank: int) -> Iterator[bytes]:
+def _pieces(engine: LogSource, job: Job, attempt: int, rank: int) -> Iterator[bytes]:
     """Nothing before the first attempt."""
     offset, is_over = 0, not attempt
     while not is_over:

@@ -11,7 +11,7 @@ import codecs
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
-from corral.control.ports import Engine, LogChunk
+from corral.control.ports import LogChunk, LogSource
 from corral.core.model import Job, attempt_id
 from corral.server.stream import PING, PING_SECONDS, sse
 
@@ -44,7 +44,7 @@ def place_after(event_id: str) -> tuple[int, int] | None:
     return int(number), int(offset)
 
 
-async def read_text(engine: Engine, attempt: str, place: LogPlace) -> AsyncIterator[bytes]:
+async def read_text(engine: LogSource, attempt: str, place: LogPlace) -> AsyncIterator[bytes]:
     """What has been written so far."""
     offset = 0
     if place.tail is not None:
@@ -66,7 +66,7 @@ class LogFollower:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: LogSource,
         place: LogPlace,
         *,
         job_now: Callable[[], Awaitable[Job | None]],
@@ -123,7 +123,7 @@ class LogFollower:
         return await asyncio.to_thread(self._engine.logs, attempt, self._place.rank, offset, CHUNK_BYTES)
 
 
-def _tail(engine: Engine, attempt: str, rank: int, lines: int) -> LogChunk:
+def _tail(engine: LogSource, attempt: str, rank: int, lines: int) -> LogChunk:
     """The last lines: look back further and further until there are enough."""
     size = _FIRST_TAIL_BYTES
     while True:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from corral.control.errors import Invalid
-from corral.control.ports import Engine
+from corral.control.ports import LogSource
 from corral.core.model import attempt_id
 from corral.server import linescan
 from corral.server.linescan import Match, Outcome
@@ -61,7 +61,7 @@ class Answer:
 
 
 def search(
-    engine: Engine, job_id: str, logs: Sequence[tuple[int, int]], question: Question, start: Position, limit: int
+    engine: LogSource, job_id: str, logs: Sequence[tuple[int, int]], question: Question, start: Position, limit: int
 ) -> Answer:
     """The matches in these logs (attempt and rank of each) from a position on. May take a second or more."""
     if not question.is_pattern:
@@ -94,7 +94,7 @@ def _next_log(logs: Sequence[tuple[int, int]], position: Position) -> Position |
 class _Scanned:
     """One job's logs, read until the budget is spent."""
 
-    def __init__(self, engine: Engine, job_id: str, question: Question) -> None:
+    def __init__(self, engine: LogSource, job_id: str, question: Question) -> None:
         self._engine = engine
         self._job_id = job_id
         self._question = question

@@ -98,13 +98,19 @@ def _public_address(url: str) -> str:
     return url.rstrip("/")
 
 
+def _absolute_path(value: str) -> str:
+    if not value.startswith("/"):
+        raise ValueError(f"{value!r} is not an absolute path")
+    return value
+
+
 def _metrics_place(value: str) -> str:
     if value == "embedded" or value.startswith(("http://", "https://")):
         return value
     raise ValueError(f"{value!r} is neither embedded nor the URL of a Prometheus server")
 
 
-Engine = Annotated[str, _one_of(("local",), "engine")]
+Engine = Annotated[str, _one_of(("local", "slurm"), "engine")]
 OrderingPolicy = Annotated[str, _one_of(ORDERING_POLICIES, "ordering policy")]
 PlacementPolicy = Annotated[str, _one_of(PLACEMENT_POLICIES, "placement policy")]
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
@@ -114,11 +120,40 @@ Weight = Annotated[float, Field(ge=0, le=1000)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
+class SlurmSettings(Section):
+    """An existing Slurm cluster, and how corral's jobs are given to it."""
+
+    #: Slurm's own settings; null: where its programs look for them
+    conf: Annotated[str, AfterValidator(_absolute_path)] | None = None
+    #: where its programs are; null: on the PATH
+    programs: Annotated[str, AfterValidator(_absolute_path)] | None = None
+    #: a directory that this server and all nodes share; null: below CORRAL_HOME, which must then be shared
+    root: Annotated[str, AfterValidator(_absolute_path)] | None = None
+    #: whose nodes corral uses, and where it submits; empty: all nodes, and the default partition
+    partitions: Texts = ()
+    account: Annotated[str, Field(max_length=64)] = ""
+    qos: Annotated[str, Field(max_length=64)] = ""
+    #: Slurm accounts of users who have another one
+    accounts: dict[str, str] = {}
+    #: for jobs that ask for no CPUs
+    cpus_per_gpu: Annotated[int, Field(ge=1, le=1024)] = 1
+    #: what corral calls GPUs of a type: {a100: A100-80G}
+    models: dict[str, str] = {}
+    #: more options for every sbatch, such as --reservation=corral
+    options: Texts = ()
+    #: the PATH of jobs
+    path: str = "/usr/local/bin:/usr/bin:/bin"
+    #: a job that others keep waiting in Slurm for so long goes back to corral's queue
+    pending_seconds: Annotated[float, Field(ge=1, le=3600)] = 20.0
+
+
 class ClusterSettings(Section):
     name: Annotated[str, Field(min_length=1, max_length=63), _matching(re.compile(r"[\w.-]+"), "GPU-Cluster-01")] = (
         "local"
     )
     engine: Engine = "local"
+    #: of a Slurm cluster
+    slurm: SlurmSettings = SlurmSettings()
     #: how many GPUs there should be; the server warns at the start when it finds another number
     total_gpus: GpuCount | None = None
 

@@ -28,6 +28,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 ALL = dict(commands(typer.main.get_command(app)))
 ONLY_GROUPS = {
+    ("slurm-compat",),
     ("token",),
     ("user",),
     ("quota",),

@@ -72,6 +72,15 @@ def test_the_brake_forgets_old_keys() -> None:
     assert len(throttle._seen) < 25_000
 
 
+def test_passwords_are_kept_as_slowly_as_they_should_be() -> None:
+    """The servers of other tests hash cheaply: this is the real way."""
+    passwords = Passwords()
+    kept = passwords.hash_now("open sesame")
+    passwords.close()
+    assert kept.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    assert PasswordHasher().verify(kept, "open sesame")
+
+
 def test_passwords_match_only_themselves_and_nobody_matches_none() -> None:
     passwords = Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
 

@@ -154,6 +154,11 @@ class LogChunk:
     at_end: bool
 
 
+class LogSource(Protocol):
+    def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
+        """See `Engine`."""
+
+
 class Engine(Protocol):
     """What really runs attempts. Every method is idempotent by attempt id and returns within a second."""
 
@@ -175,6 +180,9 @@ class Engine(Protocol):
 
     def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
         """These ends are recorded: don't report the attempts again. Logs stay unless asked otherwise."""
+
+    def has(self, attempt_id: str) -> bool:
+        """Whether anything of it is here: it runs, or it has run and its logs are kept."""
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         """Call `sink`, from any thread, soon after an attempt is up and after it ended. A lost event is

@@ -18,7 +18,7 @@ from typing import Any
 
 from corral.control.ports import AttemptPhase
 from corral.core.model import EndReason
-from corral.engines.local.aggregation import InstanceExit, InstanceState, parse_exit
+from corral.engines.aggregation import InstanceExit, InstanceState, parse_exit
 from corral.engines.local.cgroups import Cgroup, CgroupSupport
 from corral.engines.local.places import remove_tree
 from corral.engines.local.processes import processes_by_env, send, start_ticks

@@ -26,7 +26,7 @@ from corral.control.ports import (
     Observation,
 )
 from corral.core.model import EndReason, Node, NodeState
-from corral.engines.local.aggregation import aggregate, must_stop
+from corral.engines.aggregation import aggregate, must_stop
 from corral.engines.local.attempts import AttemptFiles, Marker, Tracked, read_exit
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
 from corral.engines.local.container_orders import ContainerRuntime, container_name
@@ -193,6 +193,9 @@ class LocalEngine:
                 self._tracked.pop(attempt_id, None)
                 self._pending.pop(attempt_id, None)
             self._files.remove(attempt_id, delete_logs=delete_logs)
+
+    def has(self, attempt_id: str) -> bool:
+        return is_safe_id(attempt_id) and os.path.isdir(self._layout.attempt_dir(attempt_id))
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         self._watcher.subscribe(sink)

@@ -41,7 +41,12 @@ def with_venv(env: Mapping[str, str], venv: str, *, is_conda: bool) -> dict[str,
 
 
 def job_environment(
-    order: LaunchOrder, instance: Instance, *, base: Mapping[str, str], master_port: int | None
+    order: LaunchOrder,
+    instance: Instance,
+    *,
+    base: Mapping[str, str],
+    master_port: int | None,
+    master_addr: str = MASTER_ADDR,
 ) -> dict[str, str]:
     """What the user asked for, under what corral knows: a job cannot pretend to hold other GPUs."""
     env = {**base, **order.env, **instance.env}
@@ -54,7 +59,7 @@ def job_environment(
     env["CORRAL_NODE"] = instance.node
     env["CORRAL_RANK"] = str(instance.rank)
     if master_port is not None:
-        env |= _gang_environment(len(order.instances), instance, master_port)
+        env |= _gang_environment(len(order.instances), instance, master_addr, master_port)
     return env
 
 
@@ -80,10 +85,10 @@ def share_environment(instance: Instance, *, pipe_directory: str) -> dict[str, s
     return limited
 
 
-def _gang_environment(nodes: int, instance: Instance, master_port: int) -> dict[str, str]:
+def _gang_environment(nodes: int, instance: Instance, master_addr: str, master_port: int) -> dict[str, str]:
     processes = max(1, len(instance.gpu_indexes))
     rendezvous = {
-        "MASTER_ADDR": MASTER_ADDR,
+        "MASTER_ADDR": master_addr,
         "MASTER_PORT": str(master_port),
         "NNODES": str(nodes),
         "NODE_RANK": str(instance.rank),

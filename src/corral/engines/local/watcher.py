@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from corral.control.ports import AttemptPhase, AttemptStatus
-from corral.engines.local.aggregation import aggregate, up_since
+from corral.engines.aggregation import aggregate, up_since
 from corral.engines.local.attempts import Tracked
 
 logger = logging.getLogger(__name__)

@@ -63,12 +63,12 @@ async def read_logs(
     place = LogPlace(job_id=found.id, rank=rank, attempt=attempt, tail=tail, after=after)
     if follow or "text/event-stream" in request.headers.get("accept", ""):
         follower = LogFollower(
-            context.engine, place, job_now=lambda: job_now(context, found.id), is_closed=lambda: context.feed.is_closed
+            context.logs, place, job_now=lambda: job_now(context, found.id), is_closed=lambda: context.feed.is_closed
         )
         return StreamingResponse(follower.events(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
     if not found.attempt:
         return Response("", media_type="text/plain; charset=utf-8")
-    text = read_text(context.engine, attempt_id(found.id, attempt or found.attempt), place)
+    text = read_text(context.logs, attempt_id(found.id, attempt or found.attempt), place)
     return StreamingResponse(text, media_type="text/plain; charset=utf-8")
 
 
@@ -95,7 +95,7 @@ async def search_logs(
         return ListView(items=[])
     question = Question(text=q, is_pattern=regex, ignore_case=ignore_case)
     start = _start(cursor, logs)
-    answer = await asyncio.to_thread(search, context.engine, found.id, logs, question, start, limit)
+    answer = await asyncio.to_thread(search, context.logs, found.id, logs, question, start, limit)
     following = None
     if answer.following is not None:
         place = answer.following
@@ -123,8 +123,8 @@ async def download_logs(
     found = (await context.read(own_record, caller, job)).job
     logs = _logs(found, attempt, rank)
     if "all" in (attempt, rank):
-        return logs_download(context.engine, found, logs)
-    return log_download(context.engine, found, *(logs[0] if logs else (0, 0)))
+        return logs_download(context.logs, found, logs)
+    return log_download(context.logs, found, *(logs[0] if logs else (0, 0)))
 
 
 def _logs(job: Job, attempt: str | None, rank: str | None) -> list[tuple[int, int]]:

@@ -1,0 +1,125 @@
+#!/bin/bash
+# corral's part of an attempt on the nodes of a Slurm cluster: claims it once, runs its program on each node, and
+# writes down how that went. Plain bash: nodes need nothing else, and a job costs little more than its own program.
+#   attempt.sh DIRECTORY            what Slurm starts, on the first node
+#   attempt.sh DIRECTORY instance   one instance of the attempt, on each node
+dir=$1
+. "$dir/attempt" # attempt, events, limit, grace, nodes, ranks
+
+if [ "$2" != instance ]; then
+  # Whoever makes the directory has the attempt: a second Slurm job for it, sent after a crash, does nothing.
+  mkdir "$dir/claim" 2>/dev/null || [ "$(<"$dir/claim/job")" = "$SLURM_JOB_ID" ] || exit 0
+  echo "$SLURM_JOB_ID" >"$dir/claim/job"
+  if [ "$nodes" -gt 1 ]; then
+    trap : TERM
+    srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 --unbuffered \
+      --export=ALL /bin/bash "$0" "$dir" instance </dev/null &
+    step=$!
+    while kill -0 $step 2>/dev/null; do wait $step; done
+    wait $step
+    exit
+  fi
+fi
+
+rank=${ranks[$SLURMD_NODENAME]}
+place=$dir/rank-$rank
+. "$place/instance" # program, workdir, and the function `environment`
+
+ended() { # REASON CODE SIGNAL WORDS
+  printf '%s %s %s %s %s\n' "$EPOCHREALTIME" "$1" "$2" "$3" "$4" >"$place/exit"
+  : >"$events/$attempt.$rank.end"
+  exit "${2/-/1}"
+}
+
+refuse() { ended launch_error - - "$1"; }
+
+check_place() {
+  [ -z "$workdir" ] && { cd "$place" || refuse "working directory $place: Permission denied"; return; }
+  [ -e "$workdir" ] || refuse "working directory $workdir: No such file or directory"
+  [ -d "$workdir" ] || refuse "working directory $workdir: Not a directory"
+  cd -- "$workdir" 2>/dev/null || refuse "working directory $workdir: Permission denied"
+}
+
+check_program() { # what a shell would say only into the log
+  local name=${program[0]} file line
+  case $name in
+    */*) file=$name ;;
+    *) file=$(environment; type -P -- "$name") || refuse "$name: command not found" ;;
+  esac
+  [ -e "$file" ] || refuse "$name: No such file or directory"
+  [ -d "$file" ] || [ ! -x "$file" ] && refuse "$name: Permission denied"
+  LC_ALL=C IFS= read -r -d '' -n 2 line <"$file" 2>/dev/null
+  case $line in
+    '#!')
+      IFS= read -r line <"$file"
+      line=${line#'#!'}; line=${line# }; line=${line%% *}
+      [ -x "$line" ] || refuse "$name: the interpreter $line is not there" ;;
+    $'\x7fE') ;;
+    *) refuse "$name: not a program: it has no #! line" ;;
+  esac
+}
+
+others() { # processes of this instance that are still there, wherever they have put themselves
+  grep -lszxF "CORRAL_RUN_DIR=$place" /proc/[0-9]*/environ
+}
+
+end_others() { # TERM was for them too: they have what is left of the grace time, then they are killed
+  local until=$1 left pids
+  while left=$(others); [ -n "$left" ]; do
+    if (( ${EPOCHREALTIME/./} >= until )); then
+      pids=${left//\/proc\//}; kill -KILL ${pids//\/environ/} 2>/dev/null
+    fi
+    sleep 0.02
+  done
+}
+
+asked_to_stop() { # the server has written how long there is, and may write again
+  local seconds
+  read -r seconds <"$dir/stop" 2>/dev/null || seconds=$grace
+  stop_by=$(( ${EPOCHREALTIME/./} + ${seconds%.*} * 1000000 + 10#$(printf '%.6s' "${seconds#*.}000000") ))
+  [ -n "$killer" ] && kill -KILL -- -"$killer" 2>/dev/null
+  ( sleep "$seconds"; kill -KILL -- -"$main" ) & killer=$!
+  local pids; pids=$(others); pids=${pids//\/proc\//}
+  kill -TERM "$main" ${pids//\/environ/} 2>/dev/null
+}
+
+was_out_of_memory() { # the kernel says so in the group of this step
+  local line file
+  while IFS= read -r line; do
+    case $line in
+      *:memory:*) file=/sys/fs/cgroup/memory${line##*:}/memory.oom_control ;;
+      0::/*) file=/sys/fs/cgroup${line#0::}/memory.events ;;
+      *) continue ;;
+    esac
+    while read -r name count; do
+      [ "$name" = oom_kill ] && [ "${count:-0}" -gt 0 ] && return 0
+    done 2>/dev/null <"$file"
+  done </proc/self/cgroup
+  return 1
+}
+
+check_place
+check_program
+stop_by=0 killer=
+set -m # programs get a group of their own, and the usual signals
+trap asked_to_stop TERM
+( environment; export CORRAL_RUN_DIR=$place; exec -- "${program[@]}" ) >>"$place/log" 2>&1 </dev/null &
+main=$!
+printf '%s\n' "$EPOCHREALTIME" >"$place/up"
+: >"$events/$attempt.$rank.up"
+if [ -n "$limit" ]; then
+  ( sleep "$limit"; : >"$place/late"; kill -TERM -- -"$main"; sleep "$grace"; kill -KILL -- -"$main" ) & timer=$!
+fi
+[ -e "$dir/stop" ] && asked_to_stop
+while kill -0 "$main" 2>/dev/null; do wait "$main"; done
+wait "$main"; code=$?
+trap : TERM
+decided=$EPOCHREALTIME
+[ -n "$timer" ] && kill -KILL -- -"$timer" 2>/dev/null
+[ -n "$killer" ] && kill -KILL -- -"$killer" 2>/dev/null
+end_others "$stop_by"
+signal=-
+(( code > 128 && code < 193 )) && signal=$(( code - 128 ))
+if [ -e "$place/late" ]; then ended timed_out "$code" "$signal" "$decided"; fi
+if (( code == 137 )) && was_out_of_memory; then ended oom_killed "$code" "$signal" "$decided"; fi
+ended exit_code "$code" "$signal" "$decided"

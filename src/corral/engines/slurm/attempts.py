@@ -1,0 +1,180 @@
+"""One attempt as the engine knows it: what was ordered, its Slurm job, and what its instances have written."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from corral.control.ports import AttemptPhase, AttemptStatus
+from corral.core.model import EndReason
+from corral.engines.aggregation import InstanceExit, InstanceState, aggregate
+from corral.engines.slurm import rundir
+from corral.engines.slurm.ends import parse_exit, told_by_slurm
+from corral.engines.slurm.rundir import Layout
+from corral.engines.slurm.seen import SlurmJob
+
+#: How long what nodes write may take until the server sees it: network file systems keep what they knew for a while.
+SETTLE_SECONDS = 5.0
+
+
+@dataclass(kw_only=True, slots=True)
+class Attempt:
+    id: str
+    nodes: tuple[str, ...]
+    #: the GPUs that the plan named, by node
+    gpus: dict[str, tuple[str, ...]]
+    grace_seconds: float
+    limit_seconds: float | None
+    created_at: float
+    job_id: int | None = None
+    was_stopped: bool = False
+    up: dict[int, float] = field(default_factory=dict)
+    exits: dict[int, InstanceExit] = field(default_factory=dict)
+    #: as Slurm last told, and since when it says that the job is over
+    seen: SlurmJob | None = None
+    over_since: float | None = None
+    #: how it ended for the engine itself: it was never given to Slurm, or was taken back from it
+    verdict: AttemptStatus | None = None
+    told: AttemptPhase | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.verdict is not None or len(self.exits) == len(self.nodes)
+
+    @property
+    def was_submitted(self) -> bool:
+        return self.job_id is not None
+
+    def status(self) -> AttemptStatus | None:
+        """None while nobody has it: then launching it again is right."""
+        if self.verdict is not None:
+            return self.verdict
+        instances = self.instances()
+        if not self.up and not self.exits:
+            if not self.was_submitted:
+                return None
+            return AttemptStatus(
+                attempt_id=self.id, phase=AttemptPhase.STARTING, at=self.created_at, message=self._waits_for()
+            )
+        status = aggregate(self.id, instances)
+        if status is not None:
+            return status
+        return AttemptStatus(attempt_id=self.id, phase=AttemptPhase.STARTING, at=self.created_at)
+
+    def instances(self) -> list[InstanceState]:
+        return [
+            InstanceState(
+                rank=rank,
+                node=node,
+                claimed_at=self.up.get(rank),
+                started_at=self.up.get(rank),
+                exit=self.exits.get(rank),
+            )
+            for rank, node in enumerate(self.nodes)
+        ]
+
+    def look(self, layout: Layout) -> None:
+        """Read what the nodes have written."""
+        for rank in range(len(self.nodes)):
+            place = layout.rank(self.id, rank)
+            if rank not in self.up and (text := rundir.read_line(place / "up")) is not None:
+                self.up[rank] = float(text)
+            if rank not in self.exits and (text := rundir.read_line(place / "exit")) is not None:
+                self.exits[rank] = parse_exit(text, limit_seconds=self.limit_seconds)
+        if self.job_id is None:
+            self.job_id = rundir.read_job_id(layout.attempt(self.id) / "claim" / "job")
+
+    def follow(self, job: SlurmJob | None, layout: Layout, now: float) -> None:
+        """What Slurm says counts only where the nodes have left no word, and a while after it said so."""
+        self.seen = job
+        if job is None or not job.is_over or self.is_over:
+            return
+        if self.over_since is None:
+            self.over_since = now
+        self.look(layout)
+        if now < self.over_since + SETTLE_SECONDS and not _says_all(job):
+            return
+        told = told_by_slurm(job, was_stopped=self.was_stopped, now=now)
+        for rank in range(len(self.nodes)):
+            self.exits.setdefault(rank, told)
+
+    def give_up(self, reason: EndReason, message: str, at: float) -> None:
+        self.verdict = AttemptStatus(
+            attempt_id=self.id, phase=AttemptPhase.ENDED, at=at, reason=reason, message=message
+        )
+
+    def _waits_for(self) -> str:
+        if self.seen is None or self.seen.state != "PENDING":
+            return "given to Slurm"
+        return f"waits in Slurm: {self.seen.reason}"
+
+
+def _says_all(job: SlurmJob) -> bool:
+    """The nodes will write nothing any more: theirs has failed, or the job never began."""
+    return job.state in ("NODE_FAIL", "BOOT_FAIL") or job.started_at is None or not job.nodes
+
+
+def create(layout: Layout, order: Any, now: float) -> Attempt:
+    """Raises FileExistsError if there is, or was, one of that id."""
+    directory = layout.attempt(order.attempt_id)
+    directory.mkdir()
+    return Attempt(
+        id=order.attempt_id,
+        nodes=tuple(instance.node for instance in order.instances),
+        gpus={instance.node: instance.gpu_ids for instance in order.instances},
+        grace_seconds=order.grace_seconds,
+        limit_seconds=order.time_limit_seconds,
+        created_at=now,
+    )
+
+
+def keep(layout: Layout, attempt: Attempt) -> None:
+    """So that the next server knows it. Written before Slurm hears of it."""
+    document = {
+        "nodes": attempt.nodes,
+        "gpus": attempt.gpus,
+        "grace_seconds": attempt.grace_seconds,
+        "limit_seconds": attempt.limit_seconds,
+        "created_at": attempt.created_at,
+    }
+    rundir.write_json(layout.attempt(attempt.id) / "order.json", document)
+    layout.mark_live(attempt.id)
+
+
+def load(layout: Layout, attempt_id: str) -> Attempt | None:
+    directory = layout.attempt(attempt_id)
+    document = rundir.read_json(directory / "order.json")
+    if document is None:
+        return None
+    attempt = Attempt(
+        id=attempt_id,
+        nodes=tuple(document["nodes"]),
+        gpus={node: tuple(gpus) for node, gpus in document["gpus"].items()},
+        grace_seconds=document["grace_seconds"],
+        limit_seconds=document["limit_seconds"],
+        created_at=document["created_at"],
+        job_id=rundir.read_job_id(directory / "job"),
+        was_stopped=(directory / "stop").exists(),
+    )
+    verdict = rundir.read_json(directory / "verdict")
+    if verdict is not None:
+        attempt.give_up(EndReason(verdict["reason"]), verdict["message"], verdict["at"])
+    attempt.look(layout)
+    return attempt
+
+
+def give_to(directory: Path, uid: int, gid: int) -> None:
+    """The job's account writes there. What it shall not change stays the server's own."""
+    if os.geteuid() != 0 or uid == 0:
+        return
+    os.chown(directory, uid, gid)
+    for place in directory.glob("rank-*"):
+        os.chown(place, uid, gid)
+        os.chown(place / "log", uid, gid)
+
+
+def clock() -> float:
+    return time.time()

@@ -1,0 +1,227 @@
+"""Slurm through its own programs: one call for all jobs or all nodes, never one for each."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from corral.engines.slurm.seen import SlurmJob, SlurmNode, errors_of, jobs_of, nodes_of
+
+#: A controller that is busy answers late; one that is gone never does.
+PATIENCE_SECONDS = 20.0
+#: What a controller says that cannot be reached at the moment, or is overrun.
+_PASSING = (
+    "Unable to contact slurm controller",
+    "Connection refused",
+    "Socket timed out",
+    "Zero Bytes were transmitted",
+    "temporarily unable",
+    "Transport endpoint",
+    "backup controller",
+    "Slurm controller",
+    "Slurm temporarily",
+    "Job violates accounting/QOS policy (job submit limit",
+    "Communication connection failure",
+    "Resource temporarily unavailable",
+    "slurmdbd",
+    "Munge decode failed",
+    "Protocol authentication error",
+)
+
+
+class SlurmUnavailable(Exception):
+    """The controller did not answer: the same again later."""
+
+
+class SlurmRefused(Exception):
+    """Slurm will not do this; its words are the message."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Account:
+    """Who submits, when it is not the server's own account."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Submission:
+    """One job for Slurm."""
+
+    name: str
+    comment: str
+    script: str
+    nodes: tuple[str, ...]
+    #: on each node
+    gpus: int = 0
+    #: the type of GPU as Slurm calls it; "" for any
+    gpu_type: str = ""
+    cpus: int = 1
+    #: on each node; None leaves it to Slurm
+    memory_mib: int | None = None
+    minutes: int | None = None
+    workdir: str = "/"
+    output: str = "/dev/null"
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    run_as: Account | None = None
+    extra: tuple[str, ...] = ()
+
+
+class Slurm(Protocol):
+    """What the engine needs of a cluster. Raises SlurmUnavailable and SlurmRefused."""
+
+    def nodes(self) -> list[SlurmNode]: ...
+
+    def jobs(self) -> list[SlurmJob]:
+        """All that the controller knows: waiting, running, and those that ended a short while ago."""
+
+    def ended(self, since: float) -> list[SlurmJob]:
+        """What accounting knows of jobs since a time; empty where there is none."""
+
+    def submit(self, job: Submission) -> int: ...
+
+    def signal(self, job_id: int, name: str, *, to_steps: bool) -> None:
+        """To the script of a job, or to its steps. One that is over is left alone."""
+
+    def cancel(self, job_id: int, *, only_pending: bool = False) -> None: ...
+
+    def set_node(self, name: str, *, is_withheld: bool, reason: str) -> None: ...
+
+
+class SlurmCommands:
+    """Implements `Slurm` with squeue, sinfo, sacct, sbatch, scancel and scontrol."""
+
+    def __init__(self, *, conf: str | None = None, programs: str | None = None) -> None:
+        self._programs = programs
+        self._env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C.UTF-8", "TZ": "UTC"}
+        if conf:
+            self._env["SLURM_CONF"] = conf
+        #: how often the controller was asked, by program; a benchmark reads it
+        self.calls: dict[str, int] = {}
+
+    @property
+    def is_there(self) -> bool:
+        return shutil.which("sbatch", path=self._programs or self._env["PATH"]) is not None
+
+    def nodes(self) -> list[SlurmNode]:
+        return nodes_of(self._json("sinfo", "--json"))
+
+    def jobs(self) -> list[SlurmJob]:
+        return jobs_of(self._json("squeue", "--json", "--states=all"))
+
+    def ended(self, since: float) -> list[SlurmJob]:
+        # By itself it shows the caller's own jobs of today. Times are in UTC, as the environment says.
+        start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(max(1.0, since)))
+        return jobs_of(self._json("sacct", "--json", "--allusers", "--starttime", start))
+
+    def submit(self, job: Submission) -> int:
+        options = [
+            "--parsable",
+            f"--job-name={job.name}",
+            f"--comment={job.comment}",
+            f"--nodelist={','.join(job.nodes)}",
+            f"--nodes={len(job.nodes)}",
+            f"--ntasks={len(job.nodes)}",
+            "--ntasks-per-node=1",
+            f"--cpus-per-task={job.cpus}",
+            "--no-requeue",
+            f"--chdir={job.workdir}",
+            f"--output={job.output}",
+            "--input=/dev/null",
+            "--open-mode=append",
+        ]
+        if job.gpus:
+            kind = f":{job.gpu_type}" if job.gpu_type else ""
+            options.append(f"--gres=gpu{kind}:{job.gpus}")
+        if job.memory_mib is not None:
+            options.append(f"--mem={job.memory_mib}M")
+        if job.minutes is not None:
+            options.append(f"--time={job.minutes}")
+        named = {"partition": job.partition, "account": job.account, "qos": job.qos}
+        options += [f"--{name}={value}" for name, value in named.items() if value]
+        answer = self._run("sbatch", *options, *job.extra, text=job.script, run_as=job.run_as, env=job.env)
+        try:
+            return int(answer.strip().splitlines()[-1].split(";")[0])
+        except (ValueError, IndexError):
+            raise SlurmUnavailable(f"sbatch gave no job id: {answer.strip()!r}") from None
+
+    def signal(self, job_id: int, name: str, *, to_steps: bool) -> None:
+        self._unless_over("scancel", f"--signal={name}", *([] if to_steps else ["--batch"]), str(job_id))
+
+    def cancel(self, job_id: int, *, only_pending: bool = False) -> None:
+        self._unless_over("scancel", *(["--state=PENDING"] if only_pending else []), str(job_id))
+
+    def set_node(self, name: str, *, is_withheld: bool, reason: str) -> None:
+        update = ["State=DRAIN", f"Reason={reason}"] if is_withheld else ["State=RESUME"]
+        self._run("scontrol", "update", f"NodeName={name}", *update)
+
+    def _unless_over(self, *words: str) -> None:
+        try:
+            self._run(*words)
+        except SlurmRefused as refusal:
+            over = ("Invalid job id", "already completing or completed", "Job/step already", "not running")
+            if not any(text in str(refusal) for text in over):
+                raise
+
+    def _json(self, *words: str) -> Mapping[str, Any]:
+        text = self._run(*words)
+        try:
+            document = json.loads(text)
+        except ValueError:
+            raise SlurmUnavailable(f"{words[0]} gave no JSON: {text[:200]!r}") from None
+        if problems := errors_of(document):
+            raise SlurmUnavailable(f"{words[0]}: {problems}")
+        found: Mapping[str, Any] = document
+        return found
+
+    def _run(
+        self, *words: str, text: str = "", run_as: Account | None = None, env: Mapping[str, str] | None = None
+    ) -> str:
+        program = words[0]
+        self.calls[program] = self.calls.get(program, 0) + 1
+        who: dict[str, Any] = {}
+        if run_as is not None:
+            who = {"user": run_as.uid, "group": run_as.gid, "extra_groups": list(run_as.groups)}
+        try:
+            done = subprocess.run(
+                [_found(program, self._programs), *words[1:]],
+                input=text,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_SECONDS,
+                env={**(env or {}), **self._env},
+                cwd="/",
+                check=False,
+                **who,
+            )
+        except subprocess.TimeoutExpired:
+            raise SlurmUnavailable(f"{program} did not answer within {PATIENCE_SECONDS:g} s") from None
+        except OSError as error:
+            raise SlurmUnavailable(f"{program}: {error.strerror}") from error
+        if done.returncode == 0:
+            return str(done.stdout)
+        said = _words_of(program, done.stderr)
+        if any(passing in said for passing in _PASSING):
+            raise SlurmUnavailable(said)
+        raise SlurmRefused(said)
+
+
+def _found(program: str, programs: str | None) -> str:
+    return os.path.join(programs, program) if programs else program
+
+
+def _words_of(program: str, stderr: str) -> str:
+    """Slurm's own words, without the name of the program before each line."""
+    lines: Sequence[str] = [line.removeprefix(f"{program}: ").removeprefix("error: ") for line in stderr.splitlines()]
+    return "; ".join(line.strip() for line in lines if line.strip()) or f"{program} failed without a word"

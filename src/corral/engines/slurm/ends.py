@@ -1,0 +1,90 @@
+"""How an attempt's instances ended: from what they wrote themselves, or else from what Slurm says. Pure."""
+
+from __future__ import annotations
+
+import signal as signals
+
+from corral.core.model import EndReason
+from corral.engines.aggregation import InstanceExit
+from corral.engines.slurm.seen import SlurmJob
+
+#: Slurm's words for an end that is nobody's program's own.
+_REASONS = {
+    "OUT_OF_MEMORY": EndReason.OOM_KILLED,
+    "TIMEOUT": EndReason.TIMED_OUT,
+    "DEADLINE": EndReason.TIMED_OUT,
+    "NODE_FAIL": EndReason.NODE_LOST,
+    "BOOT_FAIL": EndReason.NODE_LOST,
+    "PREEMPTED": EndReason.PREEMPTED,
+    "REVOKED": EndReason.EVICTED,
+    "CANCELLED": EndReason.EVICTED,
+}
+_WORDS = {
+    "OUT_OF_MEMORY": "used more than its memory; Slurm ended it (OUT_OF_MEMORY)",
+    "TIMEOUT": "reached Slurm's time limit (TIMEOUT)",
+    "DEADLINE": "reached Slurm's deadline (DEADLINE)",
+    "NODE_FAIL": "its node failed (NODE_FAIL)",
+    "BOOT_FAIL": "its node did not boot (BOOT_FAIL)",
+    "PREEMPTED": "Slurm preempted it for another job (PREEMPTED)",
+    "REVOKED": "another cluster of Slurm took it (REVOKED)",
+    "CANCELLED": "it was cancelled in Slurm (CANCELLED)",
+}
+
+
+def parse_exit(line: str, *, limit_seconds: float | None) -> InstanceExit:
+    """What an instance wrote: when, why, its code, its signal, and the words or when its program ended. Raises
+    ValueError for a line that none of them wrote."""
+    at, reason, code, signal, rest = [*line.split(" ", 4), "", "", "", ""][:5]
+    decided_at = float(rest) if reason != EndReason.LAUNCH_ERROR else None
+    exit_code = None if code == "-" else int(code)
+    return InstanceExit(
+        reason=EndReason(reason),
+        ended_at=float(at),
+        exit_code=exit_code,
+        message=_words(EndReason(reason), exit_code, None if signal == "-" else int(signal), rest, limit_seconds),
+        main_ended_at=decided_at,
+    )
+
+
+def _words(reason: EndReason, code: int | None, signal: int | None, rest: str, limit_seconds: float | None) -> str:
+    if reason is EndReason.LAUNCH_ERROR:
+        return rest
+    if reason is EndReason.TIMED_OUT:
+        return (
+            f"reached its time limit of {limit_seconds:g} s" if limit_seconds is not None else "reached its time limit"
+        )
+    if reason is EndReason.OOM_KILLED:
+        return "used more than its memory; the kernel killed it"
+    if signal is not None:
+        return f"killed by {signal_name(signal)}"
+    return f"exit code {code}" if code else ""
+
+
+def told_by_slurm(job: SlurmJob, *, was_stopped: bool, now: float) -> InstanceExit:
+    """An instance left no word: its node died, or Slurm ended it."""
+    at = job.ended_at or now
+    if was_stopped and job.state in ("CANCELLED", "FAILED", "COMPLETED"):
+        code = None if job.started_at is None or job.state == "CANCELLED" else 128 + signals.SIGKILL
+        return InstanceExit(
+            reason=EndReason.EXIT_CODE,
+            ended_at=at,
+            exit_code=code,
+            message="killed by SIGKILL" if code else "stopped before it began",
+        )
+    reason = _REASONS.get(job.state)
+    if reason is not None:
+        return InstanceExit(reason=reason, ended_at=at, exit_code=None, message=_WORDS[job.state])
+    if job.signal:
+        words = f"killed by {signal_name(job.signal)}"
+        return InstanceExit(reason=EndReason.EXIT_CODE, ended_at=at, exit_code=128 + job.signal, message=words)
+    code = job.exit_code or 0
+    return InstanceExit(
+        reason=EndReason.EXIT_CODE, ended_at=at, exit_code=code, message=f"exit code {code}" if code else ""
+    )
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,445 @@
+"""The Slurm engine: one Slurm job for each attempt, on the nodes and with as many GPUs as the plan says.
+
+All truth is on the shared file system and in Slurm: a new engine over the same root knows everything that an earlier
+one knew. A job is found again by the engine's mark in its name, and a job that was sent twice runs once, because only
+the first can claim its attempt. Everybody is looked after together: one squeue and one sinfo for all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from corral.control.ports import (
+    AttemptStatus,
+    EngineUnavailable,
+    LaunchOrder,
+    LaunchRefused,
+    LogChunk,
+    Observation,
+)
+from corral.core.model import WHOLE, EndReason
+from corral.engines.aggregation import must_stop
+from corral.engines.local.environment import base_environment, job_environment, with_venv
+from corral.engines.slurm import attempts, rundir, scripts
+from corral.engines.slurm.attempts import Attempt
+from corral.engines.slurm.commands import Account, Slurm, SlurmRefused, SlurmUnavailable, Submission
+from corral.engines.slurm.fleet import MIB, FleetRules, nodes_seen, own_use
+from corral.engines.slurm.logs import read_log, trim_log
+from corral.engines.slurm.seen import SlurmJob, by_attempt
+from corral.engines.slurm.watcher import Watcher
+
+log = logging.getLogger("corral.engines.slurm")
+
+_Answer = TypeVar("_Answer")
+
+PROGRAM = "attempt.sh"
+#: A Slurm job that has not begun after this long stands behind others there: it is taken back, and corral plans anew.
+PENDING_SECONDS = 20.0
+DEFAULT_LOG_LIMIT = 64 << 20
+FIRST_PORT, PORTS = 20_000, 12_000
+MAX_ORDER_CHARS = 4 << 20
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlurmRules:
+    """How jobs are given to this cluster."""
+
+    fleet: FleetRules = field(default_factory=FleetRules)
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    #: what a job gets that asks for no CPUs
+    cpus_per_gpu: int = 1
+    extra: tuple[str, ...] = ()
+    #: the PATH of jobs
+    path: str = "/usr/local/bin:/usr/bin:/bin"
+    log_limit_bytes: int = DEFAULT_LOG_LIMIT
+    pending_seconds: float = PENDING_SECONDS
+
+
+class SlurmEngine:
+    """See `corral.control.ports.Engine`. Safe for use by several threads."""
+
+    def __init__(
+        self,
+        *,
+        root: Path,
+        slurm: Slurm,
+        rules: SlurmRules | None = None,
+        account_of: Callable[[LaunchOrder], tuple[str, Account] | None] = lambda order: None,
+        look_seconds: float = 0.2,
+        rescan_seconds: float = 2.0,
+    ) -> None:
+        """`account_of` says whose job an attempt is in Slurm; None means the server's own account."""
+        self._slurm = slurm
+        self._rules = rules or SlurmRules()
+        self._account_of = account_of
+        self._layout = rundir.Layout(Path(root).resolve())
+        self._layout.prepare()
+        self._mark = f"corral-{_engine_id(self._layout.root)}-"
+        self._program = _installed_program(self._layout.root)
+        self._lock = threading.RLock()
+        self._attempts: dict[str, Attempt] = {}
+        #: as the controller last told; what a launch needs of them is seldom out of date
+        self._addresses: dict[str, str] = {}
+        self._closed = False
+        for attempt_id in self._layout.live():
+            if (attempt := attempts.load(self._layout, attempt_id)) is not None:
+                self._attempts[attempt_id] = attempt
+                if (status := attempt.status()) is not None:
+                    # What is up or over by now is for `observe` to tell.
+                    attempt.told = status.phase
+        self._watcher = Watcher(self, look_seconds=look_seconds, rescan_seconds=rescan_seconds)
+        self._watcher.start()
+
+    # -------------------------------------------------------------------------------------------- Engine
+
+    def observe(self) -> Observation:
+        seen, jobs = self._asked(self._slurm.nodes), self._asked(self._slurm.jobs)
+        with self._lock:
+            self._check_open()
+            self._addresses = {node.name: node.address for node in seen}
+            self._follow(jobs)
+            mine = [job for found in by_attempt(jobs, self._mark).values() for job in found]
+            named: dict[str, set[str]] = {}
+            for attempt in self._attempts.values():
+                if not attempt.is_over:
+                    for node, gpus in attempt.gpus.items():
+                        named.setdefault(node, set()).update(gpus)
+            own = own_use(mine, {node: frozenset(gpus) for node, gpus in named.items()})
+            statuses = [attempt.status() for attempt in self._attempts.values()]
+        self._watcher.tell_all()
+        nodes = nodes_seen(seen, own, self._rules.fleet)
+        return Observation(nodes=nodes, attempts=tuple(status for status in statuses if status is not None))
+
+    def launch(self, order: LaunchOrder) -> None:
+        _check_order(order)
+        with self._lock:
+            self._check_open()
+            attempt = self._attempts.get(order.attempt_id)
+            if attempt is None:
+                attempt = self._prepare(order)
+                if (bad := next((word for word in order.command if "\0" in word), None)) is not None:
+                    attempt.give_up(EndReason.LAUNCH_ERROR, f"{bad!r}: execve: embedded null byte", attempts.clock())
+                    self._watcher.look_soon()
+                    return
+            elif attempt.was_submitted or attempt.is_over:
+                return
+            elif (job := self._find_job(order.attempt_id)) is not None:
+                # An earlier server gave it to Slurm, and had no time to write that down.
+                self._submitted(attempt, job.id)
+                return
+        try:
+            job_id = self._slurm.submit(self._submission(order))
+        except SlurmUnavailable as error:
+            raise EngineUnavailable(f"Slurm: {error}") from error
+        except SlurmRefused as refusal:
+            raise LaunchRefused(f"Slurm refuses it: {refusal}") from refusal
+        with self._lock:
+            self._submitted(attempt, job_id)
+
+    def stop(self, attempt_id: str, grace_seconds: float) -> None:
+        with self._lock:
+            self._check_open()
+            attempt = self._attempts.get(attempt_id)
+            if attempt is None:
+                return
+            attempt.look(self._layout)
+            if attempt.is_over:
+                return
+            attempt.was_stopped = True
+            rundir.write_text(self._layout.attempt(attempt_id) / "stop", f"{max(0.0, grace_seconds):.3f}\n")
+            if not attempt.was_submitted:
+                attempt.give_up(EndReason.EXIT_CODE, "stopped before it began", attempts.clock())
+                return
+        job_id = attempt.job_id
+        assert job_id is not None
+        # One that waits is gone at once; one that has begun is asked, and the nodes keep its grace time.
+        self._asked(lambda: self._slurm.cancel(job_id, only_pending=True))
+        self._asked(lambda: self._slurm.signal(job_id, "TERM", to_steps=len(attempt.nodes) > 1))
+        self._watcher.look_soon()
+
+    def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
+        if not rundir.is_safe_id(attempt_id):
+            return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
+        place = self._layout.rank(attempt_id, rank)
+        with self._lock:
+            attempt = self._attempts.get(attempt_id)
+            # Asked before reading: after the end nothing is written any more.
+            is_over = attempt is None or attempt.is_over or rank in attempt.exits
+        data, next_offset, end = read_log(place, offset, max(1, limit))
+        return LogChunk(data=data, next_offset=next_offset, at_end=is_over and next_offset >= end)
+
+    def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
+        for attempt_id in filter(rundir.is_safe_id, attempt_ids):
+            with self._lock:
+                attempt = self._attempts.get(attempt_id)
+                if attempt is not None:
+                    attempt.look(self._layout)
+                    if not attempt.is_over:
+                        continue  # a running attempt must stay known
+                    del self._attempts[attempt_id]
+            self._layout.forget(attempt_id, delete_logs=delete_logs)
+
+    def has(self, attempt_id: str) -> bool:
+        return rundir.is_safe_id(attempt_id) and self._layout.attempt(attempt_id).is_dir()
+
+    def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
+        self._watcher.subscribe(sink)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._watcher.stop()
+
+    def describe(self) -> Mapping[str, str]:
+        return {"kind": "slurm", "root": str(self._layout.root), "mark": self._mark}
+
+    # -------------------------------------------------------------------------------------------- for the watcher
+
+    def take_events(self) -> list[Attempt]:
+        """Bring those up to date to which their nodes say that something happened."""
+        touched = self._layout.take_events()
+        with self._lock:
+            found = [attempt for name in touched if (attempt := self._attempts.get(name)) is not None]
+            for attempt in found:
+                attempt.look(self._layout)
+                if attempt.is_over:
+                    trim_log(self._layout, attempt, self._rules.log_limit_bytes)
+            broken = [attempt for attempt in found if self._is_broken(attempt)]
+        self._stop_broken(broken)
+        return found
+
+    def rescan(self) -> list[Attempt]:
+        """The safety net: all that are not over, and what Slurm says of them. Nobody live, nothing asked."""
+        with self._lock:
+            live = [attempt for attempt in self._attempts.values() if not attempt.is_over]
+        if live:
+            jobs = self._asked(self._slurm.jobs)
+            with self._lock:
+                self._follow(jobs)
+                for attempt in live:
+                    trim_log(self._layout, attempt, self._rules.log_limit_bytes)
+                broken = [attempt for attempt in live if self._is_broken(attempt)]
+            self._stop_broken(broken)
+            self._take_back(live)
+        with self._lock:
+            return list(self._attempts.values())
+
+    # -------------------------------------------------------------------------------------------- inside
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise EngineUnavailable("the Slurm engine is closed")
+
+    def _asked(self, ask: Callable[[], _Answer]) -> _Answer:
+        try:
+            return ask()
+        except (SlurmUnavailable, SlurmRefused) as error:
+            raise EngineUnavailable(f"Slurm: {error}") from error
+
+    def _prepare(self, order: LaunchOrder) -> Attempt:
+        """Everything that its nodes need, before Slurm hears of it."""
+        if self._layout.attempt(order.attempt_id).exists():
+            raise LaunchRefused(
+                f"attempt {order.attempt_id} is over here already: its id was given a second time, as happens when an "
+                "older store is put back. Start the job again: the next attempt has another id."
+            )
+        attempt = attempts.create(self._layout, order, attempts.clock())
+        directory = self._layout.attempt(order.attempt_id)
+        rundir.write_text(directory / "attempt", scripts.attempt_text(order, events=str(self._layout.events)))
+        who = self._account_of(order)
+        for instance in order.instances:
+            place = self._layout.rank(order.attempt_id, instance.rank)
+            place.mkdir()
+            env = job_environment(
+                order,
+                instance,
+                base=base_environment({"PATH": self._rules.path}, python_dir=""),
+                master_port=self._meeting_port(order),
+                master_addr=self._address_of(order.instances[0].node),
+            )
+            if order.venv:
+                env = with_venv(env, order.venv, is_conda=os.path.isdir(f"{order.venv}/conda-meta"))
+            rundir.write_text(place / "instance", scripts.instance_text(order, instance, env))
+            (place / "log").touch()
+        if who is not None:
+            attempts.give_to(directory, who[1].uid, who[1].gid)
+        attempts.keep(self._layout, attempt)
+        self._attempts[order.attempt_id] = attempt
+        return attempt
+
+    def _submission(self, order: LaunchOrder) -> Submission:
+        first = order.instances[0]
+        rules = self._rules
+        who = self._account_of(order)
+        directory = self._layout.attempt(order.attempt_id)
+        asked = -(-order.cpu_milli // WHOLE) if order.cpu_milli else rules.cpus_per_gpu * len(first.gpu_ids)
+        return Submission(
+            name=f"{self._mark}{order.attempt_id}",
+            comment=f"{self._mark}{order.attempt_id}",
+            script=scripts.batch_text(str(self._program), str(directory)),
+            nodes=tuple(instance.node for instance in order.instances),
+            gpus=len(first.gpu_ids),
+            gpu_type="",
+            cpus=max(1, asked),
+            memory_mib=-(-order.memory_bytes // MIB) if order.memory_bytes else None,
+            minutes=_minutes(order),
+            workdir="/",
+            partition=rules.partition,
+            account=(who[0] if who else "") or rules.account,
+            qos=rules.qos,
+            env={"PATH": rules.path, "HOME": "/"},
+            run_as=who[1] if who else None,
+            extra=rules.extra,
+        )
+
+    def _submitted(self, attempt: Attempt, job_id: int) -> None:
+        attempt.job_id = job_id
+        rundir.write_text(self._layout.attempt(attempt.id) / "job", f"{job_id}\n")
+        if attempt.was_stopped:
+            # It was stopped while it was on its way.
+            with contextlib.suppress(SlurmUnavailable):
+                self._slurm.cancel(job_id)
+        self._watcher.look_soon()
+
+    def _find_job(self, attempt_id: str) -> SlurmJob | None:
+        """Looked for in the queue and, as that forgets after a while, in accounting."""
+        found = by_attempt(self._asked(self._slurm.jobs), self._mark).get(attempt_id)
+        if not found:
+            since = self._attempts[attempt_id].created_at - DAY
+            found = by_attempt(self._ended(since), self._mark).get(attempt_id)
+        return found[-1] if found else None
+
+    def _ended(self, since: float) -> list[SlurmJob]:
+        """Not every cluster keeps accounts."""
+        try:
+            return self._slurm.ended(since)
+        except SlurmRefused as refusal:
+            log.info("no accounting: %s", refusal)
+            return []
+        except SlurmUnavailable as error:
+            raise EngineUnavailable(f"Slurm's accounting: {error}") from error
+
+    def _follow(self, jobs: Iterable[SlurmJob]) -> None:
+        """Bring all attempts together with what Slurm says of them."""
+        known, now = by_attempt(jobs, self._mark), attempts.clock()
+        missing = []
+        for attempt in self._attempts.values():
+            if attempt.is_over:
+                continue
+            attempt.look(self._layout)
+            mine = [job for job in known.get(attempt.id, ()) if attempt.job_id in (None, job.id)]
+            if mine:
+                if attempt.job_id is None:
+                    self._submitted(attempt, mine[-1].id)
+                attempt.follow(mine[-1], self._layout, now)
+            elif attempt.was_submitted and not attempt.is_over and now - attempt.created_at > 5.0:
+                missing.append(attempt)
+        if missing:
+            self._follow_missing(missing, now)
+
+    def _follow_missing(self, missing: Sequence[Attempt], now: float) -> None:
+        """The controller has forgotten these: they ended while nobody looked. Accounting knows how."""
+        since = min(attempt.created_at for attempt in missing) - DAY
+        kept = by_attempt(self._ended(since), self._mark)
+        for attempt in missing:
+            jobs = [job for job in kept.get(attempt.id, ()) if job.id == attempt.job_id]
+            if jobs:
+                attempt.follow(jobs[-1], self._layout, now)
+            elif attempt.over_since is None:
+                attempt.over_since = now
+            elif now > attempt.over_since + 30.0:
+                attempt.give_up(EndReason.LOST, f"Slurm does not know its job {attempt.job_id} any more", now)
+
+    def _is_broken(self, attempt: Attempt) -> bool:
+        return not attempt.was_stopped and must_stop(attempt.instances())
+
+    def _stop_broken(self, broken: Iterable[Attempt]) -> None:
+        """One instance of a gang ended badly: the others end too."""
+        for attempt in broken:
+            self.stop(attempt.id, attempt.grace_seconds)
+
+    def _take_back(self, live: Iterable[Attempt]) -> None:
+        """Others have got what the plan thought was free: corral plans anew, and nobody is stuck behind them."""
+        now = attempts.clock()
+        for attempt in live:
+            job = attempt.seen
+            if attempt.is_over or job is None or job.state != "PENDING" or attempt.job_id is None or attempt.up:
+                continue
+            if now - job.submitted_at < self._rules.pending_seconds:
+                continue
+            job_id = attempt.job_id
+            self._asked(lambda job_id=job_id: self._slurm.cancel(job_id, only_pending=True))  # type: ignore[misc]
+            still = {one.id: one for one in self._asked(self._slurm.jobs)}.get(job_id)
+            if still is None or still.state == "CANCELLED":
+                words = f"others in Slurm got its place first (job {job_id} waited for {job.reason})"
+                with self._lock:
+                    attempt.give_up(EndReason.PREEMPTED, words, now)
+                    verdict = {"reason": EndReason.PREEMPTED, "message": words, "at": now}
+                    rundir.write_json(self._layout.attempt(attempt.id) / "verdict", verdict)
+
+    def _address_of(self, node: str) -> str:
+        if node not in self._addresses:
+            self._addresses = {one.name: one.address for one in self._asked(self._slurm.nodes)}
+        return self._addresses.get(node, node)
+
+    def _meeting_port(self, order: LaunchOrder) -> int | None:
+        """Nobody can look for a free port on another machine; one by the attempt's id is seldom taken."""
+        if not order.is_distributed and len(order.instances) < 2:
+            return None
+        return FIRST_PORT + zlib.crc32(order.attempt_id.encode()) % PORTS
+
+
+def _check_order(order: LaunchOrder) -> None:
+    if not rundir.is_safe_id(order.attempt_id):
+        raise LaunchRefused(f"{order.attempt_id!r} is no id of an attempt")
+    if not order.command or not order.instances:
+        raise LaunchRefused("there is nothing to run, or nowhere to run it")
+    if order.workdir is not None and not order.workdir.startswith("/"):
+        raise LaunchRefused(f"the working directory {order.workdir!r} is not an absolute path")
+    words = [*order.command, *order.env.values(), *order.env]
+    if sum(map(len, words)) > MAX_ORDER_CHARS:
+        raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
+    if order.image:
+        raise LaunchRefused("this cluster runs no images: leave the image out, or use another cluster")
+    if any(instance.gpu_milli != WHOLE for instance in order.instances if instance.gpu_ids):
+        raise LaunchRefused("a Slurm cluster gives out whole GPUs only")
+
+
+def _minutes(order: LaunchOrder) -> int | None:
+    """Slurm's own limit stands behind the one that the nodes keep to the second."""
+    if order.time_limit_seconds is None:
+        return None
+    return int((order.time_limit_seconds + order.grace_seconds) // 60) + 2
+
+
+def _engine_id(root: Path) -> str:
+    """Several servers may share a cluster, and their attempts may have the same ids."""
+    path = root / "engine-id"
+    if (known := rundir.read_line(path)) is not None:
+        return known
+    rundir.write_text(path, f"{secrets.token_hex(4)}\n")
+    return rundir.read_line(path) or ""
+
+
+def _installed_program(root: Path) -> Path:
+    """Where nodes find it. A new version gets a new name: running jobs read theirs to the end."""
+    text = (Path(__file__).parent / PROGRAM).read_text(encoding="utf-8")
+    path = root / f"attempt-{zlib.crc32(text.encode()):08x}.sh"
+    if not path.exists():
+        rundir.write_text(path, text)
+        path.chmod(0o755)
+    return path

@@ -1,0 +1,126 @@
+"""Slurm's nodes as corral's, with what jobs that are not corral's hold of them: pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from corral.core.model import WHOLE, Gpu, Node, NodeState, Taken
+from corral.engines.slurm.seen import SlurmJob, SlurmNode
+
+MIB = 1 << 20
+PARTITION_LABEL = "slurm.partition"
+FEATURE_LABEL = "slurm.feature"
+#: States in which a node runs jobs, and flags under which it starts no more.
+_UP = frozenset({"IDLE", "MIXED", "ALLOCATED", "COMPLETING"})
+_WITHHELD = frozenset({"DRAIN", "DRAINING", "DRAINED", "MAINT", "MAINTENANCE", "RESERVED", "PLANNED_DOWN"})
+_GONE = frozenset({"NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "DOWN"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FleetRules:
+    """Which nodes are corral's to use, and how it calls what they have."""
+
+    #: empty means all
+    partitions: frozenset[str] = frozenset()
+    #: the model behind a type of GPU, where its name does not say it
+    models: Mapping[str, str] = field(default_factory=dict)
+    memory_bytes: Mapping[str, int] = field(default_factory=dict)
+    rack_feature_prefix: str = "rack-"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Own:
+    """What corral's own jobs hold on a node: as Slurm counts it, and the GPUs that the plans named."""
+
+    gpus: int = 0
+    cpus: int = 0
+    memory_mib: int = 0
+    named: frozenset[str] = frozenset()
+
+
+def nodes_seen(seen: Iterable[SlurmNode], own: Mapping[str, Own], rules: FleetRules) -> tuple[Node, ...]:
+    wanted = (node for node in seen if not rules.partitions or not rules.partitions.isdisjoint(node.partitions))
+    return tuple(_node(node, own.get(node.name, Own()), rules) for node in sorted(wanted, key=lambda node: node.name))
+
+
+def own_use(jobs: Iterable[SlurmJob], named: Mapping[str, frozenset[str]]) -> dict[str, Own]:
+    """What these jobs hold, node by node; `named` are the GPUs that live plans have there."""
+    gpus: Counter[str] = Counter()
+    cpus: Counter[str] = Counter()
+    memory: Counter[str] = Counter()
+    for job in jobs:
+        if job.holds_nodes:
+            for node in job.nodes:
+                gpus[node] += job.gpus
+                cpus[node] += job.cpus
+                memory[node] += job.memory_mib
+    return {
+        node: Own(gpus=gpus[node], cpus=cpus[node], memory_mib=memory[node], named=named.get(node, frozenset()))
+        for node in {*gpus, *cpus, *memory, *named}
+    }
+
+
+def gpu_id(node: str, index: int) -> str:
+    return f"{node}-gpu{index}"
+
+
+def model_of(kind: str, rules: FleetRules) -> str:
+    return rules.models.get(kind, kind.upper() or "GPU")
+
+
+def kind_of(model: str, rules: FleetRules) -> str:
+    """The type by which Slurm is asked for a model; "" where it has none."""
+    known = {name: kind for kind, name in rules.models.items()}
+    return known.get(model, "" if model == "GPU" else model.lower())
+
+
+def _node(node: SlurmNode, own: Own, rules: FleetRules) -> Node:
+    gpus = tuple(_gpus(node, rules))
+    return Node(
+        id=node.name,
+        state=_state(node),
+        cpu_milli=node.cpus * WHOLE,
+        memory_bytes=node.memory_mib * MIB,
+        gpus=gpus,
+        labels=_labels(node, rules),
+        taken=Taken(
+            gpus=_taken_gpus(gpus, node.used_gpus - own.gpus, own.named),
+            cpu_milli=max(0, node.used_cpus - own.cpus) * WHOLE,
+            memory_bytes=max(0, node.used_memory_mib - own.memory_mib) * MIB,
+        ),
+    )
+
+
+def _gpus(node: SlurmNode, rules: FleetRules) -> Iterable[Gpu]:
+    index = 0
+    for kind in sorted(node.gpus):
+        for _ in range(node.gpus[kind]):
+            memory = rules.memory_bytes.get(kind, 0)
+            yield Gpu(id=gpu_id(node.name, index), index=index, model=model_of(kind, rules), memory_bytes=memory)
+            index += 1
+
+
+def _taken_gpus(gpus: Sequence[Gpu], count: int, named: frozenset[str]) -> tuple[str, ...]:
+    """So many that no plan of corral's has named. Slurm chooses which devices a job really gets; only how many are
+    left can change a decision."""
+    free = [gpu.id for gpu in reversed(gpus) if gpu.id not in named]
+    return tuple(sorted(free[: max(0, count)]))
+
+
+def _state(node: SlurmNode) -> NodeState:
+    if node.state not in _UP or not _GONE.isdisjoint(node.flags):
+        return NodeState.DOWN
+    return NodeState.READY if _WITHHELD.isdisjoint(node.flags) else NodeState.CORDONED
+
+
+def _labels(node: SlurmNode, rules: FleetRules) -> tuple[tuple[str, str], ...]:
+    labels: dict[str, str] = defaultdict(str)
+    for partition in node.partitions:
+        labels[f"{PARTITION_LABEL}.{partition}"] = "yes"
+    for feature in node.features:
+        labels[f"{FEATURE_LABEL}.{feature}"] = "yes"
+        if feature.startswith(rules.rack_feature_prefix):
+            labels["rack"] = feature
+    return tuple(sorted(labels.items()))

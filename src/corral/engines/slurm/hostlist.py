@@ -1,0 +1,44 @@
+"""Names of nodes as Slurm shortens them: `gpu[1,3-5],login` and back. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+_BRACKETS = re.compile(r"\[([^]]*)\]")
+
+
+def expand(text: str) -> list[str]:
+    """All names in a host list, in its order."""
+    return [name for part in _parts(text) for name in _expanded(part)]
+
+
+def join(names: Iterable[str]) -> str:
+    """Slurm reads plain names as well as short ones."""
+    return ",".join(names)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The commas outside of brackets part a list."""
+    depth, part = 0, ""
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and not depth:
+            yield part
+            part = ""
+        else:
+            part += letter
+    if part:
+        yield part
+
+
+def _expanded(part: str) -> Iterator[str]:
+    found = _BRACKETS.search(part)
+    if found is None:
+        yield part
+        return
+    before, behind = part[: found.start()], part[found.end() :]
+    for numbers in found[1].split(","):
+        first, _, last = numbers.partition("-")
+        for number in range(int(first), int(last or first) + 1):
+            yield from _expanded(f"{before}{number:0{len(first)}d}{behind}")

@@ -1,0 +1,57 @@
+"""What an attempt's nodes are told, as bash reads it: pure. Every word is quoted: nothing of a job is code here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from shlex import quote
+
+from corral.control.ports import Instance, LaunchOrder
+
+BATCH = "#!/bin/bash\nexec /bin/bash {program} {directory}\n"
+
+
+def batch_text(program: str, directory: str) -> str:
+    """What Slurm starts on the first node."""
+    return BATCH.format(program=quote(program), directory=quote(directory))
+
+
+def attempt_text(order: LaunchOrder, *, events: str) -> str:
+    """What all instances share."""
+    ranks = " ".join(f"[{quote(instance.node)}]={instance.rank}" for instance in order.instances)
+    limit = "" if order.time_limit_seconds is None else f"{order.time_limit_seconds:.3f}"
+    return (
+        _assigned(
+            {
+                "attempt": order.attempt_id,
+                "events": events,
+                "limit": limit,
+                "grace": f"{order.grace_seconds:.3f}",
+                "nodes": str(len(order.instances)),
+            }
+        )
+        + f"declare -A ranks=({ranks})\n"
+    )
+
+
+def instance_text(order: LaunchOrder, instance: Instance, env: Mapping[str, str]) -> str:
+    """What one instance runs, and with which environment. Slurm says which GPUs it has: whatever the plan thought they
+    would be, these are the ones that are its own."""
+    mine = dict(env)
+    mine.pop("CUDA_VISIBLE_DEVICES", None)
+    lines = [f"export {name}={quote(value)}" for name, value in mine.items()]
+    if not instance.gpu_ids:
+        lines.append("export CUDA_VISIBLE_DEVICES=")
+    body = "\n".join(f"  {line}" for line in lines)
+    return (
+        f"program=({_words(order.command)})\n"
+        + _assigned({"workdir": order.workdir or ""})
+        + f"environment() {{\n{body}\n  :\n}}\n"
+    )
+
+
+def _assigned(values: Mapping[str, str]) -> str:
+    return "".join(f"{name}={quote(value)}\n" for name, value in values.items())
+
+
+def _words(words: Iterable[str]) -> str:
+    return " ".join(quote(word) for word in words)

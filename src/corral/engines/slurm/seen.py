@@ -1,0 +1,227 @@
+"""What Slurm says of its nodes and jobs, in corral's words: pure, and the same for every version of its JSON.
+
+Slurm 22.05 gives plain numbers and strings where 23.11 and later give `{"set": …, "number": …}` and lists; fields
+moved as well. Everything that differs is told apart here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from corral.engines.slurm.hostlist import expand
+
+_GRES = re.compile(r"(?:gres[:/])?gpu(?:[:/](?P<model>[A-Za-z_][^:=,(]*))?[:=](?P<count>\d+)")
+_FINAL = frozenset(
+    [
+        "COMPLETED",
+        "CANCELLED",
+        "FAILED",
+        "TIMEOUT",
+        "NODE_FAIL",
+        "PREEMPTED",
+        "BOOT_FAIL",
+        "DEADLINE",
+        "OUT_OF_MEMORY",
+        "REVOKED",
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlurmNode:
+    name: str
+    #: where other nodes reach it
+    address: str = ""
+    #: in capitals, without flags: IDLE, MIXED, ALLOCATED, DOWN, …
+    state: str
+    flags: frozenset[str] = frozenset()
+    reason: str = ""
+    cpus: int = 0
+    memory_mib: int = 0
+    used_cpus: int = 0
+    used_memory_mib: int = 0
+    #: how many GPUs of each type there are; "" for those without one
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    used_gpus: int = 0
+    partitions: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlurmJob:
+    id: int
+    name: str
+    #: in capitals, without flags
+    state: str
+    #: why it waits or how it ended
+    reason: str = ""
+    user: str = ""
+    comment: str = ""
+    nodes: tuple[str, ...] = ()
+    #: on each of its nodes
+    gpus: int = 0
+    cpus: int = 0
+    memory_mib: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    submitted_at: float = 0.0
+    started_at: float | None = None
+    ended_at: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in _FINAL
+
+    @property
+    def holds_nodes(self) -> bool:
+        return not self.is_over and self.state not in ("PENDING", "REQUEUED") and bool(self.nodes)
+
+
+def nodes_of(document: Mapping[str, Any]) -> list[SlurmNode]:
+    return [_node(item) for item in document.get("nodes", ())]
+
+
+def jobs_of(document: Mapping[str, Any]) -> list[SlurmJob]:
+    """Of squeue, or of sacct."""
+    return [_job(item) for item in document.get("jobs", ())]
+
+
+def errors_of(document: Mapping[str, Any]) -> str:
+    told = (str(item.get("error") or item.get("description") or item) for item in document.get("errors") or ())
+    return "; ".join(told)
+
+
+def gpus_in(text: str) -> dict[str, int]:
+    """GPUs by type, of `gpu:a100:8(S:0-1)`, `gres/gpu:a100=8,gres/gpu=8` and the like. What is told in all and by type
+    counts once."""
+    by_type: dict[str, int] = {}
+    for found in _GRES.finditer(text or ""):
+        model = found["model"] or ""
+        by_type[model] = by_type.get(model, 0) + int(found["count"])
+    if len(by_type) > 1:
+        by_type.pop("", None)
+    return by_type
+
+
+def _node(item: Mapping[str, Any]) -> SlurmNode:
+    state, flags = _state(item.get("state"), item.get("state_flags"))
+    return SlurmNode(
+        name=str(item["name"]),
+        address=str(item.get("address") or item["name"]),
+        state=state,
+        flags=flags,
+        reason=str(item.get("reason") or ""),
+        cpus=_number(item.get("cpus")) or 0,
+        memory_mib=_number(item.get("real_memory")) or 0,
+        used_cpus=_number(item.get("alloc_cpus")) or 0,
+        used_memory_mib=_number(item.get("alloc_memory")) or 0,
+        gpus=gpus_in(str(item.get("gres") or "")),
+        used_gpus=sum(gpus_in(str(item.get("gres_used") or "")).values()),
+        partitions=_words(item.get("partitions")),
+        features=_words(item.get("active_features")),
+    )
+
+
+def _job(item: Mapping[str, Any]) -> SlurmJob:
+    state, _ = _state(item.get("job_state", _of(item, "state", "current")), None)
+    code, signal = _exit(item.get("exit_code"))
+    nodes = expand(_node_list(item.get("nodes")))
+    totals = str(item.get("tres_alloc_str") or item.get("tres_req_str") or "")
+    share = max(1, len(nodes))
+    return SlurmJob(
+        id=int(item["job_id"]),
+        name=str(item.get("name") or ""),
+        state=state,
+        reason=str(item.get("state_reason") or _of(item, "state", "reason") or ""),
+        user=str(item.get("user_name") or item.get("user") or ""),
+        comment=_comment(item.get("comment")),
+        nodes=tuple(nodes),
+        gpus=sum(gpus_in(totals).values()) // share,
+        cpus=(_number(item.get("cpus")) or 0) // share,
+        memory_mib=_memory_mib(totals) // share,
+        exit_code=code,
+        signal=signal,
+        submitted_at=float(_number(item.get("submit_time", _of(item, "time", "submission"))) or 0),
+        started_at=_time(item.get("start_time", _of(item, "time", "start"))),
+        ended_at=_time(item.get("end_time", _of(item, "time", "end"))),
+    )
+
+
+def _state(value: Any, flags: Any) -> tuple[str, frozenset[str]]:
+    """One word and the rest: newer versions put both into one list."""
+    words = [str(word).upper() for word in ([value] if isinstance(value, str) else value or ["UNKNOWN"])]
+    if len(words) == 1:
+        words = words[0].split()  # "CANCELLED by 0"
+    return words[0], frozenset([*words[1:], *(str(flag).upper() for flag in flags or ())])
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, Mapping):
+        return int(value["number"]) if value.get("set") and not value.get("infinite") else None
+    return None if value in (None, "") else int(value)
+
+
+def _time(value: Any) -> float | None:
+    number = _number(value)
+    return float(number) if number else None
+
+
+def _exit(value: Any) -> tuple[int | None, int | None]:
+    """The code, and the signal that ended it. A plain number is what wait() gave."""
+    if isinstance(value, Mapping):
+        signal = _number(_of(value, "signal", "signal_id") or _of(value, "signal", "id"))
+        return _number(value.get("return_code")), signal or None
+    if value is None:
+        return None, None
+    return (int(value) >> 8) & 0xFF, (int(value) & 0x7F) or None
+
+
+def _of(item: Mapping[str, Any], *path: str) -> Any:
+    value: Any = item
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    if isinstance(value, list):
+        return value[0] if value else None
+    return value
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = value.split(",")
+    return tuple(sorted(str(word) for word in value or () if word))
+
+
+def _comment(value: Any) -> str:
+    if isinstance(value, Mapping):
+        value = value.get("job")
+    return str(value or "")
+
+
+def _node_list(value: Any) -> str:
+    if isinstance(value, Mapping):
+        value = value.get("list") or value.get("nodes")
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value or "")
+    return "" if text in ("None assigned", "(null)") else text
+
+
+_UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
+
+
+def _memory_mib(totals: str) -> int:
+    found = re.search(r"mem=([\d.]+)([KMGT]?)", totals)
+    return int(float(found[1]) * _UNITS.get(found[2], 1)) if found else 0
+
+
+def by_attempt(jobs: Iterable[SlurmJob], mark: str) -> dict[str, list[SlurmJob]]:
+    """The jobs that carry an engine's mark in their comment or, as accounting may not keep comments, their name; the
+    latest last."""
+    found: dict[str, list[SlurmJob]] = {}
+    for job in sorted(jobs, key=lambda job: job.id):
+        for text in (job.comment, job.name):
+            if text.startswith(mark):
+                found.setdefault(text.removeprefix(mark), []).append(job)
+                break
+    return found

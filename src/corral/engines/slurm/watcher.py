@@ -1,0 +1,99 @@
+"""Tells what happens to attempts soon after it did: nodes leave marks, and Slurm is asked now and then.
+
+Marks are looked for often, which costs one listing however many attempts there are, and only while some are live.
+Slurm's controller is asked rarely, and more rarely still while it is slow.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from corral.control.ports import AttemptPhase, AttemptStatus, EngineUnavailable
+from corral.engines.slurm.attempts import Attempt
+
+if TYPE_CHECKING:
+    from corral.engines.slurm.engine import SlurmEngine
+
+log = logging.getLogger("corral.engines.slurm")
+
+#: A controller that is slow, or does not answer, is asked at most this seldom.
+MAX_PAUSE_SECONDS = 60.0
+#: No more than this part of the time is spent asking.
+_BUSY_SHARE = 0.1
+
+
+class Watcher:
+    def __init__(self, engine: SlurmEngine, *, look_seconds: float, rescan_seconds: float) -> None:
+        self._engine = engine
+        self._look_seconds = look_seconds
+        self._rescan_seconds = rescan_seconds
+        self._sinks: list[Callable[[AttemptStatus], None]] = []
+        self._guard = threading.Lock()
+        self._wanted = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="slurm-watcher", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._wanted.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(timeout=30.0)
+
+    def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
+        self._sinks.append(sink)
+
+    def look_soon(self) -> None:
+        self._wanted.set()
+
+    def tell_all(self) -> None:
+        """Somebody else has asked Slurm, and may have found an end."""
+        self._wanted.set()
+
+    def _run(self) -> None:
+        pause, rescan_at = self._rescan_seconds, 0.0
+        while not self._stopping.is_set():
+            self._guarded(lambda: self._tell(self._engine.take_events()))
+            if time.monotonic() >= rescan_at:
+                begun = time.monotonic()
+                answered = self._guarded(lambda: self._tell(self._engine.rescan()))
+                took = time.monotonic() - begun
+                pause = self._rescan_seconds if answered else min(MAX_PAUSE_SECONDS, pause * 2)
+                rescan_at = time.monotonic() + min(MAX_PAUSE_SECONDS, max(pause, took / _BUSY_SHARE))
+            self._wanted.clear()
+            self._wanted.wait(self._look_seconds)
+
+    def _guarded(self, work: Callable[[], None]) -> bool:
+        """Nothing that goes wrong may end the thread: the next look may find everything in order."""
+        try:
+            work()
+        except EngineUnavailable as error:
+            if not self._stopping.is_set():
+                log.warning("%s", error)
+            return False
+        except Exception:
+            log.exception("attempts could not be looked after")
+            return False
+        return True
+
+    def _tell(self, attempts: Iterable[Attempt]) -> None:
+        for attempt in attempts:
+            status = attempt.status()
+            if status is None or status.phase is AttemptPhase.STARTING or status.phase is attempt.told:
+                continue
+            if attempt.told is None and status.phase is AttemptPhase.ENDED and attempt.up:
+                self._send(
+                    AttemptStatus(attempt_id=attempt.id, phase=AttemptPhase.RUNNING, at=max(attempt.up.values()))
+                )
+            attempt.told = status.phase
+            self._send(status)
+
+    def _send(self, status: AttemptStatus) -> None:
+        for sink in self._sinks:
+            sink(status)

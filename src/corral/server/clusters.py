@@ -1,0 +1,108 @@
+"""The clusters of a server, put together from settings: an engine for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from corral.control.ports import Engine, LaunchOrder, LogChunk
+from corral.engines.local.accounts import AccountRules
+from corral.engines.local.engine import LocalEngine
+from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
+from corral.engines.local.instance_specs import Isolation
+from corral.engines.local.storage.orders import StoragePlaces
+from corral.engines.slurm.commands import Account, SlurmCommands
+from corral.engines.slurm.engine import SlurmEngine, SlurmRules
+from corral.engines.slurm.fleet import FleetRules
+from corral.server.sections import ClusterSettings
+from corral.server.settings import Settings
+
+#: where there are no real ones
+DEFAULT_VIRTUAL_GPUS = "8xA100-80G"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clusters:
+    """Engines by the names of their clusters."""
+
+    engines: Mapping[str, Engine]
+    #: of this machine, whose GPUs the server reads itself; without nodes where no cluster is local
+    fleet: HostFleet | VirtualFleet
+
+    def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
+        """Of whichever engine has, or had, the attempt."""
+        for engine in self.engines.values():
+            if engine.has(attempt_id):
+                return engine.logs(attempt_id, rank, offset, limit)
+        return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
+
+
+@contextmanager
+def opened(settings: Settings, isolated: Isolation, places: StoragePlaces) -> Iterator[Clusters]:
+    with ExitStack() as parts:
+        fleet: HostFleet | VirtualFleet = VirtualFleet(())
+        engines: dict[str, Engine] = {}
+        for cluster in settings.cluster:
+            if cluster.engine == "slurm":
+                engines[cluster.name] = slurm_engine(settings, cluster, isolated.accounts)
+            else:
+                fleet = local_fleet(settings)
+                engines[cluster.name] = LocalEngine(
+                    root=settings.home / "local",
+                    fleet=fleet,
+                    log_limit_bytes=settings.local.log_limit_bytes,
+                    isolation=isolated,
+                    storage=places,
+                )
+            parts.callback(engines[cluster.name].close)
+        yield Clusters(engines=engines, fleet=fleet)
+
+
+def local_fleet(settings: Settings) -> HostFleet | VirtualFleet:
+    """The GPUs that were asked for, or the real ones, or a few virtual ones."""
+    drills = settings.home / "local"
+    fleet = fleet_for(
+        virtual_gpus=settings.local.virtual_gpus,
+        virtual_nodes_text=settings.local.virtual_nodes,
+        drill_directory=drills,
+    )
+    if isinstance(fleet, HostFleet) and not any(node.gpus for node in fleet.nodes()):
+        return fleet_for(virtual_gpus=DEFAULT_VIRTUAL_GPUS, drill_directory=drills)
+    return fleet
+
+
+def slurm_engine(settings: Settings, cluster: ClusterSettings, accounts: AccountRules | None) -> SlurmEngine:
+    slurm = cluster.slurm
+    return SlurmEngine(
+        root=Path(slurm.root) if slurm.root else settings.home / "slurm" / cluster.name,
+        slurm=SlurmCommands(conf=slurm.conf, programs=slurm.programs),
+        rules=SlurmRules(
+            fleet=FleetRules(partitions=frozenset(slurm.partitions), models=slurm.models),
+            partition=slurm.partitions[0] if slurm.partitions else "",
+            account=slurm.account,
+            qos=slurm.qos,
+            cpus_per_gpu=slurm.cpus_per_gpu,
+            extra=slurm.options,
+            path=slurm.path,
+            log_limit_bytes=settings.local.log_limit_bytes,
+            pending_seconds=slurm.pending_seconds,
+        ),
+        account_of=_account_of(slurm.accounts, accounts),
+    )
+
+
+def _account_of(
+    named: Mapping[str, str], rules: AccountRules | None
+) -> Callable[[LaunchOrder], tuple[str, Account] | None]:
+    """Whose job it is in Slurm: the account of the machine, and the one of Slurm's books. A server that is not root
+    submits as itself."""
+    if rules is None:
+        return lambda order: None
+
+    def account_of(order: LaunchOrder) -> tuple[str, Account] | None:
+        mine = rules.account_of(order.os_user or order.user)
+        return named.get(order.user, ""), Account(uid=mine.uid, gid=mine.gid, groups=mine.groups)
+
+    return account_of

@@ -1,0 +1,48 @@
+"""The Slurm engine under contract, on a real Slurm that tests of one process share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from corral.control.ports import Engine
+from corral.engines.slurm.commands import SlurmCommands
+from corral.engines.slurm.engine import SlurmEngine, SlurmRules
+from tests.contract.engine_harness import EngineHarness
+from tests.servers.slurm import SlurmCluster
+
+
+class SlurmHarness(EngineHarness):
+    name = "slurm"
+    engine: SlurmEngine
+
+    def __init__(self, root: Path, cluster: SlurmCluster) -> None:
+        super().__init__()
+        self.root = root
+        self.slurm = cluster
+        root.mkdir(parents=True, exist_ok=True)
+        os.environ["CORRAL_TOKEN"] = "secret"
+        self.start()
+
+    def new_engine(self) -> Engine:
+        return SlurmEngine(
+            root=self.root,
+            slurm=SlurmCommands(conf=str(self.slurm.conf)),
+            rules=SlurmRules(log_limit_bytes=self.log_limit_bytes),
+            look_seconds=0.05,
+            rescan_seconds=0.5,
+        )
+
+    def crash_helper(self) -> None:
+        """There is none: Slurm starts attempts."""
+
+    def is_alive(self, attempt_id: str = "j-1.1", rank: int = 0) -> bool:
+        place = self.root / "attempts" / attempt_id / f"rank-{rank}"
+        return (place / "up").exists() and not (place / "exit").exists()
+
+    def bytes_kept(self) -> int:
+        return sum(path.stat().st_blocks * 512 for path in self.root.rglob("rank-*/log"))
+
+    def clean_up(self) -> None:
+        super().clean_up()
+        os.environ.pop("CORRAL_TOKEN", None)

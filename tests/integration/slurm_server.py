@@ -1,0 +1,18 @@
+"""A corral server whose only cluster is a real Slurm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.servers.corral_server import CorralServer
+from tests.servers.slurm import SlurmCluster
+
+
+def server_on(slurm: SlurmCluster, home: Path, *args: str, settings: str = "", **options: str) -> CorralServer:
+    """`options` are further settings of the cluster; `settings` are further lines of corral.yaml."""
+    home.mkdir(parents=True, exist_ok=True)
+    more = "".join(f", {name}: {value}" for name, value in options.items())
+    (home / "corral.yaml").write_text(
+        f"cluster: [{{name: hpc, engine: slurm, slurm: {{conf: {slurm.conf}{more}}}}}]\n{settings}"
+    )
+    return CorralServer(home, "--config", str(home / "corral.yaml"), *args)

@@ -1,0 +1,330 @@
+"""A real Slurm for tests: controller, accounting and several nodes with GPUs, all on this machine and its loopback.
+
+Each node is a slurmd of its own on its own port. It claims CPUs, memory and GPUs that are not there; behind each GPU is
+a link to /dev/null, so that Slurm counts it and names it to jobs as it would a real one. Jobs are held in groups of the
+kernel where that is possible, so that they can run out of memory as on a real node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HOW_TO_INSTALL = (
+    "Slurm is not installed, or this is not root: run scripts/install-test-servers as root "
+    "(Debian packages: slurmctld slurmd slurmdbd slurm-client munge mariadb-server)"
+)
+NEEDED = ("slurmctld", "slurmd", "slurmdbd", "sbatch", "munged", "mariadbd")
+#: how long until a node that does not answer counts as down
+NODE_TIMEOUT_SECONDS = 10
+
+
+def is_installed() -> bool:
+    paths = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    return os.geteuid() == 0 and all(shutil.which(name, path=paths) for name in NEEDED)
+
+
+@dataclass(kw_only=True)
+class SlurmCluster:
+    directory: Path
+    nodes: int = 4
+    gpus: int = 8
+    cpus: int = 16
+    memory_mib: int = 64_000
+    gpu_type: str = "a100"
+    prefix: str = "node"
+    #: more lines for slurm.conf
+    settings: Sequence[str] = ()
+    _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    # ------------------------------------------------------------------------------------ for tests
+
+    def __enter__(self) -> SlurmCluster:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def conf(self) -> Path:
+        return self.directory / "etc" / "slurm.conf"
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {**os.environ, "SLURM_CONF": str(self.conf), "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+
+    @property
+    def node_names(self) -> list[str]:
+        return [f"{self.prefix}{number}" for number in range(1, self.nodes + 1)]
+
+    def run(self, *words: str, check: bool = True, **options: object) -> str:
+        done = subprocess.run(
+            words,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            **options,  # type: ignore[call-overload]
+        )
+        if check and done.returncode != 0:
+            raise RuntimeError(f"{' '.join(words)}: {done.stderr or done.stdout}")
+        return str(done.stdout)
+
+    def start(self) -> None:
+        self._configure()
+        self._start("munged", *self._munge_command())
+        self._wait(lambda: (self.directory / "run" / "munge.sock").exists(), "munge")
+        self._start_database()
+        self._start("slurmdbd", "slurmdbd", "-D")
+        self._wait(lambda: self._works("sacctmgr", "-n", "show", "cluster"), "slurmdbd", seconds=60)
+        if "local" not in self.run("sacctmgr", "-n", "show", "cluster", "format=cluster"):
+            self.run("sacctmgr", "-i", "add", "cluster", "local")
+        self.start_controller()
+        for name in self.node_names:
+            self.start_node(name)
+        self._wait(lambda: self._idle_nodes() == self.nodes, "the nodes", seconds=60)
+
+    def stop(self) -> None:
+        self.run("scancel", "--user=root", check=False)
+        with contextlib.suppress(AssertionError):
+            self._wait(lambda: not self.run("squeue", "-h", check=False).strip(), "the jobs", seconds=10)
+        for name in [*reversed(self._processes)]:
+            self._end(name, signal.SIGTERM)
+
+    def start_controller(self) -> None:
+        self._start("slurmctld", "slurmctld", "-D", "-f", str(self.conf))
+        self._wait(lambda: self._works("scontrol", "ping"), "slurmctld", seconds=30)
+
+    def kill_controller(self) -> None:
+        self._end("slurmctld", signal.SIGKILL)
+
+    def start_node(self, name: str) -> None:
+        (self.directory / "state" / name).mkdir(parents=True, exist_ok=True)
+        self._start(f"slurmd-{name}", "slurmd", "-D", "-N", name, "-f", str(self.conf))
+
+    def kill_node_daemon(self, name: str) -> None:
+        """Only slurmd: what runs there goes on, as after a crash of the daemon."""
+        self._end(f"slurmd-{name}", signal.SIGKILL)
+
+    def crash_node(self, name: str) -> None:
+        """As if the power was cut: the daemon, and everything that it started."""
+        self._end(f"slurmd-{name}", signal.SIGKILL)
+        spool = str(self.directory / "state" / name)
+        listening = subprocess.run(["ss", "-xlpH"], capture_output=True, text=True, check=True).stdout
+        for line in listening.splitlines():
+            if f" {spool}/" in line and "pid=" in line:
+                _kill_tree(int(line.split("pid=")[1].split(",")[0]))
+
+    # ------------------------------------------------------------------------------------ inside
+
+    def _configure(self) -> None:
+        for name in ("etc", "run", "log", "state/ctld", "state/db", "dev"):
+            (self.directory / name).mkdir(parents=True, exist_ok=True)
+        # Programs of other accounts pass here to read the settings and to reach munge.
+        for path in (self.directory, *(self.directory / name for name in ("etc", "run", "state"))):
+            path.chmod(0o755)
+        ports = _free_ports(3 + self.nodes)
+        self._database_port = ports[2]
+        etc, dev = self.directory / "etc", self.directory / "dev"
+        for index in range(self.gpus):
+            link = dev / f"nvidia{index}"
+            if not link.is_symlink():
+                link.symlink_to("/dev/null")
+        key = etc / "munge.key"
+        if not key.exists():
+            key.touch(mode=0o600)
+            key.write_bytes(os.urandom(1024))
+        names = f"{self.prefix}[1-{self.nodes}]"
+        (etc / "gres.conf").write_text(
+            f"AutoDetect=off\nNodeName={names} Name=gpu Type={self.gpu_type} File={dev}/nvidia[0-{self.gpus - 1}]\n"
+        )
+        (etc / "cgroup.conf").write_text(
+            "CgroupMountpoint=/sys/fs/cgroup\nCgroupAutomount=no\nConstrainRAMSpace=yes\nAllowedRAMSpace=100\n"
+        )
+        accounting = etc / "slurmdbd.conf"
+        accounting.touch(mode=0o600)
+        accounting.write_text(self._accounting_settings(ports))
+        self.conf.write_text(self._controller_settings(ports))
+
+    def _accounting_settings(self, ports: Sequence[int]) -> str:
+        run, log = self.directory / "run", self.directory / "log"
+        return f"""AuthType=auth/munge
+AuthInfo=socket={run}/munge.sock
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort={ports[1]}
+SlurmUser=root
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={ports[2]}
+StorageUser=slurm
+StoragePass=slurm-local
+StorageLoc=slurm_acct_db
+LogFile={log}/slurmdbd.log
+PidFile={run}/slurmdbd.pid
+"""
+
+    def _controller_settings(self, ports: Sequence[int]) -> str:
+        run, log, state = (self.directory / name for name in ("run", "log", "state"))
+        host = socket.gethostname().split(".")[0]
+        tracked = "cgroup" if _has_groups() else "linuxproc"
+        nodes = "\n".join(
+            f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={self.cpus} "
+            f"RealMemory={self.memory_mib} Gres=gpu:{self.gpu_type}:{self.gpus} State=UNKNOWN"
+            for name, port in zip(self.node_names, ports[3:], strict=True)
+        )
+        more = "\n".join(self.settings)
+        return f"""ClusterName=local
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={run}/munge.sock,cred_expire=5
+CredType=cred/munge
+ProctrackType=proctrack/{tracked}
+TaskPlugin=task/{"cgroup" if tracked == "cgroup" else "none"}
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=5
+MpiDefault=none
+SlurmdParameters=config_overrides
+GresTypes=gpu
+SlurmdSpoolDir={state}/%n
+SlurmdPidFile={run}/slurmd.%n.pid
+SlurmdLogFile={log}/slurmd.%n.log
+StateSaveLocation={state}/ctld
+SlurmctldPidFile={run}/slurmctld.pid
+SlurmctldLogFile={log}/slurmctld.log
+SlurmdTimeout={NODE_TIMEOUT_SECONDS}
+SlurmctldTimeout=60
+KillWait=5
+ReturnToService=2
+MinJobAge=300
+MaxJobCount=50000
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+DefMemPerCPU=100
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=2,default_queue_depth=2000,sched_min_interval=0,batch_sched_delay=0
+PriorityType=priority/basic
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort={ports[1]}
+AccountingStoragePass={run}/munge.sock
+AccountingStorageTRES=gres/gpu,gres/gpu:{self.gpu_type}
+{more}
+{nodes}
+PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+    def _munge_command(self) -> list[str]:
+        run, log = self.directory / "run", self.directory / "log"
+        return [
+            "munged",
+            "--foreground",
+            "--force",
+            f"--key-file={self.directory}/etc/munge.key",
+            f"--socket={run}/munge.sock",
+            f"--pid-file={run}/munged.pid",
+            f"--log-file={log}/munged.log",
+            f"--seed-file={self.directory}/state/munge.seed",
+        ]
+
+    def _start_database(self) -> None:
+        data = self.directory / "state" / "db"
+        shutil.chown(data, "mysql", "mysql")
+        if not (data / "mysql").exists():
+            self.run(
+                "mariadb-install-db",
+                "--user=mysql",
+                f"--datadir={data}",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+            )
+        client = ("--no-defaults", "-S", f"{data}/sock", "-u", "root")
+        self._start(
+            "mariadbd",
+            "mariadbd",
+            "--no-defaults",
+            "--user=mysql",
+            f"--datadir={data}",
+            f"--socket={data}/sock",
+            "--bind-address=127.0.0.1",
+            f"--port={self._database_port}",
+            f"--pid-file={data}/own.pid",
+            "--innodb-buffer-pool-size=64M",
+            "--innodb-flush-log-at-trx-commit=0",
+        )
+        self._wait(lambda: self._works("mariadb-admin", *client, "ping"), "MariaDB", seconds=60)
+        grants = "".join(
+            f"CREATE USER IF NOT EXISTS slurm@'{host}' IDENTIFIED BY 'slurm-local'; "
+            f"GRANT ALL ON slurm_acct_db.* TO slurm@'{host}';"
+            for host in ("127.0.0.1", "localhost")
+        )
+        self.run("mariadb", *client, "-e", grants)
+
+    def _idle_nodes(self) -> int:
+        return len(set(self.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N", check=False).split()))
+
+    def _works(self, *words: str) -> bool:
+        done = subprocess.run(words, env=self.env, capture_output=True, timeout=60, check=False)
+        return done.returncode == 0 and b"DOWN" not in done.stdout
+
+    def _start(self, name: str, *command: str) -> None:
+        with (self.directory / "log" / f"{name}.out").open("ab") as output:
+            self._processes[name] = subprocess.Popen(
+                command,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=self.directory,
+                start_new_session=True,
+            )
+
+    def _end(self, name: str, how: signal.Signals) -> None:
+        process = self._processes.pop(name, None)
+        if process is None:
+            return
+        process.send_signal(how)
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _wait(self, condition: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"{what} did not come up; see {self.directory}/log"
+            time.sleep(0.1)
+
+
+def _has_groups() -> bool:
+    """The groups that Slurm needs to hold jobs in, of the kind that its Debian version knows how to use."""
+    return all(os.access(f"/sys/fs/cgroup/{name}", os.W_OK) for name in ("freezer", "memory"))
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
+
+
+def _kill_tree(pid: int) -> None:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                _kill_tree(int(child))
+        os.kill(pid, signal.SIGKILL)

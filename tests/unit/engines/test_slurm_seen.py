@@ -1,0 +1,153 @@
+"""What Slurm says, of two generations of its JSON, in corral's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from corral.core.model import EndReason, NodeState
+from corral.engines.slurm.ends import parse_exit, told_by_slurm
+from corral.engines.slurm.fleet import FleetRules, nodes_seen, own_use
+from corral.engines.slurm.hostlist import expand
+from corral.engines.slurm.seen import SlurmJob, by_attempt, gpus_in, jobs_of, nodes_of
+
+NODE_22: dict[str, Any] = {
+    "name": "gpu1",
+    "address": "10.0.0.1",
+    "state": "mixed",
+    "state_flags": ["DRAIN"],
+    "reason": "disk",
+    "cpus": 16,
+    "real_memory": 64000,
+    "alloc_cpus": 3,
+    "alloc_memory": 300,
+    "gres": "gpu:a100:8(S:0-1)",
+    "gres_used": "gpu:a100:5(IDX:0-4)",
+    "partitions": ["batch", "urgent"],
+    "active_features": "rack-7,ib",
+}
+NODE_24 = {**NODE_22, "state": ["MIXED", "DRAIN"], "state_flags": None, "active_features": ["rack-7", "ib"]}
+JOB_22: dict[str, Any] = {
+    "job_id": 7,
+    "name": "corral-ab-j-1.1",
+    "job_state": "RUNNING",
+    "state_reason": "None",
+    "user_name": "ann",
+    "comment": "corral-ab-j-1.1",
+    "nodes": "gpu[1,3]",
+    "cpus": 4,
+    "tres_alloc_str": "cpu=4,mem=200M,node=2,billing=4,gres/gpu=8,gres/gpu:a100=8",
+    "submit_time": 100,
+    "start_time": 101,
+    "end_time": 0,
+    "exit_code": 0,
+}
+JOB_24 = {
+    **JOB_22,
+    "job_state": ["RUNNING"],
+    "cpus": {"set": True, "infinite": False, "number": 4},
+    "submit_time": {"set": True, "infinite": False, "number": 100},
+    "start_time": {"set": True, "infinite": False, "number": 101},
+    "end_time": {"set": False, "infinite": False, "number": 0},
+    "exit_code": {"status": ["SUCCESS"], "return_code": {"set": True, "infinite": False, "number": 0}},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("gpu1", ["gpu1"]),
+        ("gpu[1,3-4],login", ["gpu1", "gpu3", "gpu4", "login"]),
+        ("r[1-2]n[08-10]", ["r1n08", "r1n09", "r1n10", "r2n08", "r2n09", "r2n10"]),
+        ("", []),
+    ],
+)
+def test_short_lists_of_hosts_are_written_out(text: str, names: list[str]) -> None:
+    assert expand(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus"),
+    [
+        ("gpu:a100:8(S:0-1)", {"a100": 8}),
+        ("gpu:4", {"": 4}),
+        ("gpu:a100:2,gpu:v100:2", {"a100": 2, "v100": 2}),
+        ("cpu=4,gres/gpu=8,gres/gpu:a100=8", {"a100": 8}),
+        ("gres:gpu:2", {"": 2}),
+        ("gpu:a100:0(IDX:N/A)", {"a100": 0}),
+        ("", {}),
+    ],
+)
+def test_gpus_are_counted_once_however_they_are_told(text: str, gpus: dict[str, int]) -> None:
+    assert gpus_in(text) == gpus
+
+
+@pytest.mark.parametrize("node", [NODE_22, NODE_24])
+def test_a_node_is_the_same_in_both_generations(node: dict[str, Any]) -> None:
+    (seen,) = nodes_of({"nodes": [node]})
+    assert (seen.state, "DRAIN" in seen.flags, seen.used_gpus) == ("MIXED", True, 5)
+    assert (seen.features, seen.gpus) == (("ib", "rack-7"), {"a100": 8})
+
+
+@pytest.mark.parametrize("job", [JOB_22, JOB_24])
+def test_a_job_is_the_same_in_both_generations(job: dict[str, Any]) -> None:
+    (seen,) = jobs_of({"jobs": [job]})
+    assert (seen.state, seen.nodes, seen.gpus, seen.cpus, seen.memory_mib) == ("RUNNING", ("gpu1", "gpu3"), 4, 2, 100)
+    assert (seen.submitted_at, seen.started_at, seen.ended_at, seen.exit_code) == (100.0, 101.0, None, 0)
+    assert by_attempt([seen], "corral-ab-") == {"j-1.1": [seen]}
+    assert by_attempt([seen], "corral-other-") == {}
+
+
+def test_what_others_hold_is_theirs_and_never_a_gpu_that_a_plan_has_named() -> None:
+    (mine,) = jobs_of({"jobs": [JOB_22]})
+    own = own_use([mine], {"gpu1": frozenset({"gpu1-gpu6", "gpu1-gpu7"})})
+    rules = FleetRules(models={"a100": "A100-80G"})
+    (node,) = nodes_seen(nodes_of({"nodes": [NODE_22]}), own, rules)
+    assert (node.state, len(node.gpus), node.gpus[0].model) == (NodeState.CORDONED, 8, "A100-80G")
+    # five are in use, four of them by corral's own job; the fifth is none of the two that its plan named
+    assert node.taken.gpus == ("gpu1-gpu5",)
+    assert (node.taken.cpu_milli, node.taken.memory_bytes) == (1000, 200 << 20)
+    assert ("rack", "rack-7") in node.labels
+
+
+def test_nodes_of_other_partitions_are_not_corrals() -> None:
+    seen = nodes_of({"nodes": [NODE_22]})
+    assert nodes_seen(seen, {}, FleetRules(partitions=frozenset({"elsewhere"}))) == ()
+    assert len(nodes_seen(seen, {}, FleetRules(partitions=frozenset({"urgent"})))) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "code", "message"),
+    [
+        ("10.5 exit_code 0 - 10.4", EndReason.EXIT_CODE, 0, ""),
+        ("10.5 exit_code 3 - 10.4", EndReason.EXIT_CODE, 3, "exit code 3"),
+        ("10.5 exit_code 139 11 10.4", EndReason.EXIT_CODE, 139, "killed by SIGSEGV"),
+        ("10.5 timed_out 143 15 10.4", EndReason.TIMED_OUT, 143, "reached its time limit of 9 s"),
+        ("10.5 launch_error - - x: command not found", EndReason.LAUNCH_ERROR, None, "x: command not found"),
+    ],
+)
+def test_what_an_instance_wrote_is_told(line: str, reason: EndReason, code: int | None, message: str) -> None:
+    end = parse_exit(line, limit_seconds=9.0)
+    assert (end.ended_at, end.reason, end.exit_code, end.message) == (10.5, reason, code, message)
+
+
+@pytest.mark.parametrize(
+    ("state", "stopped", "reason", "code"),
+    [
+        ("OUT_OF_MEMORY", False, EndReason.OOM_KILLED, None),
+        ("TIMEOUT", False, EndReason.TIMED_OUT, None),
+        ("NODE_FAIL", False, EndReason.NODE_LOST, None),
+        ("PREEMPTED", False, EndReason.PREEMPTED, None),
+        ("CANCELLED", False, EndReason.EVICTED, None),
+        ("CANCELLED", True, EndReason.EXIT_CODE, None),
+        ("FAILED", False, EndReason.EXIT_CODE, 5),
+        ("COMPLETED", False, EndReason.EXIT_CODE, 5),
+    ],
+)
+def test_where_nodes_left_no_word_slurms_own_counts(
+    state: str, stopped: bool, reason: EndReason, code: int | None
+) -> None:
+    job = SlurmJob(id=1, name="x", state=state, exit_code=5, started_at=1.0, ended_at=2.0)
+    end = told_by_slurm(job, was_stopped=stopped, now=9.0)
+    assert (end.reason, end.exit_code, end.ended_at) == (reason, code, 2.0)
