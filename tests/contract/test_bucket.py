@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,6 +98,31 @@ def test_it_becomes_a_directory_where_nothing_can_be_mounted(bucket: Bucket, tmp
         found = {str(path.relative_to(target)): path.read_bytes() for path in target.rglob("*") if path.is_file()}
         assert found == FILES
     assert (target / "README").stat().st_mode & 0o777 == 0o444
+
+
+def test_a_download_that_is_killed_in_the_middle_is_finished_by_the_next(access: ObjectAccess, tmp_path: Path) -> None:
+    code = (
+        "import json, sys\n"
+        "from corral.objects.access import ObjectAccess; from corral.objects.bucket import Bucket\n"
+        "from corral.objects.cache import BlockCache; from corral.objects.fetching import prefetch\n"
+        f"cache = BlockCache(sys.argv[1], {100 * BLOCK}, block_bytes={BLOCK})\n"
+        "bucket = Bucket(ObjectAccess.from_words(json.load(sys.stdin)), cache)\n"
+        "prefetch(bucket, lambda words: print(words, flush=True))\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "cache")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(access.to_words()).encode())
+        process.stdin.close()
+        assert process.stdout.readline().startswith(b"fetching: ")
+        process.kill()
+    bucket = Bucket(access, BlockCache(str(tmp_path / "cache"), 100 * BLOCK, block_bytes=BLOCK))
+    assert prefetch(bucket, lambda words: None) == sum(map(len, FILES.values()))
+    for name, data in FILES.items():
+        assert bucket.read(name, bucket.current(name), 0, len(data) + 1) == data
+    assert not list((tmp_path / "cache").rglob("*.part"))
 
 
 def test_a_bucket_that_cannot_be_reached_is_named(tmp_path: Path) -> None:

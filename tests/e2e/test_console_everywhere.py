@@ -45,13 +45,14 @@ def places(server: CorralServer) -> dict[str, str]:
         question = {"days": 1, "candidate": {"queues": {"*": {"policy": "shortest"}}}}
         asked = http.post("/simulations", json=question).raise_for_status().json()
         wait_until(lambda: http.get(f"/simulations/{asked['id']}").json()["state"] == "ready", "it is worked out")
-        volume = http.post("/volumes", json={"name": "shared-code", "type": "filesystem", "size": "1GiB"})
+        volumes, datasets = (http.get(path).json()["items"] for path in ("/volumes", "/datasets"))
     return {
         "job": jobs[0]["id"],
         "node": gpus[0]["node"],
         "gpu": gpus[0]["id"],
         "simulation": asked["id"],
-        "volume": volume.raise_for_status().json()["id"],
+        "volume": volumes[0]["id"],
+        "dataset": datasets[0]["id"],
     }
 
 

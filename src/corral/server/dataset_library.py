@@ -6,6 +6,7 @@ threads, never on the one that answers.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -31,6 +32,8 @@ from corral.server.settings import Settings
 #: A pack that is taken in: what fits into memory several times over.
 MOST_PACK_BYTES = 2 * PACK_BYTES
 MOST_INDEX_BYTES = 64 << 20
+#: Packs that are taken in at a time.
+AT_ONCE = 4
 #: Versions whose pieces are known at a time.
 _KEPT_VERSIONS = 8
 
@@ -53,6 +56,8 @@ class DatasetLibrary:
         self._guard = threading.Lock()
         self._opened: dict[str, _Opened] = {}
         self._needed: OrderedDict[str, frozenset[bytes]] = OrderedDict()
+        #: held while a pack is taken in: it is in memory until it is checked
+        self.taking_in = asyncio.Semaphore(AT_ONCE)
 
     def pieces(self, target: str) -> PieceStore:
         """The storage of a target as it is configured now. Raises NotReachable."""

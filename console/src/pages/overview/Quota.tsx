@@ -6,16 +6,18 @@ import { words } from "@/pages/overview/words";
 import { Meter } from "@/parts/Meter";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { kinds } from "@/words/common";
+import { kinds, volumeTypes } from "@/words/common";
 import { useFormat } from "@/words/format";
 import { useWords } from "@/words/words";
 
 type Held = Schema<"HeldView">;
+type TypeName = keyof typeof volumeTypes;
 
 /** What the viewer holds of what may be held; only where there is a limit. */
 export const Quota = memo(function Quota() {
   const t = useWords(words);
   const kindWord = useWords(kinds);
+  const typeWord = useWords(volumeTypes);
   const format = useFormat();
   const { data, error, refetch } = $api.useQuery("get", "/me/quota");
   const limits = Object.entries(data?.kinds ?? {}).flatMap(([kind, quota]) =>
@@ -38,17 +40,30 @@ export const Quota = memo(function Quota() {
           ],
     ),
   );
+  const storage = Object.entries(data?.volumes ?? {}).flatMap(([type, held]) =>
+    held.limit === null
+      ? []
+      : [
+          {
+            key: `volumes.${type}`,
+            label: t("volumesOf", { type: typeWord(type as TypeName) }),
+            held,
+            shown: format.bytes,
+          },
+        ],
+  );
+  const shownLimits = [...limits, ...storage];
   return (
     <Panel title={t("myQuota")}>
       {error !== null && <ProblemNote error={error} onRetry={() => void refetch()} />}
       {data === undefined && error === null && <Skeleton h={60} />}
-      {data !== undefined && limits.length === 0 && (
+      {data !== undefined && shownLimits.length === 0 && (
         <Text size="sm" c="dimmed">
           {t("noQuota")}
         </Text>
       )}
       <Stack gap={6}>
-        {limits.map(({ key, label, held, shown }) => (
+        {shownLimits.map(({ key, label, held, shown }) => (
           <Limit key={key} label={label} held={held} shown={shown} />
         ))}
       </Stack>

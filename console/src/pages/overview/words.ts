@@ -68,6 +68,7 @@ export const words = defineWords({
   panelOccupied: ["GPUs", "GPU"],
   panelFree: ["Free", "空闲"],
   panelGap: ["Asked for", "待满足"],
+  volumesOf: ["volumes · {type}", "存储卷 · {type}"],
   myQuota: ["My quota", "我的配额"],
   noQuota: ["There is no limit on what you may hold.", "您的用量没有上限。"],
   gpus: ["GPUs", "GPU"],

@@ -5,7 +5,7 @@ import { useState, type FormEvent } from "react";
 import { api, sent, type Schema } from "@/api/client";
 import type { Problem } from "@/api/problem";
 import { useAction } from "@/api/useAction";
-import { KINDS, parsed, WHATS, type KindName, type What } from "@/pages/quotas/amounts";
+import { KINDS, parsed, RESOURCES, type KindName, type Resource } from "@/pages/quotas/amounts";
 import { words } from "@/pages/quotas/words";
 import { FormDrawer } from "@/parts/FormDrawer";
 import { common, kinds } from "@/words/common";
@@ -25,7 +25,7 @@ export function BatchQuota({
   const c = useWords(common);
   const k = useWords(kinds);
   const [chosen, setChosen] = useState<string[]>([...KINDS]);
-  const [limits, setLimits] = useState<Partial<Record<What, string>>>({});
+  const [limits, setLimits] = useState<Partial<Record<Resource, string>>>({});
   const [problem, setProblem] = useState<Problem | null>(null);
   const save = useAction<Schema<"QuotasPut">, Schema<"ListView_QuotaUsageView_">>({
     run: (quota) =>
@@ -39,7 +39,7 @@ export function BatchQuota({
     onDone,
     onProblem: setProblem,
   });
-  const changes = WHATS.filter((what) => limits[what] !== undefined);
+  const changes = RESOURCES.filter((what) => limits[what] !== undefined);
   const isBad = changes.some((what) => parsed(what, limits[what] ?? "") === undefined);
   const isEmpty = changes.length === 0 || chosen.length === 0;
   function submit(event: FormEvent) {
@@ -68,7 +68,7 @@ export function BatchQuota({
           ))}
         </Group>
       </Checkbox.Group>
-      {WHATS.map((what) => {
+      {RESOURCES.map((what) => {
         const title = what === "memory_bytes" ? t("memoryUnit") : c(what);
         const text = limits[what];
         return (

@@ -5,18 +5,21 @@ import { useState, type KeyboardEvent } from "react";
 
 import type { Schema } from "@/api/client";
 import { useMe } from "@/app/session";
-import { parsed, part, typed, type KindName, type What } from "@/pages/quotas/amounts";
+import { isBytes, parsed, part, typed, type What } from "@/pages/quotas/amounts";
 import classes from "@/pages/quotas/QuotaCell.module.css";
 import type { CellChange } from "@/pages/quotas/useSaveQuota";
 import { words } from "@/pages/quotas/words";
 import { Meter } from "@/parts/Meter";
-import { common, kinds } from "@/words/common";
+import { common, kinds, volumeTypes } from "@/words/common";
 import { useFormat } from "@/words/format";
 import { useWords } from "@/words/words";
 
+const names = { ...kinds, ...volumeTypes };
+
 export interface QuotaCellProps {
   readonly user: string;
-  readonly kind: KindName;
+  /** Of what: the kind of jobs, or the type of volumes for `storage`. */
+  readonly kind: CellChange["kind"];
   readonly what: What;
   readonly held: Schema<"HeldView">;
   readonly onSave: (change: CellChange) => void;
@@ -24,11 +27,11 @@ export interface QuotaCellProps {
 
 export function QuotaCell({ user, kind, what, held, onSave }: QuotaCellProps) {
   const t = useWords(words);
-  const c = useWords(common);
-  const k = useWords(kinds);
+  const whatWord = useWhat();
+  const k = useWords(names);
   const told = useTold(what);
   const [isEditing, setEditing] = useState(false);
-  const name = { what: c(what === "memory_bytes" ? "memory" : what), user, kind: k(kind) };
+  const name = { what: whatWord(what), user, kind: k(kind) };
   if (isEditing) {
     return (
       <LimitField
@@ -93,7 +96,7 @@ function LimitField({
       error={value === undefined ? t("notANumber") : undefined}
       description={value === undefined ? undefined : hint}
       inputWrapperOrder={["input", "description", "error"]}
-      rightSection={what === "memory_bytes" ? <Text size="xs">{t("gib")}</Text> : undefined}
+      rightSection={isBytes(what) ? <Text size="xs">{t("gib")}</Text> : undefined}
       onChange={(event) => setText(event.currentTarget.value)}
       onKeyDown={key}
       onBlur={() => onClose(value)}
@@ -113,5 +116,11 @@ function useHint(what: What, { held }: Schema<"HeldView">, value: number | null 
 
 export function useTold(what: What): (value: number) => string {
   const format = useFormat();
-  return (value) => (what === "memory_bytes" ? format.bytes(value) : format.number(value));
+  return (value) => (isBytes(what) ? format.bytes(value) : format.number(value));
+}
+
+export function useWhat(): (what: What) => string {
+  const t = useWords(words);
+  const c = useWords(common);
+  return (what) => (what === "storage" ? t("storage") : c(what === "memory_bytes" ? "memory" : what));
 }

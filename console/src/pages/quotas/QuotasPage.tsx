@@ -3,32 +3,45 @@ import { Link } from "@tanstack/react-router";
 import { Search } from "lucide-react";
 import { useMemo, useState } from "react";
 
+import type { Schema } from "@/api/client";
 import { useAll } from "@/api/useAll";
 import { useFilters } from "@/app/useFilters";
-import { isFull, KINDS, WHATS, type Usage, type What } from "@/pages/quotas/amounts";
+import {
+  isFull,
+  KINDS,
+  RESOURCES,
+  VOLUMES,
+  WHATS,
+  type KindName,
+  type Usage,
+  type VolumeName,
+  type What,
+} from "@/pages/quotas/amounts";
 import { BatchQuota } from "@/pages/quotas/BatchQuota";
 import { Limits } from "@/pages/quotas/Limits";
-import { QuotaCell } from "@/pages/quotas/QuotaCell";
+import { QuotaCell, useWhat } from "@/pages/quotas/QuotaCell";
 import { useSaveQuota } from "@/pages/quotas/useSaveQuota";
 import { words } from "@/pages/quotas/words";
 import { DataTable, type Column } from "@/parts/DataTable";
 import { PageHeader } from "@/parts/PageHeader";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
-import { common, kinds } from "@/words/common";
+import { common, kinds, volumeTypes } from "@/words/common";
 import { navigation } from "@/words/navigation";
 import { useWords } from "@/words/words";
 
-/** `of` is one of the three amounts; `set` is "chosen" or "all" while a batch is made. */
+const names = { ...kinds, ...volumeTypes };
+
+/** `of` is one of the amounts; `set` is "chosen" or "all" while a batch is made. */
 const FILTERS = { q: "", of: "gpus", full: "", set: "" };
 
 export default function QuotasPage() {
   const t = useWords(words);
-  const c = useWords(common);
   const n = useWords(navigation);
   const [filters, setFilters] = useFilters(FILTERS);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const quotas = useAll("/quotas");
+  const whatWord = useWhat();
   const what = WHATS.find((one) => one === filters.of) ?? "gpus";
   const columns = useColumns(what);
   const shown = useMemo(
@@ -52,7 +65,7 @@ export default function QuotasPage() {
           aria-label={t("of")}
           value={what}
           onChange={(of) => setFilters({ of })}
-          data={WHATS.map((one) => ({ value: one, label: c(one === "memory_bytes" ? "memory" : one) }))}
+          data={WHATS.map((one) => ({ value: one, label: whatWord(one) }))}
         />
         <TextInput
           size="xs"
@@ -101,7 +114,7 @@ export default function QuotasPage() {
 
 function useColumns(what: What): readonly Column<Usage>[] {
   const c = useWords(common);
-  const k = useWords(kinds);
+  const k = useWords(names);
   const save = useSaveQuota();
   const { mutate } = save;
   return useMemo(
@@ -116,13 +129,13 @@ function useColumns(what: What): readonly Column<Usage>[] {
           </Link>
         ),
       },
-      ...KINDS.map((kind): Column<Usage> => ({
+      ...(what === "storage" ? VOLUMES : KINDS).map((kind): Column<Usage> => ({
         key: kind,
         title: k(kind),
         width: "20%",
-        sort: (usage) => usage.kinds[kind]?.[what].held ?? null,
+        sort: (usage) => heldOf(usage, kind, what)?.held ?? null,
         render: (usage) => {
-          const held = usage.kinds[kind]?.[what];
+          const held = heldOf(usage, kind, what);
           return held === undefined ? null : (
             <QuotaCell key={what} user={usage.user} kind={kind} what={what} held={held} onSave={mutate} />
           );
@@ -133,7 +146,15 @@ function useColumns(what: What): readonly Column<Usage>[] {
   );
 }
 
+function heldOf(usage: Usage, kind: KindName | VolumeName, what: What): Schema<"HeldView"> | undefined {
+  return what === "storage" ? usage.volumes[kind] : usage.kinds[kind]?.[what];
+}
+
 function fits(usage: Usage, q: string, onlyFull: boolean): boolean {
   if (!usage.user.toLowerCase().includes(q.trim().toLowerCase())) return false;
-  return !onlyFull || Object.values(usage.kinds).some((kind) => WHATS.some((what) => isFull(kind[what])));
+  return (
+    !onlyFull ||
+    Object.values(usage.volumes).some(isFull) ||
+    Object.values(usage.kinds).some((kind) => RESOURCES.some((what) => isFull(kind[what])))
+  );
 }

@@ -1,20 +1,31 @@
-/** The three things that a quota limits, and how their limits are typed. */
+/** What a quota limits, and how its limits are typed: three things per kind of job, and bytes per type of volume. */
 import type { Schema } from "@/api/client";
 
 export type Usage = Schema<"QuotaUsageView">;
 export type KindUsage = Schema<"KindQuotaView">;
-export type What = "gpus" | "cpus" | "memory_bytes";
+export type Resource = "gpus" | "cpus" | "memory_bytes";
+export type What = Resource | "storage";
 export type KindName = "training" | "distributed" | "preset" | "workbench";
 
-export const WHATS: readonly What[] = ["gpus", "cpus", "memory_bytes"];
+export type VolumeName = "block" | "filesystem" | "local" | "object";
+
+export const RESOURCES: readonly Resource[] = ["gpus", "cpus", "memory_bytes"];
+export const WHATS: readonly What[] = [...RESOURCES, "storage"];
 export const KINDS: readonly KindName[] = ["training", "distributed", "preset", "workbench"];
+/** A bucket has no size here that could be limited. */
+export const VOLUMES: readonly VolumeName[] = ["block", "filesystem", "local"];
 
 const GIB = 2 ** 30;
+
+/** Memory and storage are typed in GiB. */
+export function isBytes(what: What): boolean {
+  return what === "memory_bytes" || what === "storage";
+}
 
 /** As it is typed: memory in GiB, nothing for no limit. */
 export function typed(what: What, limit: number | null): string {
   if (limit === null) return "";
-  return String(what === "memory_bytes" ? Number((limit / GIB).toFixed(3)) : limit);
+  return String(isBytes(what) ? Number((limit / GIB).toFixed(3)) : limit);
 }
 
 /** What was typed; undefined where it is no amount. */
@@ -23,7 +34,7 @@ export function parsed(what: What, text: string): number | null | undefined {
   if (plain === "") return null;
   const value = Number(plain);
   if (!Number.isFinite(value) || value < 0) return undefined;
-  return what === "memory_bytes" ? Math.round(value * GIB) : value;
+  return isBytes(what) ? Math.round(value * GIB) : value;
 }
 
 export function isFull({ held, limit }: Schema<"HeldView">): boolean {

@@ -1,12 +1,12 @@
 import { api, sent, type Schema } from "@/api/client";
 import { useAction } from "@/api/useAction";
-import type { KindName, Usage, What } from "@/pages/quotas/amounts";
+import type { KindName, Usage, VolumeName, What } from "@/pages/quotas/amounts";
 import { words } from "@/pages/quotas/words";
 import { useWords } from "@/words/words";
 
 export interface CellChange {
   readonly user: string;
-  readonly kind: KindName;
+  readonly kind: KindName | VolumeName;
   readonly what: What;
   readonly limit: number | null;
 }
@@ -16,7 +16,7 @@ export function useSaveQuota() {
   const t = useWords(words);
   return useAction<CellChange, Schema<"ListView_QuotaUsageView_">>({
     run: ({ user, kind, what, limit }) =>
-      sent(api.POST("/quotas:batch", { body: { users: [user], all: false, quota: { [kind]: { [what]: limit } } } })),
+      sent(api.POST("/quotas:batch", { body: { users: [user], all: false, quota: changeOf(kind, what, limit) } })),
     touches: ["/quotas", "/users", "/me"],
     optimistic: (cache, change) =>
       cache.changeItems<Usage>(
@@ -28,7 +28,15 @@ export function useSaveQuota() {
   });
 }
 
+function changeOf(kind: CellChange["kind"], what: What, limit: number | null) {
+  return what === "storage" ? { volumes: { [kind]: limit } } : { [kind]: { [what]: limit } };
+}
+
 function withLimit(usage: Usage, { kind, what, limit }: CellChange): Usage {
+  if (what === "storage") {
+    const held = usage.volumes[kind];
+    return held === undefined ? usage : { ...usage, volumes: { ...usage.volumes, [kind]: { ...held, limit } } };
+  }
   const before = usage.kinds[kind];
   if (before === undefined) return usage;
   return { ...usage, kinds: { ...usage.kinds, [kind]: { ...before, [what]: { ...before[what], limit } } } };

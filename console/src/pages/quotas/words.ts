@@ -7,6 +7,7 @@ export const words = defineWords({
   ],
   label: ["Quotas by user and job kind", "按用户和作业类型的配额"],
   of: ["Resource", "资源"],
+  storage: ["Storage", "存储"],
   limitsTitle: ["Limits for everybody", "全局上限"],
   perUser: ["GPUs per user", "每用户 GPU"],
   perJob: ["GPUs per job", "每作业 GPU"],

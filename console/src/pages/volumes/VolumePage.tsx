@@ -1,7 +1,7 @@
 /** One volume: what it is, who uses it, and the files in it. */
-import { Grid, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Grid, Skeleton, Stack, Text } from "@mantine/core";
 import { useNavigate, useParams } from "@tanstack/react-router";
-import { HardDrive } from "lucide-react";
+import { FolderOpen, HardDrive, LayoutDashboard } from "lucide-react";
 
 import { $api } from "@/api/client";
 import { problemOf } from "@/api/problem";
@@ -12,6 +12,7 @@ import { VolumeShares } from "@/pages/volumes/VolumeShares";
 import { UsedBar } from "@/pages/volumes/UsedBar";
 import { useVolumeActions } from "@/pages/volumes/useVolumeActions";
 import { refOf, type Volume } from "@/pages/volumes/volume";
+import { VolumeFiles } from "@/pages/volumes/VolumeFiles";
 import { VolumeState } from "@/pages/volumes/VolumeList";
 import { words } from "@/pages/volumes/words";
 import { BackLink } from "@/parts/BackLink";
@@ -22,6 +23,7 @@ import { EmptyState } from "@/parts/EmptyState";
 import { FactList } from "@/parts/FactList";
 import { Moment } from "@/parts/Moment";
 import { PageHeader } from "@/parts/PageHeader";
+import { PageTabs } from "@/parts/PageTabs";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { SharesText } from "@/parts/SharesField";
@@ -58,6 +60,7 @@ export default function VolumePage() {
 }
 
 function Known({ volume }: { volume: Volume }) {
+  const t = useWords(words);
   const navigate = useNavigate();
   const [{ open }, setFilters] = useFilters(FILTERS);
   const actionsOf = useVolumeActions({
@@ -70,7 +73,13 @@ function Known({ volume }: { volume: Volume }) {
       <PageHeader title={volume.name} detail={<VolumeState volume={volume} />}>
         <ActionButtons actions={actionsOf(volume)} />
       </PageHeader>
-      <Details volume={volume} />
+      <PageTabs
+        label={t("sections")}
+        tabs={[
+          { key: "details", title: t("details"), icon: LayoutDashboard, content: () => <Details volume={volume} /> },
+          { key: "files", title: t("files"), icon: FolderOpen, content: () => <VolumeFiles volume={volume} /> },
+        ]}
+      />
       {open.startsWith("resize:") && <ResizeDrawer volume={volume} onClose={close} />}
       {open.startsWith("share:") && <VolumeShares volume={volume} onClose={close} />}
     </>
@@ -167,12 +176,12 @@ function Commands({ volume }: { volume: Volume }) {
     <Panel title={t("commands")}>
       <Stack gap="sm">
         {lines.map(([what, line]) => (
-          <Group key={what} gap={4} style={{ flexDirection: "column", alignItems: "flex-start", minWidth: 0 }}>
+          <Stack key={what} gap={4} style={{ minWidth: 0 }}>
             <Text size="xs" c="dimmed">
               {what}
             </Text>
             <CopyText text={line} />
-          </Group>
+          </Stack>
         ))}
       </Stack>
     </Panel>

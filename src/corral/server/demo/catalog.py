@@ -5,8 +5,16 @@ Made through the same use cases as anybody's changes, and only once: what is the
 
 from __future__ import annotations
 
-from corral.control import catalog, groups, images, people, pools, queues, quotas, volumes
-from corral.control.records import FlavorRecord, ImageRecord, PackageRecord, Share, ShareKind, Visibility
+from corral.control import catalog, datasets, groups, images, people, pools, queues, quotas, volumes
+from corral.control.records import (
+    DEFAULT_TARGET,
+    FlavorRecord,
+    ImageRecord,
+    PackageRecord,
+    Share,
+    ShareKind,
+    Visibility,
+)
 from corral.control.work import Caller, Work
 from corral.core.model import WHOLE, JobKind, Queue, Quota
 from corral.core.volumes import VolumeType
@@ -50,6 +58,8 @@ VOLUMES = (
     ("ben", "results", VolumeType.BLOCK, 50),
     ("chen", "corpus", VolumeType.FILESYSTEM, 500),
 )
+#: the operator's, which everybody may read
+DATASET, DATASET_DESCRIPTION = "road-scenes", "street pictures with labels, for detection"
 
 
 def set_up(work: Work) -> None:
@@ -59,6 +69,7 @@ def set_up(work: Work) -> None:
     _interactive_queue(work)
     _images(work)
     _volumes(work)
+    _dataset(work)
 
 
 def _people(work: Work) -> None:
@@ -124,3 +135,10 @@ def _volumes(work: Work) -> None:
             made = volumes.VolumeDraft(name=name, type=volume_type, size_bytes=size * GIB)
             volumes.create(work, caller, made)
             volumes.share(work, caller, name, [Share(kind=ShareKind.GROUP, name="default")])
+
+
+def _dataset(work: Work) -> None:
+    """Without a version: the demo has no files to commit."""
+    if work.tx.datasets.find(OPERATOR.name, DATASET) is None:
+        datasets.create(work, OPERATOR, name=DATASET, target=DEFAULT_TARGET, description=DATASET_DESCRIPTION)
+        datasets.share(work, OPERATOR, DATASET, [Share(kind=ShareKind.GROUP, name="default")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, ParamSpec, TypeVar
 
 from fastapi import Query, Request
@@ -38,9 +37,6 @@ Path = Annotated[str, Query(max_length=4096, description="From the top of the ve
 #: Longer than others: it holds the name of a file, with every letter spelt out.
 Cursor = Annotated[str | None, Query(max_length=2560, description="`next_cursor` of the page before.")]
 VersionQuery = Annotated[str, Query(min_length=1, max_length=64)]
-
-#: Packs that are taken in at a time: each is in memory while it is checked.
-_TAKING_IN = asyncio.Semaphore(4)
 
 Params = ParamSpec("Params")
 Answer = TypeVar("Answer")
@@ -151,7 +147,7 @@ async def put_dataset_object(
     if len(pack) != 64 or not all(digit in "0123456789abcdef" for digit in pack):
         raise invalid_field("pack", "must be 64 hexadecimal digits")
     found = await context.read(datasets.writable, caller, dataset)
-    async with _TAKING_IN:
+    async with context.library.taking_in:
         index, data = await _received(request, pack, index_bytes)
         await looked_up(context.library.take_in, found.target, pack, index, data)
     return ObjectTakenView(id=pack, bytes=len(data))

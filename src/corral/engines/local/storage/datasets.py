@@ -35,7 +35,7 @@ from corral.engines.local.rundir import ClaimState, claim_state
 from corral.engines.local.storage.provider import CannotProvide, Surroundings
 from corral.objects.access import NotReachable
 
-_USES = "uses"
+_USES, _LOCKS, _INDEX = "uses", "locks", "index"
 _THREADS = min(8, os.cpu_count() or 1)
 
 
@@ -44,7 +44,7 @@ class DatasetProvider:
 
     def provide(self, spec: StorageSpec, around: Surroundings) -> str:
         root = Path(around.places["datasets"])
-        root.mkdir(mode=0o711, parents=True, exist_ok=True)
+        _prepare(root)
         access = spec["access"]
         try:
             with _locked(root, spec["version"]):
@@ -72,10 +72,18 @@ class DatasetProvider:
         return place
 
 
+def _prepare(root: Path) -> None:
+    """Accounts of jobs may pass to a version whose id they know, and see nothing else."""
+    root.mkdir(parents=True, exist_ok=True)
+    os.chmod(root, 0o711)
+    for name in (_INDEX, _LOCKS, _USES):
+        (root / name).mkdir(mode=0o700, exist_ok=True)
+
+
 def _check_out(place: Path, spec: StorageSpec, around: Surroundings) -> None:
     """Every piece is checked before it is written; what is damaged is named, and nothing is there then."""
     access = spec["access"]
-    pieces = PieceStore(open_blobs(json.loads(access["storage"])), cache=place.parent / "index")
+    pieces = PieceStore(open_blobs(json.loads(access["storage"])), cache=place.parent / _INDEX)
     entries = list(walk(pieces, bytes.fromhex(access["tree"])))
     size = sum(item.entry.size for item in entries if item.entry.kind == "file")
     _make_room(place.parent, size)
@@ -199,9 +207,7 @@ def _evict(root: Path, most_bytes: int) -> None:
 @contextlib.contextmanager
 def _locked(root: Path, name: str, *, wait: bool = True) -> Iterator[None]:
     """One process at a time; the system lets go of it when one is killed."""
-    locks = root / "locks"
-    locks.mkdir(exist_ok=True)
-    descriptor = os.open(locks / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(root / _LOCKS / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield

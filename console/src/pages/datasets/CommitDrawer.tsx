@@ -1,0 +1,181 @@
+/** A new version out of what the server can read: a folder of a volume, or of a job's output. It shows how far it has come. */
+import { Progress, SegmentedControl, Select, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+
+import { $api, api, Problem, sent, type Schema } from "@/api/client";
+import { complete } from "@/api/complete";
+import { isTouched } from "@/api/freshness";
+import { useAll } from "@/api/useAll";
+import { refOf, type Dataset } from "@/pages/datasets/dataset";
+import { words } from "@/pages/datasets/words";
+import { refOf as volumeRef } from "@/pages/volumes/volume";
+import { CopyText } from "@/parts/CopyText";
+import { FormDrawer } from "@/parts/FormDrawer";
+import { toastDone } from "@/parts/toasts";
+import { textField, useFields } from "@/parts/useFields";
+import { common } from "@/words/common";
+import { useFormat } from "@/words/format";
+import { useWords } from "@/words/words";
+
+type Errand = Schema<"ErrandView">;
+
+const NEW = { from: "volume" as "volume" | "job", volume: "", job: "", path: "", message: "" };
+type Fields = typeof NEW;
+
+const LOOK_AGAIN_MS = 1_000;
+
+export function CommitDrawer({ dataset, onClose }: { dataset: Dataset; onClose: () => void }) {
+  const t = useWords(words);
+  const [errand, setErrand] = useState<Errand | undefined>(undefined);
+  const form = useFields<Fields, Errand>({
+    start: () => NEW,
+    wrong: (fields) =>
+      fields[fields.from].trim() === "" ? { [fields.from]: { text: t("needed"), isMissing: true } } : {},
+    run: (fields) => commit(dataset.id, fields),
+    touches: ["/datasets"],
+    onDone: setErrand,
+  });
+  const now = useErrand(dataset, errand, onClose);
+  const isWorking = now !== undefined && now.state !== "failed";
+  const failed =
+    now?.state === "failed" ? new Problem(0, t("commit"), t("commitFailed", { error: now.error })) : form.problem;
+  return (
+    <FormDrawer
+      opened
+      title={t("commitTitle", { name: dataset.name })}
+      onClose={onClose}
+      onSubmit={form.submit}
+      submitLabel={t("commit")}
+      busy={form.busy || isWorking}
+      problem={failed}
+    >
+      <Text size="sm" c="dimmed">
+        {t("commitHint")}
+      </Text>
+      <SourceFields form={form} />
+      <Textarea label={t("message")} autosize minRows={2} maxLength={4000} {...textField(form, "message")} />
+      {isWorking && <Standing errand={now} />}
+      <Stack gap={4}>
+        <Text size="xs" c="dimmed">
+          {t("fromLaptop")}
+        </Text>
+        <CopyText text={`corral dataset commit ${refOf(dataset)} ./folder -m "what is new"`} />
+      </Stack>
+    </FormDrawer>
+  );
+}
+
+function SourceFields({
+  form,
+}: {
+  form: Pick<ReturnType<typeof useFields<Fields, Errand>>, "fields" | "set" | "told">;
+}) {
+  const t = useWords(words);
+  // A bucket is not read by the server for this: it would be fetched whole.
+  const volumes = (useAll("/volumes").data ?? []).filter((one) => one.type !== "object" && one.state === "ready");
+  return (
+    <>
+      <SegmentedControl
+        fullWidth
+        aria-label={t("from")}
+        value={form.fields.from}
+        onChange={(from) => form.set({ from: from === "job" ? "job" : "volume" })}
+        data={[
+          { value: "volume", label: t("fromVolume") },
+          { value: "job", label: t("fromJob") },
+        ]}
+      />
+      {form.fields.from === "volume" ? (
+        <Select
+          label={t("volume")}
+          withAsterisk
+          searchable
+          data={volumes.map(volumeRef)}
+          value={form.fields.volume === "" ? null : form.fields.volume}
+          error={form.told("volume") ?? form.told("from")}
+          onChange={(volume) => form.set({ volume: volume ?? "" })}
+        />
+      ) : (
+        <TextInput
+          label={t("job")}
+          description={t("jobHint")}
+          withAsterisk
+          placeholder="j-12"
+          {...textField(form, "job")}
+        />
+      )}
+      <TextInput label={t("folder")} description={t("folderHint")} {...textField(form, "path")} />
+    </>
+  );
+}
+
+function Standing({ errand }: { errand: Errand }) {
+  const t = useWords(words);
+  const c = useWords(common);
+  const format = useFormat();
+  const progress = errand.progress ?? null;
+  const told =
+    progress === null
+      ? c("loading")
+      : t("commitProgress", {
+          files: format.number(progress.done_files),
+          bytes: format.bytes(progress.done_bytes),
+        });
+  return (
+    <div role="status">
+      <Text size="sm">{t("committing")}</Text>
+      <Progress.Root size={6} my={4}>
+        <Progress.Section
+          value={(progress?.fraction ?? 1) * 100}
+          animated
+          striped
+          aria-label={t("committing")}
+          aria-valuetext={told}
+        />
+      </Progress.Root>
+      <Text size="xs" c="dimmed" className="num">
+        {told}
+      </Text>
+    </div>
+  );
+}
+
+/** Follows a commit until it is over: how far it is is no news that the stream would tell. */
+function useErrand(dataset: Dataset, begun: Errand | undefined, onClose: () => void): Errand | undefined {
+  const t = useWords(words);
+  const queries = useQueryClient();
+  const { data } = $api.useQuery(
+    "get",
+    "/datasets/{dataset}/commits/{errand}",
+    { params: { path: { dataset: dataset.id, errand: begun?.id ?? "" } } },
+    {
+      enabled: begun !== undefined,
+      refetchInterval: ({ state }) => (isOver(state.data) ? false : LOOK_AGAIN_MS),
+    },
+  );
+  const isReady = begun !== undefined && data?.state === "ready";
+  const { name } = dataset;
+  useEffect(() => {
+    if (!isReady) return;
+    toastDone(t("committed", { name }));
+    void queries.invalidateQueries({ predicate: (query) => isTouched(query.queryKey, ["/datasets"]) });
+    onClose();
+    // Once, when it has become ready.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [isReady]);
+  return begun === undefined ? undefined : (data ?? begun);
+}
+
+function isOver(errand: Errand | undefined): boolean {
+  return errand?.state === "ready" || errand?.state === "failed";
+}
+
+function commit(dataset: string, { from, volume, job, path, message }: Fields): Promise<Errand> {
+  const source = from === "volume" ? { volume } : { job: job.trim() };
+  const body = complete<Schema<"CommitCreate">>({
+    from: complete<Schema<"CommitSource">>({ ...source, path: path.trim().replace(/^\/+/, "") }),
+    message: message.trim(),
+  });
+  return sent(api.POST("/datasets/{dataset}/commits", { params: { path: { dataset } }, body }));
+}

@@ -1,0 +1,158 @@
+/** One dataset: its versions, what is in them, what changed between them, and which jobs made and used them. */
+import { Grid, Skeleton, Stack, Text } from "@mantine/core";
+import { useNavigate, useParams } from "@tanstack/react-router";
+import { Database, FolderOpen, GitCompare, History, Waypoints } from "lucide-react";
+
+import { $api } from "@/api/client";
+import { problemOf } from "@/api/problem";
+import { useFilters } from "@/app/useFilters";
+import { CompareTab } from "@/pages/datasets/CompareTab";
+import { DatasetDrawers } from "@/pages/datasets/DatasetDrawers";
+import { refOf, versionWord, type Dataset } from "@/pages/datasets/dataset";
+import { FilesTab } from "@/pages/datasets/FilesTab";
+import { LineageTab } from "@/pages/datasets/LineageTab";
+import { useDatasetActions } from "@/pages/datasets/useDatasetActions";
+import { VersionsTab } from "@/pages/datasets/VersionsTab";
+import { words } from "@/pages/datasets/words";
+import { BackLink } from "@/parts/BackLink";
+import { ActionButtons } from "@/parts/BatchBar";
+import { CopyText } from "@/parts/CopyText";
+import { EmptyState } from "@/parts/EmptyState";
+import { FactList } from "@/parts/FactList";
+import { Moment } from "@/parts/Moment";
+import { PageHeader } from "@/parts/PageHeader";
+import { PageTabs } from "@/parts/PageTabs";
+import { Panel } from "@/parts/Panel";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { SharesText } from "@/parts/SharesField";
+import { common } from "@/words/common";
+import { useFormat } from "@/words/format";
+import { useWords } from "@/words/words";
+
+const FILTERS = { open: "" };
+
+export default function DatasetPage() {
+  const t = useWords(words);
+  const { dataset: id = "" } = useParams({ strict: false });
+  const { data, error, refetch } = $api.useQuery("get", "/datasets/{dataset}", { params: { path: { dataset: id } } });
+  const isGone = error !== null && problemOf(error).status === 404;
+  return (
+    <>
+      <BackLink to="/datasets">{t("allDatasets")}</BackLink>
+      {isGone ? (
+        <>
+          <PageHeader title={id} />
+          <EmptyState icon={Database} title={t("gone")} hint={t("goneHint")} />
+        </>
+      ) : data === undefined ? (
+        <>
+          <PageHeader title={id} />
+          {error === null ? <Skeleton h={260} /> : <ProblemNote error={error} onRetry={() => void refetch()} />}
+        </>
+      ) : (
+        <Known dataset={data} />
+      )}
+    </>
+  );
+}
+
+function Known({ dataset }: { dataset: Dataset }) {
+  const t = useWords(words);
+  const navigate = useNavigate();
+  const [{ open }, setFilters] = useFilters(FILTERS);
+  const actionsOf = useDatasetActions({
+    open: (what) => setFilters({ open: what }),
+    onDeleted: () => void navigate({ to: "/datasets" }),
+  });
+  return (
+    <>
+      <PageHeader title={dataset.name} detail={dataset.description}>
+        <ActionButtons actions={actionsOf(dataset)} />
+      </PageHeader>
+      <PageTabs
+        label={t("sections")}
+        tabs={[
+          { key: "log", title: t("log"), icon: History, content: () => <Overview dataset={dataset} /> },
+          { key: "files", title: t("files"), icon: FolderOpen, content: () => <FilesTab dataset={dataset} /> },
+          { key: "compare", title: t("compare"), icon: GitCompare, content: () => <CompareTab dataset={dataset} /> },
+          { key: "lineage", title: t("lineage"), icon: Waypoints, content: () => <LineageTab dataset={dataset} /> },
+        ]}
+      />
+      <DatasetDrawers open={open} datasets={[dataset]} onClose={() => setFilters({ open: "" })} />
+    </>
+  );
+}
+
+function Overview({ dataset }: { dataset: Dataset }) {
+  const t = useWords(words);
+  return (
+    <Grid gap="sm">
+      <Grid.Col span={{ base: 12, lg: 8 }}>
+        <Stack gap="sm">
+          <VersionsTab dataset={dataset} />
+          <Commands dataset={dataset} />
+        </Stack>
+      </Grid.Col>
+      <Grid.Col span={{ base: 12, lg: 4 }}>
+        <Panel title={t("details")}>
+          <Facts dataset={dataset} />
+        </Panel>
+      </Grid.Col>
+    </Grid>
+  );
+}
+
+function Facts({ dataset }: { dataset: Dataset }) {
+  const t = useWords(words);
+  const c = useWords(common);
+  const format = useFormat();
+  return (
+    <FactList
+      facts={[
+        [t("id"), dataset.id],
+        [t("owner"), dataset.mine ? t("you") : dataset.owner],
+        [t("versions"), format.number(dataset.versions)],
+        [
+          t("size"),
+          <span key="size" title={t("sizeHint")}>
+            {format.bytes(dataset.size_bytes)}
+          </span>,
+        ],
+        [t("target"), dataset.target],
+        [t("access"), t(dataset.may_write ? "mayWrite" : "mayRead")],
+        [
+          t("sharedWith"),
+          dataset.shares.length === 0 ? t("notShared") : <SharesText key="shares" shares={dataset.shares} />,
+        ],
+        [c("created"), <Moment key="created" at={dataset.created_at} />],
+      ]}
+    />
+  );
+}
+
+function Commands({ dataset }: { dataset: Dataset }) {
+  const t = useWords(words);
+  const ref = refOf(dataset);
+  const version = dataset.latest === null ? "latest" : versionWord(dataset.latest);
+  const lines: [string, string][] = [[t("commandLog"), `corral dataset log ${ref}`]];
+  if (dataset.may_write) lines.unshift([t("commandCommit"), `corral dataset commit ${ref} ./folder -m "what is new"`]);
+  if (dataset.latest !== null)
+    lines.push(
+      [t("commandCheckout"), `corral dataset checkout ${ref}@${version} ./folder`],
+      [t("commandMount"), `corral submit --mount dataset:${ref}@${version}:/data -- python train.py`],
+    );
+  return (
+    <Panel title={t("commands")}>
+      <Stack gap="sm">
+        {lines.map(([what, line]) => (
+          <Stack key={what} gap={4} style={{ minWidth: 0 }}>
+            <Text size="xs" c="dimmed">
+              {what}
+            </Text>
+            <CopyText text={line} />
+          </Stack>
+        ))}
+      </Stack>
+    </Panel>
+  );
+}

@@ -1,0 +1,127 @@
+/** Where each version came from and where it went: the job that made it, and the jobs that used it. */
+import { Button, Code, Group, Stack, Text } from "@mantine/core";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { ArrowRight, Waypoints } from "lucide-react";
+
+import { api, sent, type Schema } from "@/api/client";
+import type { Dataset } from "@/pages/datasets/dataset";
+import { TagBadges } from "@/pages/datasets/TagBadges";
+import { words } from "@/pages/datasets/words";
+import { JobLink } from "@/pages/jobs/why/JobRef";
+import { DataTable, Faint, type Column } from "@/parts/DataTable";
+import { EmptyState } from "@/parts/EmptyState";
+import { Moment } from "@/parts/Moment";
+import { Panel } from "@/parts/Panel";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { common } from "@/words/common";
+import { useWords } from "@/words/words";
+
+type Line = Schema<"VersionLineageView">;
+type LineageJob = Schema<"LineageJobView">;
+
+const PAGE = 50;
+
+export function LineageTab({ dataset }: { dataset: Dataset }) {
+  const t = useWords(words);
+  const c = useWords(common);
+  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useLineage(dataset.id);
+  const columns = useColumns();
+  if (error !== null) return <ProblemNote error={error} onRetry={() => void refetch()} />;
+  return (
+    <Panel title={t("lineage")}>
+      <DataTable
+        label={t("lineage")}
+        rows={data?.pages.flatMap((page) => page.versions)}
+        columns={columns}
+        rowKey={(line) => line.version}
+        empty={<EmptyState icon={Waypoints} title={t("lineageEmpty")} hint={t("lineageEmptyHint")} />}
+        foot={
+          hasNextPage && (
+            <Button variant="default" mt="sm" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+              {c("loadMore")}
+            </Button>
+          )
+        }
+      />
+    </Panel>
+  );
+}
+
+function useLineage(dataset: string) {
+  return useInfiniteQuery({
+    // The same shape as the other hooks' keys, so that news find it by its path.
+    queryKey: ["get", "/datasets/{dataset}/lineage", { dataset }],
+    queryFn: ({ pageParam: cursor }) =>
+      sent(api.GET("/datasets/{dataset}/lineage", { params: { path: { dataset }, query: { limit: PAGE, cursor } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.next_cursor ?? undefined,
+  });
+}
+
+/** Read from the left to the right: made by, is, used by. */
+function useColumns(): readonly Column<Line>[] {
+  const t = useWords(words);
+  return [
+    {
+      key: "made",
+      title: t("producedBy"),
+      render: ({ produced_by: maker }) => (
+        <Group gap={8} wrap="nowrap" justify="space-between">
+          {maker === null ? (
+            <Text size="sm" c="dimmed">
+              {t("byHand")}
+            </Text>
+          ) : (
+            <UsingJob job={maker} />
+          )}
+          <ArrowRight size={14} aria-hidden style={{ flexShrink: 0, opacity: 0.5 }} />
+        </Group>
+      ),
+    },
+    {
+      key: "version",
+      title: t("version"),
+      render: ({ short, tags, message }) => (
+        <>
+          <Group gap={6}>
+            <Code>{short}</Code>
+            {tags.length > 0 && <TagBadges tags={tags} />}
+          </Group>
+          <Faint>{message}</Faint>
+        </>
+      ),
+    },
+    {
+      key: "used",
+      title: t("usedBy"),
+      render: ({ used_by: users }) => (
+        <Group gap={8} wrap="nowrap" align="flex-start">
+          <ArrowRight size={14} aria-hidden style={{ flexShrink: 0, opacity: 0.5, marginTop: 4 }} />
+          <Stack gap={2}>
+            {users.length === 0 && (
+              <Text size="sm" c="dimmed">
+                {t("noUse")}
+              </Text>
+            )}
+            {users.map((job) => (
+              <UsingJob key={job.id} job={job} />
+            ))}
+          </Stack>
+        </Group>
+      ),
+    },
+  ];
+}
+
+function UsingJob({ job }: { job: LineageJob }) {
+  // Whoever may not see a job, or comes after it was deleted, has only its id.
+  if (job.name === null) return <Code>{job.id}</Code>;
+  return (
+    <Group gap={6}>
+      <JobLink id={job.id}>{job.name}</JobLink>
+      <Text size="xs" c="dimmed">
+        {job.user} · <Moment at={job.last_at} />
+      </Text>
+    </Group>
+  );
+}

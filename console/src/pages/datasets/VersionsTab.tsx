@@ -1,0 +1,235 @@
+/** The history of a dataset, newest first: what came with each version, and its tags. */
+import { ActionIcon, Badge, Box, Button, Code, Group, Text, TextInput, Tooltip } from "@mantine/core";
+import { useNavigate } from "@tanstack/react-router";
+import { FolderOpen, GitCompare, History, Tag, X } from "lucide-react";
+import { useMemo, useState } from "react";
+
+import { api, sent } from "@/api/client";
+import { useAction } from "@/api/useAction";
+import { usePages } from "@/api/useAll";
+import { refOf, TAG, useWhyNotWrite, versionWord, type Dataset, type Version } from "@/pages/datasets/dataset";
+import { words } from "@/pages/datasets/words";
+import { JobLink } from "@/pages/jobs/why/JobRef";
+import { useConfirm } from "@/parts/confirm";
+import { CopyText } from "@/parts/CopyText";
+import { DataTable, Faint, type Column } from "@/parts/DataTable";
+import { EmptyState } from "@/parts/EmptyState";
+import { FormDrawer } from "@/parts/FormDrawer";
+import { IconActions } from "@/parts/IconActions";
+import { Moment } from "@/parts/Moment";
+import { Panel } from "@/parts/Panel";
+import { ProblemNote } from "@/parts/ProblemNote";
+import { textField, useFields } from "@/parts/useFields";
+import { common } from "@/words/common";
+import { useFormat } from "@/words/format";
+import { useWords } from "@/words/words";
+
+export function VersionsTab({ dataset }: { dataset: Dataset }) {
+  const t = useWords(words);
+  const c = useWords(common);
+  const navigate = useNavigate();
+  const [tagged, setTagged] = useState<Version | undefined>(undefined);
+  const versions = usePages("/datasets/{dataset}/versions", { limit: 50 }, { dataset: dataset.id });
+  const columns = useColumns(dataset);
+  const whyNot = useWhyNotWrite()(dataset);
+  if (versions.error !== null && versions.items === undefined)
+    return <ProblemNote error={versions.error} onRetry={versions.retry} />;
+  const show = (search: Record<string, string>) => void navigate({ to: ".", search });
+  return (
+    <Panel title={t("log")}>
+      <DataTable
+        label={t("log")}
+        rows={versions.items}
+        columns={columns}
+        rowKey={(version) => version.id}
+        onOpen={(version) => show({ tab: "files", version: version.id })}
+        actions={(version) => {
+          const word = versionWord(version);
+          return (
+            <IconActions
+              actions={[
+                {
+                  icon: FolderOpen,
+                  label: t("browse", { version: word }),
+                  onClick: () => show({ tab: "files", version: version.id }),
+                },
+                {
+                  icon: GitCompare,
+                  label: t("compareIt", { version: word }),
+                  refusal: version.parent === null ? t("compareFirst") : undefined,
+                  onClick: () => show({ tab: "compare", from: version.parent ?? "", to: version.id }),
+                },
+                {
+                  icon: Tag,
+                  label: t("tagIt", { version: word }),
+                  refusal: whyNot,
+                  onClick: () => setTagged(version),
+                },
+              ]}
+            />
+          );
+        }}
+        empty={
+          <EmptyState icon={History} title={t("versionsEmpty")} hint={t("versionsEmptyHint")}>
+            <CopyText text={`corral dataset commit ${refOf(dataset)} ./folder -m "first version"`} />
+          </EmptyState>
+        }
+        foot={
+          versions.hasMore && (
+            <Button variant="default" mt="sm" loading={versions.isLoadingMore} onClick={versions.loadMore}>
+              {c("loadMore")}
+            </Button>
+          )
+        }
+      />
+      {tagged !== undefined && <TagDrawer dataset={dataset} version={tagged} onClose={() => setTagged(undefined)} />}
+    </Panel>
+  );
+}
+
+function useColumns(dataset: Dataset): readonly Column<Version>[] {
+  const t = useWords(words);
+  const format = useFormat();
+  return useMemo(
+    () => [
+      {
+        key: "version",
+        title: t("version"),
+        render: (version) => (
+          <Box maw={260} miw={140}>
+            <Code>{version.short}</Code>
+            <Text size="xs" c="dimmed" lineClamp={2} title={version.message}>
+              {version.message}
+            </Text>
+          </Box>
+        ),
+      },
+      {
+        key: "tags",
+        title: t("tags"),
+        render: (version) => <Tags dataset={dataset} version={version} />,
+      },
+      {
+        key: "at",
+        title: t("at"),
+        render: (version) => (
+          <>
+            <Moment at={version.at} />
+            <Faint>{version.author}</Faint>
+          </>
+        ),
+      },
+      {
+        key: "files",
+        title: t("filesCount"),
+        numeric: true,
+        wide: true,
+        render: (version) => format.number(version.files),
+      },
+      {
+        key: "bytes",
+        title: t("bytes"),
+        numeric: true,
+        wide: true,
+        render: (version) => format.bytes(version.bytes),
+      },
+      {
+        key: "new",
+        title: t("newBytes"),
+        numeric: true,
+        wide: true,
+        render: (version) => format.bytes(version.new_bytes),
+      },
+      {
+        key: "made",
+        title: t("producedBy"),
+        wide: true,
+        render: (version) => (version.produced_by === null ? "–" : <JobLink id={version.produced_by} />),
+      },
+    ],
+    [t, format, dataset],
+  );
+}
+
+function Tags({ dataset, version }: { dataset: Dataset; version: Version }) {
+  const t = useWords(words);
+  const confirm = useConfirm();
+  const untag = useAction<string, unknown>({
+    run: (tag) =>
+      sent(api.DELETE("/datasets/{dataset}/tags/{tag}", { params: { path: { dataset: dataset.id, tag } } })),
+    touches: ["/datasets"],
+    done: (_, tag) => t("untagged", { tag }),
+  });
+  const ask = (tag: string) =>
+    confirm({
+      title: t("untagTitle", { tag }),
+      text: t("untagText"),
+      action: t("untag", { tag }),
+      onConfirm: () => untag.mutate(tag),
+    });
+  return (
+    <Group gap={4}>
+      {version.tags.map((tag) => (
+        <Badge
+          key={tag}
+          variant="light"
+          tt="none"
+          fw={500}
+          miw="max-content"
+          leftSection={<Tag size={11} aria-hidden />}
+          rightSection={
+            dataset.may_write && (
+              <Tooltip label={t("untag", { tag })}>
+                <ActionIcon size={14} variant="transparent" aria-label={t("untag", { tag })} onClick={() => ask(tag)}>
+                  <X size={11} />
+                </ActionIcon>
+              </Tooltip>
+            )
+          }
+        >
+          {tag}
+        </Badge>
+      ))}
+    </Group>
+  );
+}
+
+function TagDrawer({ dataset, version, onClose }: { dataset: Dataset; version: Version; onClose: () => void }) {
+  const t = useWords(words);
+  const form = useFields<{ tag: string }, { tag: string }>({
+    start: () => ({ tag: "" }),
+    wrong: ({ tag }) => ({
+      tag: tag === "" ? { text: t("needed"), isMissing: true } : TAG.test(tag) ? undefined : { text: t("tagBad") },
+    }),
+    run: ({ tag }) =>
+      sent(
+        api.PUT("/datasets/{dataset}/tags/{tag}", {
+          params: { path: { dataset: dataset.id, tag } },
+          body: { version: version.id },
+        }),
+      ),
+    touches: ["/datasets"],
+    done: ({ tag }) => t("tagged", { tag }),
+    onDone: onClose,
+  });
+  const holder = dataset.tags[form.fields.tag];
+  return (
+    <FormDrawer
+      opened
+      title={t("tagTitle", { version: version.short })}
+      onClose={onClose}
+      onSubmit={form.submit}
+      busy={form.busy}
+      problem={form.problem}
+    >
+      <TextInput
+        label={t("tag")}
+        description={holder === undefined ? t("tagHint") : t("tagMoves", { version: holder.slice(0, 12) })}
+        withAsterisk
+        data-autofocus
+        placeholder="v2"
+        {...textField(form, "tag")}
+      />
+    </FormDrawer>
+  );
+}
