@@ -18,6 +18,7 @@ from benchmarks import (
     packing,
     scheduling,
     simulate,
+    slurm,
     transfer,
 )
 
@@ -29,6 +30,7 @@ ALL = {
     "estimates": estimates.main,
     "simulate": simulate.main,
     "jobs": jobs.main,
+    "slurm": slurm.main,
     "joblist": joblist.main,
     "console": console.main,
     "overview": overview.main,

@@ -40,16 +40,21 @@ class LiveServer:
 
 
 @contextmanager
-def live_server(*, virtual_nodes: str = "11x4xA10", home: Path | None = None) -> Iterator[LiveServer]:
+def live_server(
+    *, virtual_nodes: str | None = "11x4xA10", home: Path | None = None, settings: str = "", **environ: str
+) -> Iterator[LiveServer]:
+    """`settings` are further lines of corral.yaml."""
     with tempfile.TemporaryDirectory(prefix="corral-bench-") as scratch:
         home = home or Path(scratch)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         config = home / "bench.yaml"
-        config.write_text("scheduling: {max_queue_size: 1000000}\n")
-        env = {**os.environ, "CORRAL_HOME": str(home), "CORRAL_BOOTSTRAP_PASSWORD": PASSWORD}
-        command = [sys.executable, "-m", "corral.cli.main", "up", "--port", str(port), "--virtual-nodes", virtual_nodes]
+        config.write_text(f"scheduling: {{max_queue_size: 1000000}}\n{settings}")
+        env = {**os.environ, "CORRAL_HOME": str(home), "CORRAL_BOOTSTRAP_PASSWORD": PASSWORD, **environ}
+        command = [sys.executable, "-m", "corral.cli.main", "up", "--port", str(port)]
+        if virtual_nodes is not None:
+            command += ["--virtual-nodes", virtual_nodes]
         with (home / "server.log").open("wb") as log:
             process = subprocess.Popen([*command, "--config", str(config)], env=env, stdout=log, stderr=log)
         url = f"http://127.0.0.1:{port}"
