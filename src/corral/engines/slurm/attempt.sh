@@ -8,12 +8,14 @@ dir=$1
 
 if [ "$2" != instance ]; then
   # Whoever makes the directory has the attempt: a second Slurm job for it, sent after a crash, does nothing.
-  mkdir "$dir/claim" 2>/dev/null || [ "$(<"$dir/claim/job")" = "$SLURM_JOB_ID" ] || exit 0
-  echo "$SLURM_JOB_ID" >"$dir/claim/job"
+  claim=$dir/rank-0/claim
+  mkdir "$claim" 2>/dev/null || [ "$(<"$claim/job")" = "$SLURM_JOB_ID" ] || exit 0
+  echo "$SLURM_JOB_ID" >"$claim/job"
   if [ "$nodes" -gt 1 ]; then
     trap : TERM
+    # --mem=0: all of the job's memory without keeping it from steps that the program itself starts
     srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 --unbuffered \
-      --export=ALL /bin/bash "$0" "$dir" instance </dev/null &
+      --mem=0 --export=ALL /bin/bash "$0" "$dir" instance </dev/null &
     step=$!
     while kill -0 $step 2>/dev/null; do wait $step; done
     wait $step
@@ -23,9 +25,11 @@ fi
 
 rank=${ranks[$SLURMD_NODENAME]}
 place=$dir/rank-$rank
-. "$place/instance" # program, workdir, and the function `environment`
+own= # what it has of this node's disk
+. "$place/instance" # program, workdir, and the functions `environment` and `storage`
 
 ended() { # REASON CODE SIGNAL WORDS
+  [ -n "$own" ] && { rm -rf -- "$own" 2>/dev/null || { chmod -R u+rwX -- "$own"; rm -rf -- "$own"; }; }
   printf '%s %s %s %s %s\n' "$EPOCHREALTIME" "$1" "$2" "$3" "$4" >"$place/exit"
   : >"$events/$attempt.$rank.end"
   exit "${2/-/1}"
@@ -98,6 +102,7 @@ was_out_of_memory() { # the kernel says so in the group of this step
   return 1
 }
 
+storage
 check_place
 check_program
 stop_by=0 killer=
