@@ -74,6 +74,9 @@ class SlurmRules:
 class SlurmEngine:
     """See `corral.control.ports.Engine`. Safe for use by several threads."""
 
+    #: sbatch mostly waits for the controller and the disk
+    launches_at_once = 4
+
     def __init__(
         self,
         *,
@@ -83,7 +86,7 @@ class SlurmEngine:
         account_of: Callable[[LaunchOrder], Submitter | None] = lambda order: None,
         storage: StoragePlaces | None = None,
         top: str = "",
-        look_seconds: float = 0.2,
+        look_seconds: float = 0.05,
         rescan_seconds: float = 2.0,
     ) -> None:
         """`account_of` says whose job an attempt is in Slurm; None means the server's own account. Below `top` the way
@@ -232,6 +235,12 @@ class SlurmEngine:
             broken = [attempt for attempt in found if self._is_broken(attempt)]
         self._stop_broken(broken)
         return found
+
+    @property
+    def is_busy(self) -> bool:
+        """Some attempt is known whose end may come at any moment."""
+        with self._lock:
+            return any(not attempt.is_over for attempt in self._attempts.values())
 
     def rescan(self) -> list[Attempt]:
         """The safety net: all that are not over, and what Slurm says of them. Nobody live, nothing asked."""
