@@ -13,8 +13,9 @@ if [ "$2" != instance ]; then
   echo "$SLURM_JOB_ID" >"$claim/job"
   if [ "$nodes" -gt 1 ]; then
     trap : TERM
+    # --mem=0: all of the job's memory without keeping it from steps that the program itself starts
     srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 --unbuffered \
-      --export=ALL /bin/bash "$0" "$dir" instance </dev/null &
+      --mem=0 --export=ALL /bin/bash "$0" "$dir" instance </dev/null &
     step=$!
     while kill -0 $step 2>/dev/null; do wait $step; done
     wait $step
