@@ -20,6 +20,7 @@ from corral.control.ports.engine import (
     RegistryLogin,
     StorageKind,
     StorageOrder,
+    Withholding,
 )
 from corral.control.ports.history import (
     CLUSTER,
@@ -178,6 +179,7 @@ __all__ = [
     "VolumeTable",
     "VolumeUnavailable",
     "VolumeUse",
+    "Withholding",
     "WorkbenchFiles",
     "WorkbenchStatus",
     "Workspace",

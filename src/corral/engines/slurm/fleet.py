@@ -14,7 +14,8 @@ PARTITION_LABEL = "slurm.partition"
 FEATURE_LABEL = "slurm.feature"
 #: States in which a node runs jobs, and flags under which it starts no more.
 _UP = frozenset({"IDLE", "MIXED", "ALLOCATED", "COMPLETING"})
-_WITHHELD = frozenset({"DRAIN", "DRAINING", "DRAINED", "MAINT", "MAINTENANCE", "RESERVED", "PLANNED_DOWN"})
+_DRAINED = frozenset({"DRAIN", "DRAINING", "DRAINED"})
+_WITHHELD = _DRAINED | frozenset({"MAINT", "MAINTENANCE", "RESERVED", "PLANNED_DOWN"})
 _GONE = frozenset({"NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "DOWN"})
 
 
@@ -85,6 +86,7 @@ def _node(node: SlurmNode, own: Own, rules: FleetRules) -> Node:
         memory_bytes=node.memory_mib * MIB,
         gpus=gpus,
         labels=_labels(node, rules),
+        reason=node.reason if _state(node) is not NodeState.READY else "",
         taken=Taken(
             gpus=_taken_gpus(gpus, node.used_gpus - own.gpus, own.named),
             cpu_milli=max(0, node.used_cpus - own.cpus) * WHOLE,
@@ -107,6 +109,14 @@ def _taken_gpus(gpus: Sequence[Gpu], count: int, named: frozenset[str]) -> tuple
     left can change a decision."""
     free = [gpu.id for gpu in reversed(gpus) if gpu.id not in named]
     return tuple(sorted(free[: max(0, count)]))
+
+
+def is_withheld(node: SlurmNode) -> bool:
+    return not _DRAINED.isdisjoint(node.flags)
+
+
+def is_down(node: SlurmNode) -> bool:
+    return _state(node) is NodeState.DOWN
 
 
 def _state(node: SlurmNode) -> NodeState:
