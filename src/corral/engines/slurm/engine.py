@@ -292,8 +292,8 @@ class SlurmEngine:
         return jobs
 
     def _is_fresh(self) -> bool:
-        """What was heard when the cluster was observed still serves. Asking costs most where there are many jobs, and no
-        more than a small part of the time may be spent on it."""
+        """What was heard when the cluster was observed still serves. Asking costs most where there are many jobs, and
+        no more than a small part of the time may be spent on it."""
         return time.monotonic() < self._heard_at + self._fresh_seconds
 
     def _prepare(self, order: LaunchOrder) -> Attempt:
