@@ -7,8 +7,9 @@ dir=$1
 . "$dir/attempt" # attempt, events, limit, grace, nodes, ranks
 
 if [ "$2" != instance ]; then
-  # Whoever makes the directory has the attempt: a second Slurm job for it, sent after a crash, does nothing.
-  mkdir "$dir/claim" 2>/dev/null || [ "$(<"$dir/claim/job")" = "$SLURM_JOB_ID" ] || exit 0
+  # Whoever makes the directory has the attempt: a second Slurm job for it, sent after a crash, does nothing. Neither
+  # does the same job again, should Slurm requeue it against corral's word: the next attempt is corral's to decide.
+  mkdir "$dir/claim" 2>/dev/null || exit 0
   echo "$SLURM_JOB_ID" >"$dir/claim/job"
   if [ "$nodes" -gt 1 ]; then
     trap : TERM
@@ -23,6 +24,7 @@ fi
 
 rank=${ranks[$SLURMD_NODENAME]}
 place=$dir/rank-$rank
+mkdir "$place/claim" 2>/dev/null || exit 0
 . "$place/instance" # program, workdir, and the function `environment`
 
 ended() { # REASON CODE SIGNAL WORDS
