@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from corral.control.ports import Engine
 from corral.engines.slurm.commands import SlurmCommands
@@ -16,8 +17,9 @@ class SlurmHarness(EngineHarness):
     name = "slurm"
     engine: SlurmEngine
 
-    def __init__(self, root: Path, cluster: SlurmCluster) -> None:
+    def __init__(self, root: Path, cluster: SlurmCluster, **options: Any) -> None:
         super().__init__()
+        self.options = options
         self.root = root
         self.slurm = cluster
         root.mkdir(parents=True, exist_ok=True)
@@ -31,6 +33,7 @@ class SlurmHarness(EngineHarness):
             rules=SlurmRules(log_limit_bytes=self.log_limit_bytes),
             look_seconds=0.05,
             rescan_seconds=0.5,
+            **self.options,
         )
 
     def crash_helper(self) -> None:

@@ -169,6 +169,8 @@ def test_what_is_wrong_is_told_at_each_step_while_one_types(visit: Visit, server
     expect(page.get_by_text("This is not an address")).to_be_visible()
     page.get_by_role("radio", name="The node's own environment").click()
     forward(page)
+    expect(page.get_by_role("heading", name="Which data does it need?")).to_be_visible()
+    forward(page)
     forward(page)
     expect(page.get_by_role("alert")).to_contain_text("Choose a package")
     page.get_by_text("Custom size", exact=True).click()

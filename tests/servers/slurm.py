@@ -207,6 +207,7 @@ SlurmctldLogFile={log}/slurmctld.log
 SlurmdTimeout={NODE_TIMEOUT_SECONDS}
 SlurmctldTimeout=60
 KillWait=5
+UnkillableStepTimeout=300
 ReturnToService=2
 MinJobAge=300
 MaxJobCount=50000

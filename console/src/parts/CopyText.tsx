@@ -8,7 +8,7 @@ import { useWords } from "@/words/words";
 export function CopyText({ text, label }: { text: string; label?: string }) {
   const t = useWords(common);
   return (
-    <Group gap={6} wrap="nowrap">
+    <Group gap={6} wrap="nowrap" maw="100%">
       <Code style={{ overflowX: "auto", whiteSpace: "pre" }}>{text}</Code>
       <CopyButton value={text}>
         {({ copied, copy }) => (

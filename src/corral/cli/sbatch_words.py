@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from corral.core.arrays import parse_array
+
 #: How an interpreter takes a program as an argument.
 _PROGRAM_FLAGS = {"sh": "-c", "bash": "-c", "dash": "-c", "zsh": "-c", "ksh": "-c", "python": "-c", "perl": "-e"}
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
@@ -130,6 +132,8 @@ def understood(words: Sequence[str], script: str | None, here: Here) -> Batch:
         for name, value in vars(options).items()
         if name.startswith("ignored_") and value is not None
     ]
+    if options.job_name is None:
+        options.job_name = "wrap" if given.wrap is not None else (given.script or "sbatch").rpartition("/")[2]
     body = _body(options, here, notes)
     body["command"] = _command(script, options, given)
     return Batch(
@@ -306,19 +310,16 @@ def _told(options: argparse.Namespace, here: Here, nodes: int, tasks_per_node: i
         "SLURM_NNODES": str(nodes),
         "SLURM_NTASKS": str(options.ntasks or nodes * tasks_per_node),
         "SLURM_CPUS_PER_TASK": str(options.cpus_per_task or 1),
+        "SLURM_JOB_NAME": options.job_name,
     }
-    if options.job_name:
-        told["SLURM_JOB_NAME"] = options.job_name
     if nodes > 1:
         # The script itself runs within a step that has all of the job; what it starts shares that.
         told["SLURM_OVERLAP"] = "1"
     return told
 
 
-def name_for(wanted: str | None, number: int) -> str | None:
+def name_for(wanted: str, number: int) -> str:
     """A name that corral takes. Slurm's may be short, and given again and again: the later ones get a number."""
-    if wanted is None:
-        return None
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", wanted).strip("-")[:50] or "batch"
     is_fine = len(plain) >= 4 and not re.fullmatch(r"job-\d+", plain)
     return (plain if is_fine else f"batch-{plain}") + (f"-{number}" if number > 1 else "")
@@ -359,10 +360,7 @@ def _prelude(options: argparse.Namespace) -> str:
         'export SLURM_JOBID="$SLURM_JOB_ID" SLURM_PROCID="${SLURM_PROCID:-$SLURM_NODEID}"',
     ]
     if options.array is not None:
-        lines.append(
-            'export SLURM_ARRAY_TASK_ID="$CORRAL_ARRAY_INDEX" SLURM_ARRAY_JOB_ID="$SLURM_JOB_ID" '
-            'SLURM_ARRAY_TASK_COUNT="$CORRAL_ARRAY_SIZE"'
-        )
+        lines += _array_lines(options.array)
     if options.output:
         lines.append(f"exec >>{_file(options.output, options)}" + ("" if options.error else " 2>&1"))
     if options.error:
@@ -370,10 +368,26 @@ def _prelude(options: argparse.Namespace) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _array_lines(text: str) -> list[str]:
+    """The number of an array is that of its first job, and those of the others follow on it."""
+    try:
+        indexes = parse_array(text.partition("%")[0])
+    except ValueError as error:
+        raise NotUnderstood(f"--array: {error}") from error
+    return [
+        f"corral_place=0; for corral_index in {' '.join(map(str, indexes))}; do",
+        '[ "$corral_index" = "$CORRAL_ARRAY_INDEX" ] && break; corral_place=$((corral_place + 1)); done',
+        'export SLURM_ARRAY_TASK_ID="$CORRAL_ARRAY_INDEX" SLURM_ARRAY_TASK_COUNT="$CORRAL_ARRAY_SIZE"',
+        'export SLURM_ARRAY_JOB_ID="$((${CORRAL_JOB_ID#j-} - corral_place))"',
+        f"export SLURM_ARRAY_TASK_MIN={indexes[0]} SLURM_ARRAY_TASK_MAX={indexes[-1]}",
+    ]
+
+
+#: Numbers are those that sbatch printed, also where Slurm itself runs the job under another one.
 _PATTERNS = {
-    "%j": '"$SLURM_JOB_ID"',
-    "%J": '"$SLURM_JOB_ID"',
-    "%A": '"$SLURM_JOB_ID"',
+    "%j": '"${CORRAL_JOB_ID#j-}"',
+    "%J": '"${CORRAL_JOB_ID#j-}"',
+    "%A": '"${SLURM_ARRAY_JOB_ID:-${CORRAL_JOB_ID#j-}}"',
     "%a": '"$SLURM_ARRAY_TASK_ID"',
     "%N": '"$CORRAL_NODE"',
     "%u": '"$USER"',
@@ -390,7 +404,7 @@ def _file(pattern: str, options: argparse.Namespace) -> str:
     for part in parts:
         plain = re.sub(r"\d", "", part)
         if plain == "%x":
-            filled.append(shlex.quote(options.job_name or "sbatch"))
+            filled.append(shlex.quote(options.job_name))
         else:
             filled.append(_PATTERNS[plain] if plain in _PATTERNS else shlex.quote(part) if part else "")
     return "".join(filled)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +19,16 @@ import typer
 from corral.cli import words
 from corral.cli.failures import WrongUsage
 from corral.cli.sbatch_words import Here, NotUnderstood, name_for, script_named, understood
+from corral.cli.slurm_columns import (
+    INFO_FORMAT,
+    INFO_TITLES,
+    QUEUE_FORMAT,
+    QUEUE_TITLES,
+    STATES,
+    filled,
+    info_rows,
+    queue_fields,
+)
 from corral.cli.submit import in_their_words, wait_for_end
 from corral.cli.terminal import Section, Terminal, command
 from corral.client.errors import ApiProblem
@@ -30,22 +40,8 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True)
 
 PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo")
-#: Slurm's short and long words for the states of a job.
-STATES = {
-    "created": ("PD", "PENDING"),
-    "queued": ("PD", "PENDING"),
-    "starting": ("CF", "CONFIGURING"),
-    "running": ("R", "RUNNING"),
-    "stopping": ("CG", "COMPLETING"),
-    "stopped": ("CA", "CANCELLED"),
-    "completed": ("CD", "COMPLETED"),
-    "failed": ("F", "FAILED"),
-}
-QUEUE_FORMAT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 #: of jobs that are not over
 _LIVE = ("created", "queued", "starting", "running", "stopping")
-INFO_FORMAT = "%9P %5a %.10l %.6D %.6t %N"
-_FIELD = re.compile(r"%(\.?)(\d*)([A-Za-z])")
 
 FreeWords = Annotated[list[str] | None, typer.Argument(metavar="WORDS", help="As the Slurm program takes them.")]
 
@@ -72,6 +68,8 @@ def sbatch(terminal: Terminal, given: FreeWords = None) -> None:
     with terminal.client() as client:
         body = _in_reach(body, {queue["name"] for queue in client.queues.list()})
         try:
+            if "after" in body:
+                body["after"] = [job for text in body["after"] for job in _meant(client, text)]
             if batch.is_test:
                 terminal.json(client.jobs.plan({key: value for key, value in body.items() if key != "array"}))
                 return
@@ -112,16 +110,17 @@ def squeue(terminal: Terminal, given: FreeWords = None) -> None:
                 sort="id",
             )
         )
-    ids = {_full_id(text) for text in options.get("jobs", "").split(",") if text}
-    shown = [job for job in jobs if (not ids or job["id"] in ids) and options.get("name", job["name"]) == job["name"]]
+        numbers = [text for text in options.get("jobs", "").split(",") if text]
+        ids = {job for text in numbers for job in _meant(client, text)}
+    shown = [job for job in jobs if (not numbers or job["id"] in ids) and _is_called(job, options.get("name"))]
     if terminal.as_json:
         terminal.json({"items": shown})
         return
     line = options.get("format", QUEUE_FORMAT)
     if not options.get("noheader"):
-        terminal.say(_filled(line, _QUEUE_TITLES))
+        terminal.say(filled(line, QUEUE_TITLES))
     for job in shown:
-        terminal.say(_filled(line, _queue_fields(job, terminal.now())))
+        terminal.say(filled(line, queue_fields(job, terminal.now())))
 
 
 @command(
@@ -139,21 +138,25 @@ def scancel(terminal: Terminal, given: FreeWords = None) -> None:
         valued={"-u": "user", "--user": "user", "-n": "name", "--name": "name", "-t": "states", "--state": "states"},
         bare={"--me": "me", "-Q": "quiet", "--quiet": "quiet"},
     )
-    ids = [_full_id(text) for word in options.pop("words", "").split() for text in word.split(",")]
-    if not ids and not options.keys() & {"user", "me", "name"}:
+    numbers = [text for word in options.pop("words", "").split() for text in word.split(",") if text]
+    if not numbers and not options.keys() & {"user", "me", "name"}:
         raise WrongUsage("scancel: which job? Give its number, --me, --user or --name")
     failed = False
     with terminal.client() as client:
-        if not ids:
+        if not numbers:
             user = client.people.me()["name"] if options.get("me") else options.get("user")
             listed = client.jobs.list(states=_states(options.get("states", "")) or _LIVE, user=user, sort="id")
-            ids = [job["id"] for job in listed if options.get("name", job["name"]) == job["name"]]
-        for job in ids:
-            try:
-                client.jobs.stop(job)
-            except ApiProblem as error:
-                failed = True
-                terminal.note(f"scancel: {job}: {error.message}")
+            numbers = [job["id"] for job in listed if _is_called(job, options.get("name"))]
+            failed = not _all_stopped(terminal, client, numbers, may_be_over=True)
+        else:
+            for number in numbers:
+                try:
+                    jobs = _meant(client, number)
+                except ApiProblem as error:
+                    terminal.note(f"scancel: {number}: {error.message}")
+                    failed = True
+                    continue
+                failed |= not _all_stopped(terminal, client, jobs, may_be_over=len(jobs) > 1)
     if failed:
         raise typer.Exit(1)
 
@@ -176,15 +179,15 @@ def sinfo(terminal: Terminal, given: FreeWords = None) -> None:
     with terminal.client() as client:
         queues = [queue for queue in client.queues.list() if options.get("queue", queue["name"]) == queue["name"]]
         nodes = list(client.fleet.nodes())
-    rows = _info_rows(queues, nodes)
+    rows = info_rows(queues, nodes)
     if terminal.as_json:
         terminal.json({"items": rows})
         return
     line = options.get("format", INFO_FORMAT)
     if not options.get("noheader"):
-        terminal.say(_filled(line, _INFO_TITLES))
+        terminal.say(filled(line, INFO_TITLES))
     for row in rows:
-        terminal.say(_filled(line, row))
+        terminal.say(filled(line, row))
 
 
 @command(app, "install", section=Section.DAILY, examples=["corral slurm-compat install ~/corral-bin"])
@@ -192,12 +195,15 @@ def install(
     terminal: Terminal, directory: Annotated[Path, typer.Argument(metavar="DIR", help="Made if it is not there.")]
 ) -> None:
     """Put programs called sbatch, squeue, scancel and sinfo into a directory for the PATH."""
-    directory.mkdir(parents=True, exist_ok=True)
-    for name in PROGRAMS:
-        path = directory / name
+    paths = {name: directory / name for name in PROGRAMS}
+    for path in paths.values():
         if path.exists() and "corral" not in path.read_text(errors="replace"):
             raise WrongUsage(f"{path} is there already and is not corral's: choose another directory")
-        path.write_text(f'#!/bin/sh\nexec {sys.executable} -m corral.cli.main slurm-compat {name} -- "$@"\n')
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, path in paths.items():
+        # Behind -- everything is for the look-alike: -h there is no call for help.
+        program = f"{shlex.quote(sys.executable)} -m corral.cli.main slurm-compat {name}"
+        path.write_text(f'#!/bin/sh\nexec {program} -- "$@"\n')
         path.chmod(0o755)
     terminal.answer(
         {"directory": str(directory), "programs": list(PROGRAMS)},
@@ -223,14 +229,59 @@ def _read(name: str) -> str:
 
 def _submitted(client: Client, body: dict[str, Any]) -> list[JobView]:
     """Under the name that the script gives it or, where a job of that name is there already, the next free one."""
-    wanted, number = body.get("name"), 1
-    if wanted is not None:
-        mine = client.jobs.list(user=client.people.me()["name"], name=name_for(wanted, 1))
-        taken = {job["array"]["name"] if job["array"] else job["name"] for job in mine}
-        while name_for(wanted, number) in taken:
+    wanted, number = body["name"], 1
+    mine = client.jobs.list(user=client.people.me()["name"], name=name_for(wanted, 1))
+    taken = {name for job in mine for name in (job["name"], job["array"]["name"] if job["array"] else None)}
+    while True:
+        while (name := name_for(wanted, number)) in taken:
             number += 1
-        body = {**body, "name": name_for(wanted, number)}
-    return client.jobs.submit_array(body) if "array" in body else [client.jobs.submit(body)]
+        named = {**body, "name": name}
+        try:
+            return client.jobs.submit_array(named) if "array" in body else [client.jobs.submit(named)]
+        except ApiProblem as error:
+            # another sbatch at the same moment was quicker
+            if error.slug != "name-taken":
+                raise
+            taken.add(name)
+
+
+def _all_stopped(terminal: Terminal, client: Client, jobs: Iterable[str], *, may_be_over: bool) -> bool:
+    """Of several, some may be over by now, or end because another one of them did."""
+    is_done = True
+    for job in jobs:
+        try:
+            client.jobs.stop(job)
+        except ApiProblem as error:
+            if not (may_be_over and error.slug == "wrong-state"):
+                terminal.note(f"scancel: {job.removeprefix('j-')}: {error.message}")
+                is_done = False
+    return is_done
+
+
+def _meant(client: Client, text: str) -> list[str]:
+    """The jobs behind a number: of an array, whose number is that of its first job, all; `12_3` is one of them."""
+    number, underscore, index = text.removeprefix("j-").partition("_")
+    if not number.isdigit():
+        return [text]
+    job = client.jobs.get(f"j-{number}")
+    if not job["array"]:
+        return [job["id"]]
+    members = list(client.jobs.list(array=job["array"]["name"], user=job["user"], sort="id"))
+    if underscore:
+        members = [one for one in members if one["array"] and str(one["array"]["index"]) == index]
+        if not members:
+            raise WrongUsage(f"array {number} has no job of index {index}")
+        return [members[0]["id"]]
+    return [one["id"] for one in members] if members[0]["id"] == job["id"] else [job["id"]]
+
+
+def _is_called(job: JobView, name: str | None) -> bool:
+    """Under the name that was asked for: later jobs of it have a number behind it, and those of arrays their index."""
+    if name is None or job["name"] == name:
+        return True
+    plain = name_for(name, 1)
+    own = job["array"]["name"] if job["array"] else job["name"]
+    return own == plain or re.fullmatch(rf"{re.escape(plain)}-\d+", own) is not None
 
 
 def _in_reach(body: dict[str, Any], queues: set[str]) -> dict[str, Any]:
@@ -260,6 +311,10 @@ def _options(
             found[bare[word]] = "yes"
         elif len(word) > 2 and word[:2] in valued and not word.startswith("--"):
             found[valued[word[:2]]] = word[2:]
+        elif len(word) > 2 and word[:2] in bare and not word.startswith("--"):
+            # several letters in one word
+            found[bare[word[:2]]] = "yes"
+            left.insert(0, f"-{word[2:]}")
         elif word.startswith("-"):
             raise WrongUsage(f"{program}: corral does not know the option {word}")
         else:
@@ -272,93 +327,3 @@ def _states(text: str) -> list[str]:
         return list(STATES) if text else []
     wanted = {word.upper() for word in text.split(",")}
     return [state for state, names in STATES.items() if wanted & set(names)]
-
-
-def _full_id(text: str) -> str:
-    return f"j-{text}" if text.isdigit() else text
-
-
-_QUEUE_TITLES = {
-    "i": "JOBID", "A": "JOBID", "P": "PARTITION", "j": "NAME", "u": "USER", "t": "ST", "T": "STATE", "M": "TIME",
-    "l": "TIME_LIMIT", "D": "NODES", "R": "NODELIST(REASON)", "N": "NODELIST", "b": "TRES_PER_NODE", "Q": "PRIORITY",
-    "C": "CPUS", "r": "REASON",
-}  # fmt: skip
-_INFO_TITLES = {
-    "P": "PARTITION", "a": "AVAIL", "l": "TIMELIMIT", "D": "NODES", "t": "STATE", "T": "STATE", "N": "NODELIST",
-    "G": "GRES",
-}  # fmt: skip
-
-
-def _queue_fields(job: JobView, now: float) -> dict[str, str]:
-    allocation = job["allocation"]
-    nodes = ",".join(grant["node"] for grant in allocation["grants"]) if allocation else ""
-    short, full = STATES[job["state"]]
-    reason = "(Dependency)" if job.get("after") else "(JobHeldUser)" if job["state"] == "created" else "(Resources)"
-    started = job["started_at"]
-    return {
-        "i": job["id"].removeprefix("j-"),
-        "A": job["id"].removeprefix("j-"),
-        "P": job["queue"],
-        "j": job["name"],
-        "u": job["user"],
-        "t": short,
-        "T": full,
-        "M": _clock(now - words.moment(started)) if started else "0:00",
-        "l": _clock(job["time_limit_seconds"]) if job["time_limit_seconds"] else "UNLIMITED",
-        "D": str(job["nodes"]),
-        "R": nodes or reason,
-        "N": nodes,
-        "b": f"gres/gpu:{job['gpus']:g}" if job["gpus"] else "N/A",
-        "Q": str(job["priority"]),
-        "C": f"{job['cpus']:g}",
-        "r": "None" if nodes else reason.strip("()"),
-    }
-
-
-def _info_rows(queues: Iterable[Any], nodes: Sequence[Any]) -> list[dict[str, str]]:
-    rows = []
-    for queue in queues:
-        by_state: dict[str, list[Any]] = defaultdict(list)
-        for node in nodes:
-            if not node["gpus"] or any(gpu["pool"] == queue["pool"] for gpu in node["gpus"]):
-                by_state[_node_state(node)].append(node)
-        for state, mine in sorted(by_state.items()):
-            rows.append(
-                {
-                    "P": queue["name"],
-                    "a": "up",
-                    "l": _clock(queue["max_seconds"]) if queue.get("max_seconds") else "infinite",
-                    "D": str(len(mine)),
-                    "t": state,
-                    "T": state,
-                    "N": ",".join(node["id"] for node in mine),
-                    "G": f"gpu:{len(mine[0]['gpus'])}" if mine[0]["gpus"] else "(null)",
-                }
-            )
-    return rows
-
-
-def _node_state(node: Any) -> str:
-    if node["state"] != "ready":
-        return "down" if node["state"] == "down" else "drain"
-    free, total = node["gpus_free"], len(node["gpus"])
-    return "idle" if free == total else "alloc" if free == 0 else "mix"
-
-
-def _clock(seconds: float) -> str:
-    days, rest = divmod(max(0, int(seconds)), 86_400)
-    hours, rest = divmod(rest, 3600)
-    minutes, left = divmod(rest, 60)
-    short = f"{hours}:{minutes:02d}:{left:02d}" if hours or days else f"{minutes}:{left:02d}"
-    return f"{days}-{hours:02d}:{minutes:02d}:{left:02d}" if days else short
-
-
-def _filled(line: str, fields: dict[str, str]) -> str:
-    def one(found: re.Match[str]) -> str:
-        right, width, letter = found[1], int(found[2] or 0), found[3]
-        if letter not in fields:
-            raise WrongUsage(f"corral does not know the field %{letter}; it knows {' '.join(sorted(fields))}")
-        text = fields[letter][:width] if width else fields[letter]
-        return text.rjust(width) if right else text.ljust(width)
-
-    return _FIELD.sub(one, line).rstrip()

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corral.control.ports import Engine, LaunchOrder, LogChunk
-from corral.engines.local.accounts import AccountRules
+from corral.engines.local.accounts import AccountRules, own_account
 from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
 from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.storage.orders import StoragePlaces
-from corral.engines.slurm.commands import Account, SlurmCommands
+from corral.engines.slurm.commands import SlurmCommands
 from corral.engines.slurm.engine import SlurmEngine, SlurmRules
 from corral.engines.slurm.fleet import FleetRules
+from corral.engines.slurm.submitters import Submitter
 from corral.server.sections import ClusterSettings
 from corral.server.settings import Settings
 
@@ -46,7 +47,7 @@ def opened(settings: Settings, isolated: Isolation, places: StoragePlaces) -> It
         engines: dict[str, Engine] = {}
         for cluster in settings.cluster:
             if cluster.engine == "slurm":
-                engines[cluster.name] = slurm_engine(settings, cluster, isolated.accounts)
+                engines[cluster.name] = slurm_engine(settings, cluster, isolated.accounts, places)
             else:
                 fleet = local_fleet(settings)
                 engines[cluster.name] = LocalEngine(
@@ -73,7 +74,9 @@ def local_fleet(settings: Settings) -> HostFleet | VirtualFleet:
     return fleet
 
 
-def slurm_engine(settings: Settings, cluster: ClusterSettings, accounts: AccountRules | None) -> SlurmEngine:
+def slurm_engine(
+    settings: Settings, cluster: ClusterSettings, accounts: AccountRules | None, places: StoragePlaces
+) -> SlurmEngine:
     slurm = cluster.slurm
     return SlurmEngine(
         root=Path(slurm.root) if slurm.root else settings.home / "slurm" / cluster.name,
@@ -90,19 +93,19 @@ def slurm_engine(settings: Settings, cluster: ClusterSettings, accounts: Account
             pending_seconds=slurm.pending_seconds,
         ),
         account_of=_account_of(slurm.accounts, accounts),
+        storage=places,
+        top=str(settings.home),
     )
 
 
-def _account_of(
-    named: Mapping[str, str], rules: AccountRules | None
-) -> Callable[[LaunchOrder], tuple[str, Account] | None]:
+def _account_of(named: Mapping[str, str], rules: AccountRules | None) -> Callable[[LaunchOrder], Submitter | None]:
     """Whose job it is in Slurm: the account of the machine, and the one of Slurm's books. A server that is not root
     submits as itself."""
-    if rules is None:
-        return lambda order: None
 
-    def account_of(order: LaunchOrder) -> tuple[str, Account] | None:
-        mine = rules.account_of(order.os_user or order.user)
-        return named.get(order.user, ""), Account(uid=mine.uid, gid=mine.gid, groups=mine.groups)
+    def account_of(order: LaunchOrder) -> Submitter | None:
+        books = named.get(order.user, "")
+        if rules is None:
+            return Submitter(account=own_account(), books=books) if books else None
+        return Submitter(account=rules.account_of(order.os_user or order.user), books=books)
 
     return account_of

@@ -21,7 +21,7 @@ from corral.server.settings import FIRST_USER, Settings
 log = logging.getLogger("corral.server")
 
 #: What of the home jobs have to reach: their directories, their run directories, what they mount.
-_PASSABLE = ("jobs", "local", "volumes", "scratch", "objects", "dataset-cache")
+_PASSABLE = ("jobs", "local", "slurm", "volumes", "scratch", "objects", "dataset-cache")
 
 
 def isolation_of(settings: Settings, *, is_root: bool | None = None) -> Isolation:

@@ -66,7 +66,7 @@ def test_only_what_is_exported_by_name_leaves_the_laptop() -> None:
 
 def test_output_goes_where_the_script_asks_for_it_and_names_are_no_code() -> None:
     text = body("-J", "x; rm -rf /", "-o", "out dir/%x-%4j.txt", "a.sh")["command"][2]
-    assert "exec >>'out dir/''x; rm -rf /'-\"$SLURM_JOB_ID\".txt 2>&1\n" in text
+    assert "exec >>'out dir/''x; rm -rf /'-\"${CORRAL_JOB_ID#j-}\".txt 2>&1\n" in text
 
 
 def test_wrap_needs_no_script_and_python_scripts_stay_as_they_are() -> None:

@@ -141,7 +141,7 @@ def test_what_an_instance_wrote_is_told(line: str, reason: EndReason, code: int 
         ("TIMEOUT", False, EndReason.TIMED_OUT, None),
         ("NODE_FAIL", False, EndReason.NODE_LOST, None),
         ("PREEMPTED", False, EndReason.PREEMPTED, None),
-        ("CANCELLED", False, EndReason.EVICTED, None),
+        ("CANCELLED", False, EndReason.LOST, None),
         ("CANCELLED", True, EndReason.EXIT_CODE, None),
         ("FAILED", False, EndReason.EXIT_CODE, 5),
         ("COMPLETED", False, EndReason.EXIT_CODE, 5),

@@ -1,5 +1,5 @@
 /** The history of a dataset, newest first: what came with each version, and its tags. */
-import { ActionIcon, Badge, Button, Code, Group, TextInput, Tooltip } from "@mantine/core";
+import { ActionIcon, Badge, Box, Button, Code, Group, Text, TextInput, Tooltip } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { FolderOpen, GitCompare, History, Tag, X } from "lucide-react";
 import { useMemo, useState } from "react";
@@ -96,10 +96,12 @@ function useColumns(dataset: Dataset): readonly Column<Version>[] {
         key: "version",
         title: t("version"),
         render: (version) => (
-          <>
+          <Box maw={260} miw={140}>
             <Code>{version.short}</Code>
-            <Faint>{version.message}</Faint>
-          </>
+            <Text size="xs" c="dimmed" lineClamp={2} title={version.message}>
+              {version.message}
+            </Text>
+          </Box>
         ),
       },
       {

@@ -70,7 +70,7 @@ function isPlannable(draft: Draft, findings: Findings): boolean {
     return false;
   // Beyond the quota the server says it best, with its numbers; what is no number at all it need not see.
   return Object.entries(findings).every(([field, found]) =>
-    found.isMissing === true ? !field.startsWith("parameters.") : OVERRULED.has(field),
+    found.isMissing === true ? !/^(parameters|mounts)\./.test(field) : OVERRULED.has(field),
   );
 }
 

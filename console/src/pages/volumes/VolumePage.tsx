@@ -1,5 +1,5 @@
 /** One volume: what it is, who uses it, and the files in it. */
-import { Grid, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Grid, Skeleton, Stack, Text } from "@mantine/core";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { FolderOpen, HardDrive, LayoutDashboard } from "lucide-react";
 
@@ -176,12 +176,12 @@ function Commands({ volume }: { volume: Volume }) {
     <Panel title={t("commands")}>
       <Stack gap="sm">
         {lines.map(([what, line]) => (
-          <Group key={what} gap={4} style={{ flexDirection: "column", alignItems: "flex-start", minWidth: 0 }}>
+          <Stack key={what} gap={4} style={{ minWidth: 0 }}>
             <Text size="xs" c="dimmed">
               {what}
             </Text>
             <CopyText text={line} />
-          </Group>
+          </Stack>
         ))}
       </Stack>
     </Panel>

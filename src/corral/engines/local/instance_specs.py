@@ -105,7 +105,7 @@ class SpecWriter:
             cgroup_pids=self.cgroups.pids if self._has_group(order) else "",
             cgroup_name=self.group_name(order.attempt_id, instance.rank),
             owner=_owner(account),
-            owned=_job_directories(order),
+            owned=job_directories(order),
             top=self.isolation.top or self.layout.root,
             venv=order.venv or "",
             container=self._container(order, instance, env, account, storage) if order.image else None,
@@ -167,7 +167,7 @@ class SpecWriter:
             raise LaunchRefused("jobs with an image need Podman or Docker on this node: an operator installs one")
         assert order.image is not None
         workdir = order.workdir or os.path.join(rank_dir, WORK)
-        places = [workdir, *_job_directories(order)]
+        places = [workdir, *job_directories(order)]
         limited = bool(order.memory_bytes or order.cpu_milli or self.isolation.max_processes)
         group = group_below_mount(self.cgroups, self.group_name(order.attempt_id, instance.rank)) if limited else ""
         return container_spec(
@@ -228,7 +228,7 @@ def _owner(account: Account | None) -> Owner | None:
     return Owner(name=account.name, uid=account.uid, gid=account.gid, groups=list(account.groups))
 
 
-def _job_directories(order: LaunchOrder) -> list[str]:
+def job_directories(order: LaunchOrder) -> list[str]:
     """Outermost first."""
     found = {order.env[name] for name in JOB_DIRECTORIES if order.env.get(name)}
     return sorted(found, key=len)

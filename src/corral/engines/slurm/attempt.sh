@@ -7,14 +7,22 @@ dir=$1
 . "$dir/attempt" # attempt, events, limit, grace, nodes, ranks
 
 if [ "$2" != instance ]; then
+<<<<<<< HEAD
   # Whoever makes the directory has the attempt: a second Slurm job for it, sent after a crash, does nothing. Neither
   # does the same job again, should Slurm requeue it against corral's word: the next attempt is corral's to decide.
   mkdir "$dir/claim" 2>/dev/null || exit 0
   echo "$SLURM_JOB_ID" >"$dir/claim/job"
+=======
+  # Whoever makes the directory has the attempt: a second Slurm job for it, sent after a crash, does nothing.
+  claim=$dir/rank-0/claim
+  mkdir "$claim" 2>/dev/null || [ "$(<"$claim/job")" = "$SLURM_JOB_ID" ] || exit 0
+  echo "$SLURM_JOB_ID" >"$claim/job"
+>>>>>>> inte
   if [ "$nodes" -gt 1 ]; then
     trap : TERM
+    # --mem=0: all of the job's memory without keeping it from steps that the program itself starts
     srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 --unbuffered \
-      --export=ALL /bin/bash "$0" "$dir" instance </dev/null &
+      --mem=0 --export=ALL /bin/bash "$0" "$dir" instance </dev/null &
     step=$!
     while kill -0 $step 2>/dev/null; do wait $step; done
     wait $step
@@ -24,10 +32,16 @@ fi
 
 rank=${ranks[$SLURMD_NODENAME]}
 place=$dir/rank-$rank
+<<<<<<< HEAD
 mkdir "$place/claim" 2>/dev/null || exit 0
 . "$place/instance" # program, workdir, and the function `environment`
+=======
+own= # what it has of this node's disk
+. "$place/instance" # program, workdir, and the functions `environment` and `storage`
+>>>>>>> inte
 
 ended() { # REASON CODE SIGNAL WORDS
+  [ -n "$own" ] && { rm -rf -- "$own" 2>/dev/null || { chmod -R u+rwX -- "$own"; rm -rf -- "$own"; }; }
   printf '%s %s %s %s %s\n' "$EPOCHREALTIME" "$1" "$2" "$3" "$4" >"$place/exit"
   : >"$events/$attempt.$rank.end"
   exit "${2/-/1}"
@@ -100,6 +114,7 @@ was_out_of_memory() { # the kernel says so in the group of this step
   return 1
 }
 
+storage
 check_place
 check_program
 stop_by=0 killer=

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from corral.control.ports import AttemptPhase, AttemptStatus
@@ -80,12 +79,13 @@ class Attempt:
         """Read what the nodes have written."""
         for rank in range(len(self.nodes)):
             place = layout.rank(self.id, rank)
-            if rank not in self.up and (text := rundir.read_line(place / "up")) is not None:
-                self.up[rank] = float(text)
-            if rank not in self.exits and (text := rundir.read_line(place / "exit")) is not None:
-                self.exits[rank] = parse_exit(text, limit_seconds=self.limit_seconds)
-        if self.job_id is None:
-            self.job_id = rundir.read_job_id(layout.attempt(self.id) / "claim" / "job")
+            # A line that no node of ours wrote is none: what Slurm says of the job counts then.
+            with contextlib.suppress(ValueError):
+                if rank not in self.up and (text := rundir.read_line(place / "up")) is not None:
+                    self.up[rank] = float(text)
+            with contextlib.suppress(ValueError):
+                if rank not in self.exits and (text := rundir.read_line(place / "exit")) is not None:
+                    self.exits[rank] = parse_exit(text, limit_seconds=self.limit_seconds)
 
     def follow(self, job: SlurmJob | None, layout: Layout, now: float) -> None:
         """What Slurm says counts only where the nodes have left no word, and a while after it said so."""
@@ -140,13 +140,13 @@ def keep(layout: Layout, attempt: Attempt) -> None:
         "limit_seconds": attempt.limit_seconds,
         "created_at": attempt.created_at,
     }
-    rundir.write_json(layout.attempt(attempt.id) / "order.json", document)
+    rundir.write_json(layout.attempt(attempt.id) / rundir.ORDER, document)
     layout.mark_live(attempt.id)
 
 
 def load(layout: Layout, attempt_id: str) -> Attempt | None:
     directory = layout.attempt(attempt_id)
-    document = rundir.read_json(directory / "order.json")
+    document = rundir.read_json(directory / rundir.ORDER)
     if document is None:
         return None
     attempt = Attempt(
@@ -164,16 +164,6 @@ def load(layout: Layout, attempt_id: str) -> Attempt | None:
         attempt.give_up(EndReason(verdict["reason"]), verdict["message"], verdict["at"])
     attempt.look(layout)
     return attempt
-
-
-def give_to(directory: Path, uid: int, gid: int) -> None:
-    """The job's account writes there. What it shall not change stays the server's own."""
-    if os.geteuid() != 0 or uid == 0:
-        return
-    os.chown(directory, uid, gid)
-    for place in directory.glob("rank-*"):
-        os.chown(place, uid, gid)
-        os.chown(place / "log", uid, gid)
 
 
 def clock() -> float:

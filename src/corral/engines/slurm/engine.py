@@ -21,6 +21,7 @@ from typing import TypeVar
 from corral.control.ports import (
     AttemptStatus,
     EngineUnavailable,
+    Instance,
     LaunchOrder,
     LaunchRefused,
     LogChunk,
@@ -28,13 +29,16 @@ from corral.control.ports import (
 )
 from corral.core.model import WHOLE, EndReason
 from corral.engines.aggregation import must_stop
-from corral.engines.local.environment import base_environment, job_environment, with_venv
+from corral.engines.local.environment import account_environment, base_environment, job_environment, with_venv
+from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.slurm import attempts, rundir, scripts
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Account, Slurm, SlurmRefused, SlurmUnavailable, Submission
 from corral.engines.slurm.fleet import MIB, FleetRules, nodes_seen, others_use
 from corral.engines.slurm.logs import read_log, trim_log
 from corral.engines.slurm.seen import SlurmJob, by_attempt
+from corral.engines.slurm.storage import slurm_specs
+from corral.engines.slurm.submitters import Submitter, give_attempt, give_job, give_storage
 from corral.engines.slurm.watcher import Watcher
 
 log = logging.getLogger("corral.engines.slurm")
@@ -76,14 +80,19 @@ class SlurmEngine:
         root: Path,
         slurm: Slurm,
         rules: SlurmRules | None = None,
-        account_of: Callable[[LaunchOrder], tuple[str, Account] | None] = lambda order: None,
+        account_of: Callable[[LaunchOrder], Submitter | None] = lambda order: None,
+        storage: StoragePlaces | None = None,
+        top: str = "",
         look_seconds: float = 0.2,
         rescan_seconds: float = 2.0,
     ) -> None:
-        """`account_of` says whose job an attempt is in Slurm; None means the server's own account."""
+        """`account_of` says whose job an attempt is in Slurm; None means the server's own account. Below `top` the way
+        to a job's directories may be opened for its account."""
         self._slurm = slurm
         self._rules = rules or SlurmRules()
         self._account_of = account_of
+        self._storage = storage
+        self._top = top
         self._layout = rundir.Layout(Path(root).resolve())
         self._layout.prepare()
         self._mark = f"corral-{_engine_id(self._layout.root)}-"
@@ -153,7 +162,9 @@ class SlurmEngine:
             if attempt.is_over:
                 return
             attempt.was_stopped = True
-            rundir.write_text(self._layout.attempt(attempt_id) / "stop", f"{max(0.0, grace_seconds):.3f}\n")
+            rundir.write_text(self._layout.attempt(attempt_id) / "stop", f"{max(0.0, grace_seconds):.3f}\n", mode=0o644)
+            if not attempt.was_submitted and (job := self._find_job(attempt_id)) is not None:
+                attempt.job_id = job.id
             if not attempt.was_submitted:
                 attempt.give_up(EndReason.EXIT_CODE, "stopped before it began", attempts.clock())
                 return
@@ -256,34 +267,44 @@ class SlurmEngine:
 
     def _prepare(self, order: LaunchOrder) -> Attempt:
         """Everything that its nodes need, before Slurm hears of it."""
-        if self._layout.attempt(order.attempt_id).exists():
+        if self._layout.was_ordered(order.attempt_id):
             raise LaunchRefused(
                 f"attempt {order.attempt_id} is over here already: its id was given a second time, as happens when an "
                 "older store is put back. Start the job again: the next attempt has another id."
             )
+        specs = {one.rank: slurm_specs(order.storage, self._storage, one.rank) for one in order.instances}
+        who = self._account_of(order)
         attempt = attempts.create(self._layout, order, attempts.clock())
         directory = self._layout.attempt(order.attempt_id)
         rundir.write_text(directory / "attempt", scripts.attempt_text(order, events=str(self._layout.events)))
-        who = self._account_of(order)
         for instance in order.instances:
             place = self._layout.rank(order.attempt_id, instance.rank)
             place.mkdir()
-            env = job_environment(
-                order,
-                instance,
-                base=base_environment({"PATH": self._rules.path}, python_dir=""),
-                master_port=self._meeting_port(order),
-                master_addr=self._address_of(order.instances[0].node),
-            )
-            if order.venv:
-                env = with_venv(env, order.venv, is_conda=os.path.isdir(f"{order.venv}/conda-meta"))
-            rundir.write_text(place / "instance", scripts.instance_text(order, instance, env))
+            env = self._environment(order, instance, who)
+            rundir.write_text(place / "instance", scripts.instance_text(order, instance, env, specs[instance.rank]))
             (place / "log").touch()
-        if who is not None:
-            attempts.give_to(directory, who[1].uid, who[1].gid)
+        if who is not None and who.account.uid != 0:
+            give_attempt(directory, who.owner)
+            give_job(order, who.owner, self._top or str(self._layout.root))
+            give_storage(specs[0], who.owner, self._storage.volumes if self._storage else "")
         attempts.keep(self._layout, attempt)
         self._attempts[order.attempt_id] = attempt
         return attempt
+
+    def _environment(self, order: LaunchOrder, instance: Instance, who: Submitter | None) -> dict[str, str]:
+        env = job_environment(
+            order,
+            instance,
+            base={
+                **base_environment({"PATH": self._rules.path}, python_dir=""),
+                **(account_environment(who.account) if who is not None else {}),
+            },
+            master_port=self._meeting_port(order),
+            master_addr=self._address_of(order.instances[0].node),
+        )
+        if order.venv:
+            env = with_venv(env, order.venv, is_conda=os.path.isdir(f"{order.venv}/conda-meta"))
+        return env
 
     def _submission(self, order: LaunchOrder) -> Submission:
         first = order.instances[0]
@@ -303,10 +324,10 @@ class SlurmEngine:
             minutes=_minutes(order),
             workdir="/",
             partition=rules.partition,
-            account=(who[0] if who else "") or rules.account,
+            account=(who.books if who else "") or rules.account,
             qos=rules.qos,
             env={"PATH": rules.path, "HOME": "/"},
-            run_as=who[1] if who else None,
+            run_as=_run_as(who),
             extra=rules.extra,
         )
 
@@ -421,6 +442,13 @@ def _check_order(order: LaunchOrder) -> None:
         raise LaunchRefused("this cluster runs no images: leave the image out, or use another cluster")
     if any(instance.gpu_milli != WHOLE for instance in order.instances if instance.gpu_ids):
         raise LaunchRefused("a Slurm cluster gives out whole GPUs only")
+
+
+def _run_as(who: Submitter | None) -> Account | None:
+    """None without a need to become somebody else."""
+    if who is None or who.account.uid == os.geteuid():
+        return None
+    return Account(uid=who.account.uid, gid=who.account.gid, groups=who.account.groups)
 
 
 def _minutes(order: LaunchOrder) -> int | None:

@@ -13,13 +13,11 @@ import os
 from pathlib import Path
 
 from corral.engines.slurm.attempts import Attempt
-from corral.engines.slurm.rundir import Layout
+from corral.engines.slurm.rundir import Layout, NotPlain, open_plain, read_line, write_text
 
 log = logging.getLogger("corral.engines.slurm")
 
 LOG = "log"
-#: where what is kept begins
-START = "log-start"
 _KEEP_SIZE_AND_PUNCH = 0x01 | 0x02
 _BLOCK = 4096
 _libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
@@ -28,12 +26,12 @@ _libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
 def read_log(place: Path, offset: int, limit: int) -> tuple[bytes, int, int]:
     """Bytes from an offset on (negative: so many before the end), where the next read continues, and where it ends."""
     try:
-        with (place / LOG).open("rb") as file:
+        with open_plain(place / LOG) as file:
             end = os.fstat(file.fileno()).st_size
             start = max(_start(place), end + offset if offset < 0 else offset)
             file.seek(start)
             data = file.read(min(limit, max(0, end - start)))
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, NotPlain):
         return b"", max(0, offset), 0
     return data, start + len(data), end
 
@@ -43,29 +41,30 @@ def trim_log(layout: Layout, attempt: Attempt, limit_bytes: int) -> None:
         place = layout.rank(attempt.id, rank)
         try:
             _trim(place, limit_bytes)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotPlain):
             continue
         except OSError as error:
             log.info("the log in %s cannot be shortened: %s", place, error)
 
 
 def _trim(place: Path, limit_bytes: int) -> None:
-    path = place / LOG
-    size, start = path.stat().st_size, _start(place)
-    if size - start <= limit_bytes:
-        return
-    # Half of the limit is kept, in whole blocks, so that this happens seldom.
-    keep_from = (size - limit_bytes // 2) // _BLOCK * _BLOCK
-    (place / START).write_text(f"{keep_from}\n")
-    with path.open("r+b") as file:
+    with open_plain(place / LOG, to_write=True) as file:
+        size, start = os.fstat(file.fileno()).st_size, _start(place)
+        if size - start <= limit_bytes:
+            return
+        # Half of the limit is kept, in whole blocks, so that this happens seldom.
+        keep_from = (size - limit_bytes // 2) // _BLOCK * _BLOCK
+        write_text(_start_path(place), f"{keep_from}\n")
         done = _libc.fallocate(file.fileno(), _KEEP_SIZE_AND_PUNCH, ctypes.c_long(0), ctypes.c_long(keep_from))
         if done != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
 
 
+def _start_path(place: Path) -> Path:
+    """Where it is written from where on a log is kept: beside the place of its instance, which may be the job's own."""
+    return place.with_name(f"{place.name}.log-start")
+
+
 def _start(place: Path) -> int:
-    try:
-        return int((place / START).read_text() or 0)
-    except (FileNotFoundError, ValueError):
-        return 0
+    return int(read_line(_start_path(place)) or 0)

@@ -2,22 +2,31 @@
 
     ROOT/live/ATTEMPT                an empty file for each attempt that is not forgotten
     ROOT/events/ATTEMPT.RANK.up|end  something happened to an instance; read and removed by the server
-    ROOT/attempts/ATTEMPT/           attempt, claim/job, job, stop, order.json; rank-N/{instance, log, up, exit}
+    ROOT/attempts/ATTEMPT/           attempt, job, stop, verdict, order.json, rank-N.log-start
+    ROOT/attempts/ATTEMPT/rank-N/    instance, log, up, exit; claim/ in that of rank 0
 
+Only what is in rank-N may belong to the job's account: the server acts upon nothing there, and follows no link.
 Nodes write short files in one go that end with a newline; one without it is not there yet.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
 import shutil
+import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+#: Longer than anything that is written in one line here.
+MAX_LINE_BYTES = 4 << 20
+_AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+#: written before Slurm hears of an attempt
+ORDER = "order.json"
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}\.\d{1,9}")
 _EVENT = re.compile(rf"({_SAFE.pattern})\.(\d+)\.(up|end)")
 
@@ -33,6 +42,9 @@ class Layout:
     def prepare(self) -> None:
         for name in ("live", "attempts"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
+        # Jobs' accounts pass to what is theirs, and see nothing else.
+        for path in (self.root, self.root / "attempts"):
+            path.chmod(path.stat().st_mode & 0o777 | 0o711)
         # Everybody's jobs leave their marks there, and nobody can take away another's.
         self.events.mkdir(exist_ok=True)
         self.events.chmod(0o1733)
@@ -44,8 +56,23 @@ class Layout:
     def attempt(self, attempt_id: str) -> Path:
         return self.root / "attempts" / attempt_id
 
+    def was_ordered(self, attempt_id: str) -> bool:
+        """Whether Slurm may have heard of it. What a server left that died before is taken away."""
+        directory = self.attempt(attempt_id)
+        if (directory / ORDER).exists():
+            return True
+        shutil.rmtree(directory, ignore_errors=True)
+        return False
+
     def rank(self, attempt_id: str, rank: int) -> Path:
         return self.attempt(attempt_id) / f"rank-{rank}"
+
+    def was_ordered(self, attempt_id: str) -> bool:
+        """Whether Slurm may have heard of it. What an earlier server left half made is gone after this."""
+        directory = self.attempt(attempt_id)
+        if directory.exists() and not (directory / "order.json").exists():
+            shutil.rmtree(directory)
+        return directory.exists()
 
     def live(self) -> list[str]:
         return sorted(name for name in os.listdir(self.root / "live") if is_safe_id(name))
@@ -70,10 +97,11 @@ class Layout:
         return sorted(set(found))
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, mode: int = 0o600) -> None:
     """Whole or not at all, also after a crash."""
     fresh = path.with_name(f"{path.name}.new")
     with fresh.open("w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), mode)
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -90,12 +118,32 @@ def read_json(path: Path) -> Any | None:
 
 
 def read_line(path: Path) -> str | None:
-    """A short file's text; None if it is not there, or not whole yet."""
+    """A short file's text; None if it is not there, not whole yet, or no plain file."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, NotADirectoryError):
+        with open_plain(path) as file:
+            text = file.read(MAX_LINE_BYTES).decode("utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError, NotPlain):
         return None
     return text.rstrip("\n") if text.endswith("\n") else None
+
+
+class NotPlain(Exception):
+    """A job has put something else where a plain file should be."""
+
+
+def open_plain(path: Path, *, to_write: bool = False) -> BinaryIO:
+    """A file in a place that may be a job's own: no link is followed, and nothing is waited for. Raises NotPlain and
+    OSError."""
+    try:
+        descriptor = os.open(path, (os.O_RDWR if to_write else os.O_RDONLY) | _AS_IT_IS)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise NotPlain(str(path)) from error
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotPlain(str(path))
+    return os.fdopen(descriptor, "r+b" if to_write else "rb")
 
 
 def read_job_id(path: Path) -> int | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from shlex import quote
 
 from corral.control.ports import Instance, LaunchOrder
+from corral.engines.local.messages import StorageSpec
+from corral.engines.slurm.storage import storage_exports, storage_lines
 
 BATCH = "#!/bin/bash\nexec /bin/bash {program} {directory}\n"
 
@@ -33,7 +35,9 @@ def attempt_text(order: LaunchOrder, *, events: str) -> str:
     )
 
 
-def instance_text(order: LaunchOrder, instance: Instance, env: Mapping[str, str]) -> str:
+def instance_text(
+    order: LaunchOrder, instance: Instance, env: Mapping[str, str], specs: Sequence[StorageSpec] = ()
+) -> str:
     """What one instance runs, and with which environment. Slurm says which GPUs it has: whatever the plan thought they
     would be, these are the ones that are its own."""
     mine = dict(env)
@@ -41,12 +45,18 @@ def instance_text(order: LaunchOrder, instance: Instance, env: Mapping[str, str]
     lines = [f"export {name}={quote(value)}" for name, value in mine.items()]
     if not instance.gpu_ids:
         lines.append("export CUDA_VISIBLE_DEVICES=")
-    body = "\n".join(f"  {line}" for line in lines)
+    lines += storage_exports(specs)
     return (
         f"program=({_words(order.command)})\n"
         + _assigned({"workdir": order.workdir or ""})
-        + f"environment() {{\n{body}\n  :\n}}\n"
+        + _function("environment", lines)
+        + _function("storage", storage_lines(specs, env))
     )
+
+
+def _function(name: str, lines: Iterable[str]) -> str:
+    body = "".join(f"  {line}\n" for line in (*lines, ":"))
+    return f"{name}() {{\n{body}}}\n"
 
 
 def _assigned(values: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ import type { Job } from "@/pages/jobs/actions/possible";
 import { useSize } from "@/pages/jobs/job/useSize";
 import { words } from "@/pages/jobs/job/words";
 import { MountLines } from "@/pages/jobs/job/MountLines";
+import { ownLabels } from "@/pages/jobs/spec/spec";
 import { JobLinks } from "@/pages/jobs/why/JobRef";
 import { FactList, type Fact } from "@/parts/FactList";
 import { Moment } from "@/parts/Moment";
@@ -41,7 +42,7 @@ export function Facts({ job }: { job: Job }) {
     [t("venv"), job.venv],
     [
       t("labels"),
-      Object.entries(job.labels)
+      Object.entries(ownLabels(job.labels))
         .map(([name, value]) => `${name}=${value}`)
         .join(", "),
     ],

@@ -56,7 +56,7 @@ export function specOf(job: Job, showSecrets: boolean): Spec {
 }
 
 /** Without those that corral gives by itself, such as the cluster of what is mounted. */
-function ownLabels(labels: Job["labels"]): Job["labels"] {
+export function ownLabels(labels: Job["labels"]): Job["labels"] {
   return Object.fromEntries(Object.entries(labels).filter(([name]) => !name.startsWith("corral.")));
 }
 

@@ -106,6 +106,7 @@ function MountFields({ at, mount, onChange, onRemove }: MountProps & { onRemove:
               <TextInput
                 label={t("localLabel")}
                 description={t("memoryHint")}
+                inputWrapperOrder={["label", "input", "description", "error"]}
                 miw={130}
                 value={mount.size}
                 error={problem(`mounts.${at}.size`)}

@@ -82,7 +82,7 @@ def enter_mounts(storage: Sequence[StorageSpec], owner: Owner | None, job_dir: s
     for spec in storage:
         seen[spec["path"]] = spec["path"] if spec["path"] in bound else spec["source"]
         if spec["path"] not in bound and owner is not None:
-            _let_in(spec, owner, volumes)
+            let_in(spec, owner, volumes)
     if job_dir:
         _make_links(job_dir, {spec["link"]: seen[spec["path"]] for spec in storage}, owner)
     return mount_environment(storage, seen)
@@ -140,7 +140,7 @@ def _mount(source: str, target: str, flags: int) -> None:
 # ------------------------------------------------------------------------------------------------ seen by links only
 
 
-def _let_in(spec: StorageSpec, owner: Owner, volumes: str) -> None:
+def let_in(spec: StorageSpec, owner: Owner, volumes: str) -> None:
     """The account may pass to this volume or bucket, whose directory is otherwise the server's alone."""
     if spec["kind"] not in ("volume", "object"):
         return
