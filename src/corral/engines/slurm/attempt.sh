@@ -7,17 +7,11 @@ dir=$1
 . "$dir/attempt" # attempt, events, limit, grace, nodes, ranks
 
 if [ "$2" != instance ]; then
-<<<<<<< HEAD
   # Whoever makes the directory has the attempt: a second Slurm job for it, sent after a crash, does nothing. Neither
   # does the same job again, should Slurm requeue it against corral's word: the next attempt is corral's to decide.
-  mkdir "$dir/claim" 2>/dev/null || exit 0
-  echo "$SLURM_JOB_ID" >"$dir/claim/job"
-=======
-  # Whoever makes the directory has the attempt: a second Slurm job for it, sent after a crash, does nothing.
   claim=$dir/rank-0/claim
-  mkdir "$claim" 2>/dev/null || [ "$(<"$claim/job")" = "$SLURM_JOB_ID" ] || exit 0
+  mkdir "$claim" 2>/dev/null || exit 0
   echo "$SLURM_JOB_ID" >"$claim/job"
->>>>>>> inte
   if [ "$nodes" -gt 1 ]; then
     trap : TERM
     # --mem=0: all of the job's memory without keeping it from steps that the program itself starts
@@ -32,13 +26,9 @@ fi
 
 rank=${ranks[$SLURMD_NODENAME]}
 place=$dir/rank-$rank
-<<<<<<< HEAD
-mkdir "$place/claim" 2>/dev/null || exit 0
-. "$place/instance" # program, workdir, and the function `environment`
-=======
 own= # what it has of this node's disk
+mkdir "$place/begun" 2>/dev/null || exit 0
 . "$place/instance" # program, workdir, and the functions `environment` and `storage`
->>>>>>> inte
 
 ended() { # REASON CODE SIGNAL WORDS
   [ -n "$own" ] && { rm -rf -- "$own" 2>/dev/null || { chmod -R u+rwX -- "$own"; rm -rf -- "$own"; }; }

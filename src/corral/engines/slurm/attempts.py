@@ -140,13 +140,13 @@ def keep(layout: Layout, attempt: Attempt) -> None:
         "limit_seconds": attempt.limit_seconds,
         "created_at": attempt.created_at,
     }
-    rundir.write_json(layout.attempt(attempt.id) / rundir.ORDER, document)
+    rundir.write_json(layout.attempt(attempt.id) / "order.json", document)
     layout.mark_live(attempt.id)
 
 
 def load(layout: Layout, attempt_id: str) -> Attempt | None:
     directory = layout.attempt(attempt_id)
-    document = rundir.read_json(directory / rundir.ORDER)
+    document = rundir.read_json(directory / "order.json")
     if document is None:
         return None
     attempt = Attempt(

@@ -25,8 +25,6 @@ from typing import Any, BinaryIO
 #: Longer than anything that is written in one line here.
 MAX_LINE_BYTES = 4 << 20
 _AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-#: written before Slurm hears of an attempt
-ORDER = "order.json"
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}\.\d{1,9}")
 _EVENT = re.compile(rf"({_SAFE.pattern})\.(\d+)\.(up|end)")
 
@@ -55,14 +53,6 @@ class Layout:
 
     def attempt(self, attempt_id: str) -> Path:
         return self.root / "attempts" / attempt_id
-
-    def was_ordered(self, attempt_id: str) -> bool:
-        """Whether Slurm may have heard of it. What a server left that died before is taken away."""
-        directory = self.attempt(attempt_id)
-        if (directory / ORDER).exists():
-            return True
-        shutil.rmtree(directory, ignore_errors=True)
-        return False
 
     def rank(self, attempt_id: str, rank: int) -> Path:
         return self.attempt(attempt_id) / f"rank-{rank}"
