@@ -1,4 +1,4 @@
-"""A corral server whose only cluster is a real Slurm."""
+"""A corral server on a real Slurm."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from tests.servers.corral_server import CorralServer
 from tests.servers.slurm import SlurmCluster
 
 
-def server_on(slurm: SlurmCluster, home: Path, *args: str, settings: str = "", **options: str) -> CorralServer:
-    """`options` are further settings of the cluster; `settings` are further lines of corral.yaml."""
+def server_on(
+    slurm: SlurmCluster, home: Path, *args: str, settings: str = "", local: bool = False, **options: str
+) -> CorralServer:
+    """`options` are further settings of the cluster; `settings` are further lines of corral.yaml. With `local`, this
+    machine is a cluster of its own beside it."""
     home.mkdir(parents=True, exist_ok=True)
     more = "".join(f", {name}: {value}" for name, value in options.items())
+    beside = "{name: local}, " if local else ""
     (home / "corral.yaml").write_text(
-        f"cluster: [{{name: hpc, engine: slurm, slurm: {{conf: {slurm.conf}{more}}}}}]\n{settings}"
+        f"cluster: [{beside}{{name: hpc, engine: slurm, slurm: {{conf: {slurm.conf}{more}}}}}]\n{settings}"
     )
     return CorralServer(home, "--config", str(home / "corral.yaml"), *args)

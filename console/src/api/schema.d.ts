@@ -4123,18 +4123,35 @@ export interface components {
         };
         /** ClusterView */
         ClusterView: {
-            /** Detail */
+            /**
+             * Detail
+             * @description What is wrong, in the words of its engine; empty while it answers.
+             */
             detail: string;
             /** Engine */
             engine: string;
             /** Gpus */
             gpus: number;
+            /** Gpus Free */
+            gpus_free: number;
+            /**
+             * Gpus Taken
+             * @description Held by others, outside of corral.
+             */
+            gpus_taken: number;
             /** Healthy */
             healthy: boolean;
             /** Name */
             name: string;
             /** Nodes */
             nodes: number;
+            /** Nodes Ready */
+            nodes_ready: number;
+            /**
+             * Observed At
+             * @description When it was last asked; null before the first time.
+             */
+            observed_at: string | null;
         };
         /** CollectionCreate */
         CollectionCreate: {
@@ -5130,6 +5147,11 @@ export interface components {
             /** Pool */
             pool: string;
             reading: components["schemas"]["ReadingView"] | null;
+            /**
+             * Taken
+             * @description Others hold it, outside of corral.
+             */
+            taken: boolean;
         };
         /** GrantView */
         GrantView: {
@@ -6944,7 +6966,13 @@ export interface components {
             load: number | null;
             /** Memory Bytes */
             memory_bytes: number;
+            /**
+             * Reason
+             * @description Why its engine gives it no work; empty where it does not tell.
+             */
+            reason: string;
             state: components["schemas"]["NodeState"];
+            taken: components["schemas"]["TakenView"];
             /** @description What an operator has said: ready, cordoned or draining. */
             withheld: components["schemas"]["NodeState"];
         };
@@ -7224,6 +7252,11 @@ export interface components {
             gpus_stale: number;
             /** Gpus Suspect */
             gpus_suspect: number;
+            /**
+             * Gpus Taken
+             * @description Held by others, outside of corral.
+             */
+            gpus_taken: number;
             /**
              * Idle Gpus
              * @description Held by jobs, and not used at this moment.
@@ -9426,6 +9459,18 @@ export interface components {
             tag: string;
             /** Version */
             version: string;
+        };
+        /**
+         * TakenView
+         * @description What of a node others hold, outside of corral.
+         */
+        TakenView: {
+            /** Cpus */
+            cpus: number;
+            /** Gpus */
+            gpus: number;
+            /** Memory Bytes */
+            memory_bytes: number;
         };
         /** TargetTestView */
         TargetTestView: {

@@ -22,6 +22,7 @@ gpus_app = typer.Typer(help="See the GPUs, their readings and their health; test
 
 GpuArgument = Annotated[str, typer.Argument(metavar="GPU", help="A GPU's id, from `corral gpus`.")]
 NodesArgument = Annotated[list[str], typer.Argument(metavar="NODE", help="Names of nodes.")]
+TAKEN = "taken by others"
 NO_NODES = "No nodes. What is wrong: corral doctor"
 NO_GPUS = "No GPUs here. Virtual ones to try things out: corral up --virtual-gpus 8xA100-80G"
 
@@ -42,7 +43,10 @@ def _list_nodes(terminal: Terminal) -> None:
     with terminal.client() as client:
         found = list(client.fleet.nodes())
     terminal.table(
-        ("NODE", "STATE!", "FREE>", "GPUS>", "MODEL", "CPUS>?", "MEMORY>?", "LOAD>", "LABELS~?", "JOBS~"),
+        (
+            *("NODE", "CLUSTER?", "STATE!", "FREE>", "TAKEN>?", "GPUS>", "MODEL", "CPUS>?", "MEMORY>?", "LOAD>"),
+            *("LABELS~?", "REASON~?", "JOBS~"),
+        ),
         found,
         _node_row,
         empty=NO_NODES,
@@ -52,14 +56,17 @@ def _list_nodes(terminal: Terminal) -> None:
 def _node_row(node: NodeView) -> Sequence[str]:
     return (
         node["id"],
+        node["cluster"],
         node["state"],
         words.number(node["gpus_free"]),
+        words.number(node["taken"]["gpus"]) if "taken" in node else words.NOTHING,
         words.number(node["gpus_total"]),
         words.listed(sorted({gpu["model"] for gpu in node["gpus"]})),
         words.number(node["cpus"]),
         words.size(node["memory_bytes"]),
         words.percent(node["load"]),
         words.listed([f"{key}={value}" for key, value in sorted(node["labels"].items())]),
+        node.get("reason", ""),
         _holders(node["jobs"]),
     )
 
@@ -214,7 +221,7 @@ def _gpu_row(gpu: GpuView) -> Sequence[str]:
         memory,
         temperature,
         power,
-        _holders(gpu["jobs"]),
+        TAKEN if gpu.get("taken") and not gpu["jobs"] else _holders(gpu["jobs"]),
     )
 
 
@@ -243,7 +250,14 @@ def _gpu_facts(gpu: GpuView, now: float) -> list[tuple[str, str]]:
         ("Links", gpu.get("link_group", "")),
         ("Pool", gpu["pool"]),
         ("Health", gpu["health"] + (f" since {words.at_and_ago(since, now)}" if since else "")),
-        ("Held", f"{words.percent(gpu['allocated'])}: {_holders(gpu['jobs'])}" if gpu["jobs"] else "no"),
+        (
+            "Held",
+            f"{words.percent(gpu['allocated'])}: {_holders(gpu['jobs'])}"
+            if gpu["jobs"]
+            else TAKEN
+            if gpu.get("taken")
+            else "no",
+        ),
     ]
     reading = gpu["reading"]
     return [*facts, *_reading_facts(reading, now)] if reading is not None else [*facts, ("Read", "never")]

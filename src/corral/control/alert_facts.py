@@ -64,7 +64,7 @@ def facts_of(
             jobs_on[node.id].update(dict.fromkeys(holder.job_id for holder in held_by))
             gpus.append(_gpu(gpu, node, held_by, readings.get(gpu.id), recent, seen.evidence.get(gpu.id, ""), now))
             is_usable = node.state is NodeState.READY and gpu.health is GpuHealth.HEALTHY
-            pools[gpu.pool].append(is_usable and not held_by)
+            pools[gpu.pool].append(is_usable and not held_by and gpu.id not in node.taken.gpus)
     return Facts(
         now=now,
         gpus=gpus,

@@ -327,6 +327,9 @@ class Controller:
                     outbox.put(LaunchEffect(order=launch_order(job, spec, picture.nodes, env, picture.volumes)))
             else:
                 outbox.put(StopEffect(attempt_id=instruction.attempt_id, grace_seconds=instruction.grace_seconds))
+        for cluster, effect in work.node_effects:
+            if cluster in self._outboxes:
+                self._outboxes[cluster].put(effect)
         if work.recorded_ends:
             for outbox in self._outboxes.values():
                 outbox.put(ForgetEffect(attempt_ids=tuple(work.recorded_ends)))

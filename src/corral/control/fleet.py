@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from corral.control.errors import Forbidden, InUse, NotFound, WrongState
 from corral.control.health import forget
+from corral.control.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
 from corral.control.reservations import forget_gpus
 from corral.control.work import Caller, Work
 from corral.core.changes import DropNode, PutNode
@@ -74,15 +75,25 @@ def _withhold(work: Work, caller: Caller, node_id: str, word: NodeState, action:
     """An operator's word about a node. While the node is down it is kept for the time when it is back."""
     _only_operators(caller)
     node = _node(work, node_id)
-    if node.withheld is word:
+    if node.withheld is word and (word is not NodeState.READY or node.state is not NodeState.CORDONED):
         return node
-    # What its engine says of it, as far as it can be told from what it was made of.
-    observed = NodeState.READY if node.state is node.withheld else node.state
-    changed = replace(node, withheld=word, state=effective_state(observed, word))
+    # What its engine says of it, as far as it can be told from what it was made of; what it withholds it will release.
+    observed = NodeState.DOWN if node.state is NodeState.DOWN else NodeState.READY
+    changed = replace(node, withheld=word, state=effective_state(observed, word), reason="")
     work.tx.fleet.save_nodes([changed])
     work.change(PutNode(node=changed))
     work.record(caller, action, node_id)
+    work.state.spoken_at[node_id] = work.now
+    tell_engine(work, changed, by=caller.name)
     return changed
+
+
+def tell_engine(work: Work, node: Node, *, by: str = "", whoever_withheld: bool = True) -> None:
+    """So that nobody else's work starts there either, or does again. The engine may hear it more than once."""
+    effect: NodeEffect = ReleaseEffect(node=node.id, whoever_withheld=whoever_withheld)
+    if node.withheld is not NodeState.READY:
+        effect = WithholdEffect(node=node.id, reason=f"{node.withheld} by {by}" if by else str(node.withheld))
+    work.node_effects.append((node.cluster, effect))
 
 
 def _node(work: Work, node_id: str) -> Node:

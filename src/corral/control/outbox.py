@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from corral.control.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
 from corral.control.ports import Checkpoints, Engine, EngineUnavailable, LaunchOrder, LaunchRefused, Workspace
 from corral.control.resuming import Resuming
 
@@ -45,7 +46,7 @@ class DeleteEffect:
     attempts: Mapping[str, tuple[str, ...]]
 
 
-Effect = LaunchEffect | StopEffect | ForgetEffect | DeleteEffect
+Effect = LaunchEffect | StopEffect | ForgetEffect | DeleteEffect | NodeEffect
 
 
 class Outbox:
@@ -140,6 +141,10 @@ class Outbox:
                 case DeleteEffect(attempts=attempts):
                     self._engine.forget([one for each in attempts.values() for one in each], delete_logs=True)
                     self._workspace.remove(list(attempts))
+                case WithholdEffect(node=node, reason=reason):
+                    self._engine.withhold(node, reason)
+                case ReleaseEffect(node=node, whoever_withheld=whoever_withheld):
+                    self._engine.release(node, whoever_withheld=whoever_withheld)
         except LaunchRefused as refusal:
             assert isinstance(effect, LaunchEffect)
             self._refused(effect.order.attempt_id, str(refusal))

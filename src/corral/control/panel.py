@@ -151,7 +151,8 @@ def _supply(state: State) -> _Supply:
         for gpu in slot.node.gpus:
             place = (gpu.pool, gpu.model)
             supply.total[place] += 1
-            if slot.node.state is NodeState.READY and gpu.health is GpuHealth.HEALTHY:
+            is_usable = slot.node.state is NodeState.READY and gpu.health is GpuHealth.HEALTHY
+            if is_usable and gpu.id not in slot.node.taken.gpus:
                 supply.free_milli[place] += slot.free_milli[gpu.id]
     return supply
 

@@ -181,7 +181,9 @@ def pool_owners(tx: Transaction) -> list[tuple[PoolRecord, str | None]]:
 def pool_views(state: State, owned: Iterable[tuple[PoolRecord, str | None]]) -> list[PoolView]:
     """These pools with what is in them now."""
     gpus: dict[str, list[Gpu]] = defaultdict(list)
+    taken: set[str] = set()
     for _, node in sorted(state.snapshot.nodes.items()):
+        taken.update(node.taken.gpus)
         for gpu in node.gpus:
             gpus[gpu.pool].append(gpu)
     held: dict[str, int] = defaultdict(int)
@@ -201,7 +203,7 @@ def pool_views(state: State, owned: Iterable[tuple[PoolRecord, str | None]]) -> 
                 group=group,
                 gpus=tuple(gpus[record.name]),
                 queues=tuple(queues),
-                free_gpus=sum(not held[gpu.id] for gpu in gpus[record.name]),
+                free_gpus=sum(not held[gpu.id] and gpu.id not in taken for gpu in gpus[record.name]),
                 held_milli=sum(held[gpu.id] for gpu in gpus[record.name]),
                 running=sum(running[queue] for queue in queues),
                 queued=sum(queued[queue] for queue in queues),

@@ -6,11 +6,12 @@ After every event, and after any crash of either side.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 
-from corral.control.fleet import effective_state
+from corral.control.fleet import effective_state, tell_engine
 from corral.control.health import forget
-from corral.control.ports import AttemptPhase, AttemptStatus, Observation
+from corral.control.ports import AttemptPhase, AttemptStatus, Observation, Withholding
 from corral.control.work import SYSTEM, Work
 from corral.control.workbenches import explained
 from corral.core.changes import PutNode
@@ -46,6 +47,9 @@ def reconcile(work: Work, cluster: str, observation: Observation, observed_at: f
     `observed_at` is a time before the observation was made: younger attempts may rightly be absent from it.
     """
     sync_nodes(work, cluster, observation.nodes)
+    if observation.withheld is not None:
+        mine = tuple(node for node in observation.nodes if node.id in work.state.observed[cluster])
+        _agree_on_withheld(work, mine, observation.withheld, observed_at)
     observed = {status.attempt_id: status for status in observation.attempts}
     for status in observation.attempts:
         report(work, status)
@@ -67,6 +71,7 @@ def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
     A node that is not reported any more is down. It is not forgotten: its GPUs have pools and a history, and it may be
     back in an hour. Only an operator can say that it is gone for good.
     """
+    nodes = _without_namesakes(work, cluster, nodes)
     known = {node.id: node for node in work.state.snapshot.nodes.values() if node.cluster == cluster}
     work.state.observed[cluster] = frozenset(node.id for node in nodes)
     gone = [
@@ -80,6 +85,40 @@ def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
         _forget_replaced(work, known.get(node.id), node)
     if changed:
         work.tx.fleet.save_nodes(changed)
+
+
+def _without_namesakes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """A node's name is one node. The cluster that was there first keeps it; a second one of that name is left out."""
+    others = {name for other, names in work.state.observed.items() if other != cluster for name in names}
+    left_out = frozenset(node.id for node in nodes if node.id in others)
+    if left_out != work.state.left_out.get(cluster, frozenset()):
+        for name in sorted(left_out):
+            log.warning("node %s of cluster %s is left out: another cluster has a node of that name", name, cluster)
+    work.state.left_out[cluster] = left_out
+    return tuple(node for node in nodes if node.id not in left_out)
+
+
+def _agree_on_withheld(
+    work: Work, nodes: tuple[Node, ...], withheld: Mapping[str, Withholding], observed_at: float
+) -> None:
+    """Who spoke last about a node is right: an operator here, or somebody at the engine itself. What the engine was not
+    told, because a server died before, it is told now."""
+    for name in [node.id for node in nodes]:
+        if work.state.spoken_at.get(name, 0.0) >= observed_at:
+            continue
+        node, found = work.state.snapshot.nodes[name], withheld.get(name)
+        is_withheld = node.withheld is not NodeState.READY
+        if is_withheld and found is None:
+            tell_engine(work, node)
+        elif not is_withheld and found is not None:
+            tell_engine(work, node, whoever_withheld=False)
+        elif found is Withholding.OVERRULED:
+            seen = next(one for one in nodes if one.id == name)
+            changed = replace(node, withheld=NodeState.READY, state=seen.state)
+            work.tx.fleet.save_nodes([changed])
+            work.change(PutNode(node=changed))
+            work.record(SYSTEM, "node.uncordoned", name, detail={"by": node.cluster, "reason": seen.reason})
+            tell_engine(work, changed, whoever_withheld=False)
 
 
 def _merged(known: Node | None, observed: Node) -> Node:

@@ -70,8 +70,12 @@ class State:
         self.receipts: dict[str, ReceiptRecord] = {}
         #: attempts that were told to stop since this server runs
         self.told_to_stop: set[str] = set()
+        #: when an operator last spoke about a node: what was observed before says nothing about that
+        self.spoken_at: dict[str, float] = {}
         #: the nodes that each cluster's engine reported last; a cluster that was not observed yet is absent
         self.observed: dict[str, frozenset[str]] = {}
+        #: nodes that are left out, because another cluster has one of that name; by cluster
+        self.left_out: dict[str, frozenset[str]] = {}
 
     def apply(self, changes: Iterable[Change]) -> None:
         changes = list(changes)

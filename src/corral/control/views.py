@@ -56,8 +56,14 @@ class GpuView:
     node: str
     held_milli: int
     jobs: tuple[Job, ...]
+    #: others hold it who are not corral's
+    is_taken: bool = False
     #: None while nothing was ever held against it
     condition: Condition | None = None
+
+    @property
+    def is_free(self) -> bool:
+        return self.held_milli == 0 and not self.is_taken
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +74,7 @@ class NodeView:
 
     @property
     def free_gpus(self) -> int:
-        return sum(view.held_milli == 0 and view.gpu.id not in self.node.taken.gpus for view in self.gpus)
+        return sum(view.is_free for view in self.gpus)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -205,6 +211,7 @@ def node_views(state: State) -> list[NodeView]:
                     node=slot.node.id,
                     held_milli=sum(milli for _, milli in held[gpu.id]),
                     jobs=tuple(job for job, _ in held[gpu.id]),
+                    is_taken=gpu.id in slot.node.taken.gpus,
                     condition=state.conditions.get(gpu.id),
                 )
                 for gpu in slot.node.gpus
@@ -212,6 +219,11 @@ def node_views(state: State) -> list[NodeView]:
         )
         for slot in state.snapshot.fleet.slots
     ]
+
+
+def left_out(state: State) -> dict[str, frozenset[str]]:
+    """Nodes that a cluster reports and that are not used, by cluster: another cluster has one of that name."""
+    return dict(state.left_out)
 
 
 def score_views(state: State, now: float) -> list[ScoreView]:

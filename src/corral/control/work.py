@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from corral.control.mixes import keep_mix
+from corral.control.node_effects import NodeEffect
 from corral.control.ports import Transaction
 from corral.control.receipts import abandoned, followed, saw_saved
 from corral.control.records import (
@@ -67,6 +68,8 @@ class Work:
         self.events: list[EventRecord] = []
         #: attempts whose end is now recorded, so that the engine may forget them
         self.recorded_ends: list[str] = []
+        #: what engines are to be told about nodes, by cluster
+        self.node_effects: list[tuple[str, NodeEffect]] = []
         #: jobs that are gone, whose logs and directories may go too
         self.deleted: list[Job] = []
         self.steps = 0

@@ -142,6 +142,8 @@ class Node:
     #: what an operator has said about it: ready, cordoned or draining; it outlasts a time of being down
     withheld: NodeState = NodeState.READY
     taken: Taken = Taken()
+    #: why its engine gives it no work, in the words of whoever said so there
+    reason: str = ""
 
     @property
     def all_labels(self) -> tuple[tuple[str, str], ...]:

@@ -138,6 +138,7 @@ def _count_families(nodes: Sequence[views.NodeView]) -> list[Family]:
     total: Counter[str] = Counter()
     held: Counter[str] = Counter()
     free: Counter[str] = Counter()
+    taken: Counter[str] = Counter()
     health: Counter[tuple[str, str, GpuHealth]] = Counter()
     for node in nodes:
         for view in node.gpus:
@@ -145,7 +146,8 @@ def _count_families(nodes: Sequence[views.NodeView]) -> list[Family]:
             own = labels(pool=gpu.pool, model=gpu.model)
             total[own] += 1
             held[own] += view.held_milli
-            free[own] += view.held_milli == 0
+            free[own] += view.is_free
+            taken[own] += view.is_taken
             health[gpu.pool, gpu.model, gpu.health] += 1
     kinds = sorted({(pool, model) for pool, model, _ in health})
     states = Counter(node.node.state for node in nodes)
@@ -153,6 +155,11 @@ def _count_families(nodes: Sequence[views.NodeView]) -> list[Family]:
         gauge("corral_gpus", "GPUs.", sorted(total.items())),
         gauge("corral_gpus_held", "GPUs that jobs hold.", [(own, held[own] / WHOLE) for own in sorted(total)]),
         gauge("corral_gpus_free", "GPUs that no job holds any part of.", [(own, free[own]) for own in sorted(total)]),
+        gauge(
+            "corral_gpus_taken",
+            "GPUs that others hold, outside of corral.",
+            [(own, taken[own]) for own in sorted(total)],
+        ),
         gauge(
             "corral_gpus_by_health",
             "GPUs by health.",

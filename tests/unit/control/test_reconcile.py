@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corral.control import fleet, health, jobs
+from corral.control import fleet, health, jobs, views
 from corral.control.errors import Forbidden, InUse, NotFound, WrongState
-from corral.control.ports import AttemptPhase, Store
-from corral.control.reconcile import SETTLE_SECONDS
+from corral.control.ports import AttemptPhase, Observation, Store
+from corral.control.reconcile import SETTLE_SECONDS, reconcile
 from corral.core.lifecycle import BACKOFF_SECONDS, Launch, Stop
 from corral.core.model import EndReason, GpuHealth, JobState, NodeState
 from tests.unit.control.tenants import assert_state_is_stored
@@ -359,3 +359,16 @@ def test_only_operators_touch_nodes_and_only_those_that_are_there(desk: Desk) ->
         desk.do(fleet.cordon, ANN, "n1")
     with pytest.raises(NotFound):
         desk.do(fleet.cordon, ROOT, "n9")
+
+
+def test_two_clusters_cannot_have_a_node_of_the_same_name(desk: Desk) -> None:
+    twin, other = node("n1", gpus=8), node("n9", gpus=8)
+    desk.do(reconcile, "far", Observation(nodes=(twin, other), attempts=()), desk.now)
+    nodes = desk.state.snapshot.nodes
+    assert {name: found.cluster for name, found in nodes.items()} == {"n1": "local", "n2": "local", "n9": "far"}
+    assert len(nodes["n1"].gpus) == 4
+    assert views.left_out(desk.state)["far"] == {"n1"}
+    # It is the other's as soon as the first has it no more.
+    desk.observe(TWO_NODES[1])
+    desk.do(reconcile, "far", Observation(nodes=(twin, other), attempts=()), desk.now)
+    assert (desk.state.snapshot.nodes["n1"].cluster, views.left_out(desk.state)["far"]) == ("far", frozenset())

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from corral.control import jobs
 from corral.control.cycle import run_cycle
 from corral.control.journal import JournalWriter
+from corral.control.node_effects import NodeEffect
 from corral.control.policies import Policies
 from corral.control.ports import (
     AttemptPhase,
@@ -22,6 +23,7 @@ from corral.control.ports import (
     LogChunk,
     Observation,
     Store,
+    Withholding,
 )
 from corral.control.reconcile import reconcile, report
 from corral.control.records import EventFilter, EventRecord, JobRecord, JobSpec
@@ -62,6 +64,7 @@ class Desk:
         self.now = 1000.0
         self.instructions: list[Instruction] = []
         self.forgotten: list[str] = []
+        self.node_effects: list[NodeEffect] = []
         self.journal = JournalWriter()
         self.state = self.loaded()
         self.observe(*nodes)
@@ -81,6 +84,7 @@ class Desk:
             raise
         self.instructions = work.instructions
         self.forgotten = work.recorded_ends
+        self.node_effects = [effect for _, effect in work.node_effects]
         return result
 
     def submit(self, *drafts: jobs.JobDraft, caller: Caller = ANN) -> list[Job]:
@@ -103,9 +107,16 @@ class Desk:
         values = {"attempt_id": job.attempt_id, "at": self.now, **values}
         self.do(report, AttemptStatus(phase=phase, reason=reason, **values))
 
-    def observe(self, *nodes: Node, attempts: Sequence[AttemptStatus] = (), at: float | None = None) -> None:
+    def observe(
+        self,
+        *nodes: Node,
+        attempts: Sequence[AttemptStatus] = (),
+        at: float | None = None,
+        withheld: Mapping[str, Withholding] | None = None,
+    ) -> None:
         seen_at = self.now if at is None else at
-        self.do(reconcile, "local", Observation(nodes=nodes, attempts=tuple(attempts)), seen_at)
+        observation = Observation(nodes=nodes, attempts=tuple(attempts), withheld=withheld)
+        self.do(reconcile, "local", observation, seen_at)
 
     def record(self, job_id: str) -> JobRecord:
         with self.store.read() as tx:
@@ -146,6 +157,7 @@ class RecordingEngine:
         self.stopped: list[tuple[str, float]] = []
         self.forgotten: list[str] = []
         self.refusal: str | None = None
+        self.withheld: dict[str, str] = {}
         self.is_away = False
         self._sink: Callable[[AttemptStatus], None] = lambda status: None
         self._lock = threading.Lock()
@@ -167,6 +179,12 @@ class RecordingEngine:
 
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
         return LogChunk(data=b"", next_offset=0, at_end=True)
+
+    def withhold(self, node: str, reason: str) -> None:
+        self.withheld[node] = reason
+
+    def release(self, node: str, *, whoever_withheld: bool) -> None:
+        self.withheld.pop(node, None)
 
     def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
         self.forgotten.extend(attempt_ids)

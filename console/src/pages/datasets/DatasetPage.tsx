@@ -1,10 +1,9 @@
 /** One dataset: its versions, what is in them, what changed between them, and which jobs made and used them. */
-import { Grid, Skeleton, Stack, Text } from "@mantine/core";
+import { Grid, Stack } from "@mantine/core";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { Database, FolderOpen, GitCompare, History, Waypoints } from "lucide-react";
 
 import { $api } from "@/api/client";
-import { problemOf } from "@/api/problem";
 import { useFilters } from "@/app/useFilters";
 import { CompareTab } from "@/pages/datasets/CompareTab";
 import { DatasetDrawers } from "@/pages/datasets/DatasetDrawers";
@@ -14,16 +13,14 @@ import { LineageTab } from "@/pages/datasets/LineageTab";
 import { useDatasetActions } from "@/pages/datasets/useDatasetActions";
 import { VersionsTab } from "@/pages/datasets/VersionsTab";
 import { words } from "@/pages/datasets/words";
-import { BackLink } from "@/parts/BackLink";
 import { ActionButtons } from "@/parts/BatchBar";
-import { CopyText } from "@/parts/CopyText";
-import { EmptyState } from "@/parts/EmptyState";
+import { CommandList } from "@/parts/CommandList";
 import { FactList } from "@/parts/FactList";
 import { Moment } from "@/parts/Moment";
 import { PageHeader } from "@/parts/PageHeader";
+import { PageOfOne } from "@/parts/PageOfOne";
 import { PageTabs } from "@/parts/PageTabs";
 import { Panel } from "@/parts/Panel";
-import { ProblemNote } from "@/parts/ProblemNote";
 import { SharesText } from "@/parts/SharesField";
 import { common } from "@/words/common";
 import { useFormat } from "@/words/format";
@@ -34,25 +31,19 @@ const FILTERS = { open: "" };
 export default function DatasetPage() {
   const t = useWords(words);
   const { dataset: id = "" } = useParams({ strict: false });
-  const { data, error, refetch } = $api.useQuery("get", "/datasets/{dataset}", { params: { path: { dataset: id } } });
-  const isGone = error !== null && problemOf(error).status === 404;
+  const query = $api.useQuery("get", "/datasets/{dataset}", { params: { path: { dataset: id } } });
   return (
-    <>
-      <BackLink to="/datasets">{t("allDatasets")}</BackLink>
-      {isGone ? (
-        <>
-          <PageHeader title={id} />
-          <EmptyState icon={Database} title={t("gone")} hint={t("goneHint")} />
-        </>
-      ) : data === undefined ? (
-        <>
-          <PageHeader title={id} />
-          {error === null ? <Skeleton h={260} /> : <ProblemNote error={error} onRetry={() => void refetch()} />}
-        </>
-      ) : (
-        <Known dataset={data} />
-      )}
-    </>
+    <PageOfOne
+      id={id}
+      list="/datasets"
+      listName={t("allDatasets")}
+      icon={Database}
+      gone={t("gone")}
+      goneHint={t("goneHint")}
+      query={query}
+    >
+      {(dataset) => <Known dataset={dataset} />}
+    </PageOfOne>
   );
 }
 
@@ -141,18 +132,5 @@ function Commands({ dataset }: { dataset: Dataset }) {
       [t("commandCheckout"), `corral dataset checkout ${ref}@${version} ./folder`],
       [t("commandMount"), `corral submit --mount dataset:${ref}@${version}:/data -- python train.py`],
     );
-  return (
-    <Panel title={t("commands")}>
-      <Stack gap="sm">
-        {lines.map(([what, line]) => (
-          <Stack key={what} gap={4} style={{ minWidth: 0 }}>
-            <Text size="xs" c="dimmed">
-              {what}
-            </Text>
-            <CopyText text={line} />
-          </Stack>
-        ))}
-      </Stack>
-    </Panel>
-  );
+  return <CommandList title={t("commands")} lines={lines} />;
 }

@@ -14,6 +14,7 @@ const usual: Gpu = {
   evidence: [],
   pool: "default",
   allocated: 0,
+  taken: false,
   jobs: [],
   reading: null,
   link_group: "",

@@ -1,10 +1,9 @@
 /** One volume: what it is, who uses it, and the files in it. */
-import { Grid, Skeleton, Stack, Text } from "@mantine/core";
+import { Grid, Stack, Text } from "@mantine/core";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { FolderOpen, HardDrive, LayoutDashboard } from "lucide-react";
 
 import { $api } from "@/api/client";
-import { problemOf } from "@/api/problem";
 import { useFilters } from "@/app/useFilters";
 import { JobLink } from "@/pages/jobs/why/JobRef";
 import { ResizeDrawer } from "@/pages/volumes/ResizeDrawer";
@@ -15,17 +14,15 @@ import { refOf, type Volume } from "@/pages/volumes/volume";
 import { VolumeFiles } from "@/pages/volumes/VolumeFiles";
 import { VolumeState } from "@/pages/volumes/VolumeList";
 import { words } from "@/pages/volumes/words";
-import { BackLink } from "@/parts/BackLink";
 import { ActionButtons } from "@/parts/BatchBar";
-import { CopyText } from "@/parts/CopyText";
 import { DataTable, type Column } from "@/parts/DataTable";
-import { EmptyState } from "@/parts/EmptyState";
+import { CommandList } from "@/parts/CommandList";
 import { FactList } from "@/parts/FactList";
 import { Moment } from "@/parts/Moment";
 import { PageHeader } from "@/parts/PageHeader";
+import { PageOfOne } from "@/parts/PageOfOne";
 import { PageTabs } from "@/parts/PageTabs";
 import { Panel } from "@/parts/Panel";
-import { ProblemNote } from "@/parts/ProblemNote";
 import { SharesText } from "@/parts/SharesField";
 import { StateBadge } from "@/parts/StateBadge";
 import { common, volumeTypes } from "@/words/common";
@@ -37,25 +34,19 @@ const FILTERS = { open: "" };
 export default function VolumePage() {
   const t = useWords(words);
   const { volume: id = "" } = useParams({ strict: false });
-  const { data, error, refetch } = $api.useQuery("get", "/volumes/{volume}", { params: { path: { volume: id } } });
-  const isGone = error !== null && problemOf(error).status === 404;
+  const query = $api.useQuery("get", "/volumes/{volume}", { params: { path: { volume: id } } });
   return (
-    <>
-      <BackLink to="/volumes">{t("allVolumes")}</BackLink>
-      {isGone ? (
-        <>
-          <PageHeader title={id} />
-          <EmptyState icon={HardDrive} title={t("gone")} hint={t("goneHint")} />
-        </>
-      ) : data === undefined ? (
-        <>
-          <PageHeader title={id} />
-          {error === null ? <Skeleton h={260} /> : <ProblemNote error={error} onRetry={() => void refetch()} />}
-        </>
-      ) : (
-        <Known volume={data} />
-      )}
-    </>
+    <PageOfOne
+      id={id}
+      list="/volumes"
+      listName={t("allVolumes")}
+      icon={HardDrive}
+      gone={t("gone")}
+      goneHint={t("goneHint")}
+      query={query}
+    >
+      {(volume) => <Known volume={volume} />}
+    </PageOfOne>
   );
 }
 
@@ -172,18 +163,5 @@ function Commands({ volume }: { volume: Volume }) {
     ...(volume.may_write ? ([[t("commandCopyIn"), `corral cp -r ./folder ${ref}:/folder`]] as const) : []),
     [t("commandCopyOut"), `corral cp -r ${ref}:/folder ./folder`],
   ] as const;
-  return (
-    <Panel title={t("commands")}>
-      <Stack gap="sm">
-        {lines.map(([what, line]) => (
-          <Stack key={what} gap={4} style={{ minWidth: 0 }}>
-            <Text size="xs" c="dimmed">
-              {what}
-            </Text>
-            <CopyText text={line} />
-          </Stack>
-        ))}
-      </Stack>
-    </Panel>
-  );
+  return <CommandList title={t("commands")} lines={lines} />;
 }

@@ -67,6 +67,8 @@ class GpuView(TypedDict):
     pool: str
     link_group: NotRequired[str]
     allocated: float
+    #: others hold it, outside of corral
+    taken: NotRequired[bool]
     jobs: list[HolderView]
     reading: ReadingView | None
 
@@ -89,12 +91,22 @@ class PoolDetailView(PoolView):
     gpus: list[GpuView]
 
 
+class TakenView(TypedDict):
+    """What of a node others hold, outside of corral."""
+
+    gpus: int
+    cpus: float
+    memory_bytes: int
+
+
 class NodeView(TypedDict):
     id: str
     cluster: str
     state: str
     #: what an operator has said about it
     withheld: NotRequired[str]
+    #: why its engine gives it no work
+    reason: NotRequired[str]
     cpus: float
     memory_bytes: int
     labels: dict[str, str]
@@ -102,6 +114,7 @@ class NodeView(TypedDict):
     gpus_total: int
     gpus_free: float
     gpus_allocated: float
+    taken: NotRequired[TakenView]
     gpus: list[GpuView]
     jobs: list[HolderView]
     host: NotRequired[HostView | None]
@@ -112,8 +125,12 @@ class ClusterView(TypedDict):
     engine: str
     healthy: bool
     detail: str
+    observed_at: NotRequired[str | None]
     nodes: int
+    nodes_ready: NotRequired[int]
     gpus: int
+    gpus_free: NotRequired[int]
+    gpus_taken: NotRequired[int]
 
 
 class PanelView(TypedDict):
@@ -133,6 +150,7 @@ class OverviewView(TypedDict):
     gpus: int
     gpus_free: float
     gpus_allocated: float
+    gpus_taken: NotRequired[int]
     gpus_suspect: int
     gpus_failed: int
     gpus_stale: int

@@ -19,6 +19,7 @@ from corral.control.ports.engine import (
     RegistryLogin,
     StorageKind,
     StorageOrder,
+    Withholding,
 )
 from corral.control.ports.history import (
     CLUSTER,
@@ -176,6 +177,7 @@ __all__ = [
     "VolumeTable",
     "VolumeUnavailable",
     "VolumeUse",
+    "Withholding",
     "WorkbenchFiles",
     "WorkbenchStatus",
     "Workspace",

@@ -138,11 +138,21 @@ class AttemptStatus:
     failed: tuple[str, ...] = ()
 
 
+class Withholding(StrEnum):
+    """What became of corral's word that a node shall take nothing new."""
+
+    KEPT = "kept"
+    #: somebody has said otherwise at the engine itself
+    OVERRULED = "overruled"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observation:
     nodes: tuple[Node, ...]
     #: every attempt that was launched and not yet forgotten, starting, running or ended
     attempts: tuple[AttemptStatus, ...]
+    #: by node, of those that the engine was told to withhold; None where nobody but corral gives work to its nodes
+    withheld: Mapping[str, Withholding] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,6 +193,13 @@ class Engine(Protocol):
 
     def has(self, attempt_id: str) -> bool:
         """Whether anything of it is here: it runs, or it has run and its logs are kept."""
+
+    def withhold(self, node: str, reason: str) -> None:
+        """Let nobody start anything new there, corral or not, and say why. Where corral alone gives work to the nodes
+        there is nothing to do. Raises EngineUnavailable."""
+
+    def release(self, node: str, *, whoever_withheld: bool) -> None:
+        """Let it work again: if corral has withheld it, or even if somebody else has. Raises EngineUnavailable."""
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         """Call `sink`, from any thread, soon after an attempt is up and after it ended. A lost event is

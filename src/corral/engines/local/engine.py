@@ -197,6 +197,12 @@ class LocalEngine:
     def has(self, attempt_id: str) -> bool:
         return is_safe_id(attempt_id) and os.path.isdir(self._layout.attempt_dir(attempt_id))
 
+    def withhold(self, node: str, reason: str) -> None:
+        """Nobody but corral starts anything here."""
+
+    def release(self, node: str, *, whoever_withheld: bool) -> None:
+        """See `withhold`."""
+
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         self._watcher.subscribe(sink)
 

@@ -40,6 +40,7 @@ from corral.engines.slurm.seen import SlurmJob, by_attempt
 from corral.engines.slurm.storage import slurm_specs
 from corral.engines.slurm.submitters import Submitter, give_attempt, give_job, give_storage
 from corral.engines.slurm.watcher import Watcher
+from corral.engines.slurm.withholding import NodeWords
 
 log = logging.getLogger("corral.engines.slurm")
 
@@ -95,6 +96,7 @@ class SlurmEngine:
         self._top = top
         self._layout = rundir.Layout(Path(root).resolve())
         self._layout.prepare()
+        self._words = NodeWords(self._layout.root, slurm)
         self._mark = f"corral-{_engine_id(self._layout.root)}-"
         self._program = _installed_program(self._layout.root)
         self._lock = threading.RLock()
@@ -123,8 +125,11 @@ class SlurmEngine:
             named = self._named_gpus()
             statuses = [attempt.status() for attempt in self._attempts.values()]
         self._watcher.tell_all()
-        nodes = nodes_seen(seen, others_use(jobs, mine), named, self._rules.fleet)
-        return Observation(nodes=nodes, attempts=tuple(status for status in statuses if status is not None))
+        return Observation(
+            nodes=nodes_seen(seen, others_use(jobs, mine), named, self._rules.fleet),
+            attempts=tuple(status for status in statuses if status is not None),
+            withheld=self._words.found(seen),
+        )
 
     def launch(self, order: LaunchOrder) -> None:
         _check_order(order)
@@ -196,6 +201,12 @@ class SlurmEngine:
                         continue  # a running attempt must stay known
                     del self._attempts[attempt_id]
             self._layout.forget(attempt_id, delete_logs=delete_logs)
+
+    def withhold(self, node: str, reason: str) -> None:
+        self._words.withhold(node, reason)
+
+    def release(self, node: str, *, whoever_withheld: bool) -> None:
+        self._words.release(node, whoever_withheld=whoever_withheld)
 
     def has(self, attempt_id: str) -> bool:
         return rundir.is_safe_id(attempt_id) and self._layout.attempt(attempt_id).is_dir()

@@ -14,7 +14,8 @@ PARTITION_LABEL = "slurm.partition"
 FEATURE_LABEL = "slurm.feature"
 #: States in which a node runs jobs, and flags under which it starts no more.
 _UP = frozenset({"IDLE", "MIXED", "ALLOCATED", "COMPLETING"})
-_WITHHELD = frozenset({"DRAIN", "DRAINING", "DRAINED", "MAINT", "MAINTENANCE", "RESERVED", "PLANNED_DOWN"})
+_DRAINED = frozenset({"DRAIN", "DRAINING", "DRAINED"})
+_WITHHELD = _DRAINED | frozenset({"MAINT", "MAINTENANCE", "RESERVED", "PLANNED_DOWN"})
 _GONE = frozenset({"NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "DOWN"})
 
 
@@ -88,6 +89,7 @@ def _node(node: SlurmNode, others: Others, named: frozenset[str], rules: FleetRu
         memory_bytes=node.memory_mib * MIB,
         gpus=gpus,
         labels=_labels(node, rules),
+        reason=node.reason if _state(node) is not NodeState.READY else "",
         taken=Taken(
             gpus=_taken_gpus(gpus, others.gpus, named),
             cpu_milli=others.cpus * WHOLE,
@@ -110,6 +112,14 @@ def _taken_gpus(gpus: Sequence[Gpu], count: int, named: frozenset[str]) -> tuple
     left can change a decision."""
     free = [gpu.id for gpu in reversed(gpus) if gpu.id not in named]
     return tuple(sorted(free[:count]))
+
+
+def is_withheld(node: SlurmNode) -> bool:
+    return not _DRAINED.isdisjoint(node.flags)
+
+
+def is_down(node: SlurmNode) -> bool:
+    return _state(node) is NodeState.DOWN
 
 
 def _state(node: SlurmNode) -> NodeState:

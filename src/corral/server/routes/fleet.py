@@ -9,16 +9,17 @@ from fastapi import Query, Response
 
 from corral.control import fleet as fleet_use_cases
 from corral.control import health, views
+from corral.control.controller import ClusterHealth
 from corral.control.draining import drain_preview
 from corral.control.errors import NotFound, WrongState
 from corral.control.work import Caller
-from corral.core.model import GpuHealth
+from corral.core.model import GpuHealth, NodeState
 from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.context import ServerContext
 from corral.server.gpumap import fleet_now, map_of
 from corral.server.paging import Cursor, Limit, page_of
 from corral.server.routing import problems, resource_router
-from corral.server.schemas.base import ListView
+from corral.server.schemas.base import ListView, rfc3339
 from corral.server.schemas.draining import DrainPreviewView, drain_preview_view
 from corral.server.schemas.fleet import (
     ClusterView,
@@ -43,7 +44,7 @@ gpu_router = resource_router("", "fleet")
 async def list_clusters(
     caller: AnyCaller, context: Context, limit: Limit = 50, cursor: Cursor = None
 ) -> ListView[ClusterView]:
-    nodes = await context.inspect(views.node_views)
+    nodes, left_out = await context.inspect(views.node_views), await context.inspect(views.left_out)
     items = []
     for cluster in context.settings.cluster:
         seen = context.controller.health.get(cluster.name)
@@ -53,9 +54,13 @@ async def list_clusters(
                 name=cluster.name,
                 engine=cluster.engine,
                 healthy=seen is not None and seen.healthy,
-                detail=seen.detail if seen is not None else "not observed yet",
+                detail=_detail(seen, left_out.get(cluster.name, frozenset())),
+                observed_at=rfc3339(seen.at) if seen is not None else None,
                 nodes=len(mine),
+                nodes_ready=sum(view.node.state is NodeState.READY for view in mine),
                 gpus=sum(len(view.gpus) for view in mine),
+                gpus_free=sum(view.free_gpus for view in mine),
+                gpus_taken=sum(len(view.node.taken.gpus) for view in mine),
             )
         )
     return page_of(items, key=lambda view: (view.name,), limit=limit, cursor=cursor)
@@ -180,6 +185,14 @@ async def get_overview(caller: AnyCaller, context: Context) -> OverviewView:
 
 def measured_now(context: ServerContext) -> Measured:
     return context.readings.all(context.clock.now())
+
+
+def _detail(seen: ClusterHealth | None, left_out: frozenset[str]) -> str:
+    if seen is None:
+        return "not observed yet"
+    if seen.healthy and left_out:
+        return f"left out, as another cluster has nodes of these names: {', '.join(sorted(left_out))}"
+    return seen.detail
 
 
 async def _node(context: ServerContext, node_id: str, caller: Caller) -> NodeView:

@@ -81,8 +81,17 @@ class GpuView(View):
     pool: str
     link_group: str = Field(description="GPUs of a node with the same name here are linked; empty while none is known.")
     allocated: Number
+    taken: bool = Field(description="Others hold it, outside of corral.")
     jobs: list[HolderView]
     reading: ReadingView | None
+
+
+class TakenView(View):
+    """What of a node others hold, outside of corral."""
+
+    gpus: int
+    cpus: Number
+    memory_bytes: int
 
 
 class NodeView(View):
@@ -90,6 +99,7 @@ class NodeView(View):
     cluster: str
     state: NodeState
     withheld: NodeState = Field(description="What an operator has said: ready, cordoned or draining.")
+    reason: str = Field(description="Why its engine gives it no work; empty where it does not tell.")
     cpus: Number
     memory_bytes: int
     labels: dict[str, str]
@@ -97,6 +107,7 @@ class NodeView(View):
     gpus_total: int
     gpus_free: Number
     gpus_allocated: Number
+    taken: TakenView
     gpus: list[GpuView]
     jobs: list[HolderView]
     host: HostView | None = None
@@ -113,9 +124,13 @@ class ClusterView(View):
     name: str
     engine: str
     healthy: bool
-    detail: str
+    detail: str = Field(description="What is wrong, in the words of its engine; empty while it answers.")
+    observed_at: str | None = Field(description="When it was last asked; null before the first time.")
     nodes: int
+    nodes_ready: int
     gpus: int
+    gpus_free: int
+    gpus_taken: int = Field(description="Held by others, outside of corral.")
 
 
 class OverviewView(View):
@@ -126,6 +141,7 @@ class OverviewView(View):
     gpus: int
     gpus_free: Number
     gpus_allocated: Number
+    gpus_taken: int = Field(description="Held by others, outside of corral.")
     gpus_suspect: int
     gpus_failed: int
     #: whose reading is too old, or that were never read
@@ -213,6 +229,7 @@ def node_view(
         cluster=node.cluster,
         state=node.state,
         withheld=node.withheld,
+        reason=node.reason,
         cpus=number(node.cpu_milli / WHOLE),
         memory_bytes=node.memory_bytes,
         labels=dict(node.labels),
@@ -220,6 +237,11 @@ def node_view(
         gpus_total=len(view.gpus),
         gpus_free=view.free_gpus,
         gpus_allocated=number(sum(gpu.held_milli for gpu in view.gpus) / WHOLE),
+        taken=TakenView(
+            gpus=len(node.taken.gpus),
+            cpus=number(node.taken.cpu_milli / WHOLE),
+            memory_bytes=node.taken.memory_bytes,
+        ),
         gpus=[gpu_view(gpu, measured, caller) for gpu in view.gpus],
         jobs=_holders(view.jobs, caller, node=node.id),
         host=host_view(hosts[node.id]) if node.id in hosts else None,
@@ -240,6 +262,7 @@ def gpu_view(view: views.GpuView, measured: Measured, caller: Caller) -> GpuView
         pool=gpu.pool,
         link_group=gpu.link_group,
         allocated=number(view.held_milli / WHOLE),
+        taken=view.is_taken,
         jobs=_holders(view.jobs, caller, gpu=gpu.id),
         reading=reading_view(measured[gpu.id]) if gpu.id in measured else None,
     )

@@ -1,0 +1,142 @@
+"""One server with this machine and a real Slurm side by side: where jobs go, who may use a node, what is shown."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.slurm_server import server_on
+from tests.integration.waiting import wait_until
+from tests.servers.corral_server import CorralServer
+from tests.servers.slurm import SlurmCluster
+
+pytest_plugins = ("tests.servers.fixtures",)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def server(slurm_cluster: SlurmCluster) -> Iterator[CorralServer]:
+    home = Path(tempfile.mkdtemp(prefix="corral-two-", dir="/tmp"))
+    started = server_on(slurm_cluster, home / "home", local=True, settings="local: {virtual_nodes: 2x4xA100-80G}\n")
+    started.start()
+    yield started
+    if started.is_running:
+        started.stop()
+    slurm_cluster.run("scancel", "--user=root", check=False)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def http(server: CorralServer) -> Iterator[httpx.Client]:
+    with server.http() as client:
+        yield client
+
+
+def node_named(http: httpx.Client, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = http.get(f"/nodes/{name}").json()
+    return found
+
+
+def flags_of(slurm: SlurmCluster, name: str) -> str:
+    return slurm.run("scontrol", "show", "node", name, "-o")
+
+
+def ended(http: httpx.Client, job_id: str) -> dict[str, Any]:
+    def job() -> dict[str, Any]:
+        found: dict[str, Any] = http.get(f"/jobs/{job_id}").json()
+        return found
+
+    wait_until(lambda: job()["state"] in ("completed", "failed", "stopped"), f"{job_id} ends", seconds=60)
+    return job()
+
+
+def test_jobs_go_to_the_cluster_that_their_label_names_and_their_logs_are_found(http: httpx.Client) -> None:
+    command = ["sh", "-c", "echo on ${SLURMD_NODENAME:-this machine}"]
+    jobs = [
+        http.post("/jobs", json={"command": command, "gpus": 1, "labels": {"corral.cluster": cluster}}).json()
+        for cluster in ("hpc", "local")
+    ]
+    far, near = (ended(http, job["id"]) for job in jobs)
+    assert (far["state"], near["state"]) == ("completed", "completed")
+    logs = [http.get(f"/jobs/{job['id']}/logs").text for job in jobs]
+    assert "on node" in logs[0]
+    assert "on this machine" in logs[1]
+
+
+def test_drains_and_resumes_go_both_ways_and_the_last_word_is_right(
+    http: httpx.Client, server: CorralServer, slurm_cluster: SlurmCluster
+) -> None:
+    assert http.post("/nodes/node2/cordon").json()["state"] == "cordoned"
+    wait_until(lambda: "DRAIN" in flags_of(slurm_cluster, "node2"), "Slurm drains it", seconds=20)
+    assert "Reason=corral: cordoned by" in flags_of(slurm_cluster, "node2")
+    # A server that is killed and comes back says nothing else.
+    server.kill()
+    server.start()
+    assert node_named(http, "node2")["state"] == "cordoned"
+    slurm_cluster.run("scontrol", "update", "NodeName=node2", "State=RESUME")
+    wait_until(lambda: node_named(http, "node2")["state"] == "ready", "corral hears of it", seconds=20)
+    slurm_cluster.run("scontrol", "update", "NodeName=node2", "State=DRAIN", "Reason=disk is full")
+    wait_until(lambda: node_named(http, "node2")["state"] == "cordoned", "corral hears of it", seconds=20)
+    told = node_named(http, "node2")
+    assert (told["withheld"], told["reason"]) == ("ready", "disk is full")
+    assert http.post("/nodes/node2/uncordon").status_code == 200
+    wait_until(lambda: "DRAIN" not in flags_of(slurm_cluster, "node2"), "Slurm resumes it", seconds=20)
+    wait_until(lambda: node_named(http, "node2")["state"] == "ready", "it is ready", seconds=20)
+
+
+def test_a_word_that_slurm_never_heard_reaches_it_after_a_crash(
+    http: httpx.Client, server: CorralServer, slurm_cluster: SlurmCluster
+) -> None:
+    slurm_cluster.kill_controller()
+    try:
+        assert http.post("/nodes/node3/drain").json()["state"] == "draining"
+        server.kill()
+    finally:
+        slurm_cluster.start_controller()
+    assert "DRAIN" not in flags_of(slurm_cluster, "node3")
+    server.start()
+    wait_until(lambda: "DRAIN" in flags_of(slurm_cluster, "node3"), "Slurm drains it", seconds=20)
+    assert http.post("/nodes/node3/uncordon").status_code == 200
+    wait_until(lambda: "DRAIN" not in flags_of(slurm_cluster, "node3"), "Slurm resumes it", seconds=20)
+
+
+def test_what_others_hold_is_shown_and_not_free(http: httpx.Client, slurm_cluster: SlurmCluster) -> None:
+    before = http.get("/overview").json()["gpus_free"]
+    foreign = slurm_cluster.run(
+        "sbatch", "--parsable", "-w", "node4", "--gres=gpu:3", "--cpus-per-task=2", "--mem=1G", "--wrap", "sleep 300"
+    ).strip()
+    try:
+        wait_until(lambda: node_named(http, "node4")["taken"]["gpus"] == 3, "it is seen", seconds=20)
+        told = node_named(http, "node4")
+        assert told["taken"] == {"gpus": 3, "cpus": 2, "memory_bytes": 1 << 30}
+        assert (told["gpus_free"], told["gpus_allocated"]) == (5, 0)
+        assert sum(gpu["taken"] for gpu in told["gpus"]) == 3
+        overview = http.get("/overview").json()
+        assert (overview["gpus_free"], overview["gpus_taken"]) == (before - 3, 3)
+    finally:
+        slurm_cluster.run("scancel", foreign)
+    wait_until(lambda: node_named(http, "node4")["taken"]["gpus"] == 0, "it is free again", seconds=20)
+
+
+def test_a_cluster_that_does_not_answer_says_so_and_the_other_goes_on(
+    http: httpx.Client, slurm_cluster: SlurmCluster
+) -> None:
+    def clusters() -> dict[str, dict[str, Any]]:
+        return {item["name"]: item for item in http.get("/clusters").json()["items"]}
+
+    slurm_cluster.kill_controller()
+    try:
+        wait_until(lambda: not clusters()["hpc"]["healthy"], "it is seen", seconds=60)
+        assert clusters()["hpc"]["detail"].startswith("Slurm: ")
+        assert clusters()["local"]["healthy"]
+        job = http.post("/jobs", json={"command": ["true"], "gpus": 1, "labels": {"corral.cluster": "local"}}).json()
+        assert ended(http, job["id"])["state"] == "completed"
+    finally:
+        slurm_cluster.start_controller()
+    wait_until(lambda: clusters()["hpc"]["healthy"], "it is back", seconds=60)
