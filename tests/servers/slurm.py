@@ -70,6 +70,7 @@ class SlurmCluster:
         done = subprocess.run(
             words,
             env=self.env,
+            cwd=self.directory,
             capture_output=True,
             text=True,
             timeout=60,
