@@ -69,6 +69,26 @@ def test_jobs_go_to_the_cluster_that_their_label_names_and_their_logs_are_found(
     assert "on this machine" in logs[1]
 
 
+def test_jobs_go_where_their_volumes_and_their_flavor_say(http: httpx.Client) -> None:
+    flavor = {"name": "far", "labels": {"corral.cluster": "hpc"}}
+    assert http.post("/flavors", json=flavor).status_code == 201
+    volume = {"name": "shared", "type": "filesystem", "size": "1MiB", "cluster": "hpc"}
+    assert http.post("/volumes", json=volume).status_code == 201
+    text = (
+        'echo on $SLURMD_NODENAME; echo words > "$CORRAL_JOB_DIR/mounts/shared/file"; cat "$CORRAL_MOUNT_SHARED/file"'
+    )
+    mounting = {"command": ["sh", "-c", text], "gpus": 0, "mounts": ["shared:/data"]}
+    answers = [
+        http.post("/jobs", json=mounting),
+        http.post("/jobs", json={"command": ["sh", "-c", "echo on $SLURMD_NODENAME"], "gpus": 1, "flavor": "far"}),
+    ]
+    assert [answer.status_code for answer in answers] == [201, 201], [answer.text for answer in answers]
+    for answer in answers:
+        job = ended(http, answer.json()["id"])
+        assert job["state"] == "completed", job
+        assert "on node" in http.get(f"/jobs/{job['id']}/logs").text
+
+
 def test_drains_and_resumes_go_both_ways_and_the_last_word_is_right(
     http: httpx.Client, server: CorralServer, slurm_cluster: SlurmCluster
 ) -> None:

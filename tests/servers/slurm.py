@@ -70,6 +70,7 @@ class SlurmCluster:
         done = subprocess.run(
             words,
             env=self.env,
+            cwd=self.directory,
             capture_output=True,
             text=True,
             timeout=60,
@@ -207,6 +208,7 @@ SlurmctldLogFile={log}/slurmctld.log
 SlurmdTimeout={NODE_TIMEOUT_SECONDS}
 SlurmctldTimeout=60
 KillWait=5
+UnkillableStepTimeout=300
 ReturnToService=2
 MinJobAge=300
 MaxJobCount=50000

@@ -5036,6 +5036,11 @@ export interface components {
              */
             stale: boolean[];
             /**
+             * Taken
+             * @description Others hold it, outside of corral.
+             */
+            taken: boolean[];
+            /**
              * Temperature
              * @description Celsius.
              */

@@ -122,7 +122,8 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
             controller=controller,
             store=store,
             driver=DirectoryVolumes(places.volumes),
-            cluster=settings.cluster[0].name,
+            # Nodes of a Slurm cluster share this file system, so one driver makes the volumes of all.
+            clusters=[cluster.name for cluster in settings.cluster],
         )
         versions = DatasetMounting(store=store, settings=settings, box=box)
         controller.complete = lambda order: storing.noticed(

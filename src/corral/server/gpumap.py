@@ -65,6 +65,7 @@ def map_of(fleet: Fleet, measured: Measured, caller: Caller, now: float) -> byte
                     0 if held is None else held[0] / WHOLE,
                     None if held is None else owners.of(held[1].user),
                     None if held is None else visible(held[1]),
+                    gpu.id in node.taken.gpus,
                     *_measured(gpu.id, measured),
                 )
             )
@@ -92,6 +93,7 @@ _COLUMNS = (
     "allocated",
     "owner",
     "job",
+    "taken",
     "utilization",
     "memory",
     "temperature",

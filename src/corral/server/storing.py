@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,13 +66,13 @@ class Storing:
         controller: Controller,
         store: Store,
         driver: VolumeDriver,
-        cluster: str,
+        clusters: Collection[str],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._controller = controller
         self._store = store
         self.driver = driver
-        self._cluster = cluster
+        self._clusters = frozenset(clusters)
         self._monotonic = monotonic
         self._known = _Known()
         self._lock = threading.Lock()
@@ -182,7 +182,7 @@ class Storing:
             self._report(volumes.note_measured, changed)
 
     def _is_any_due(self, mounted: set[str]) -> bool:
-        ids = self._controller.inspect(_ready_ids, self._cluster).result(_ASK_SECONDS)
+        ids = self._controller.inspect(_ready_ids, self._clusters).result(_ASK_SECONDS)
         return any(self._is_due(volume_id, volume_id in mounted) for volume_id in ids)
 
     def _is_due(self, volume_id: str, is_mounted: bool) -> bool:
@@ -213,7 +213,7 @@ class Storing:
     def _rows(self) -> list[VolumeRecord]:
         with self._store.read() as tables:
             found = tables.volumes.all()
-        return [row for row in found if row.type in _OURS and row.cluster == self._cluster]
+        return [row for row in found if row.type in _OURS and row.cluster in self._clusters]
 
     def _report(self, use_case: Callable[..., None], *args: Any) -> None:
         """Waited for: the next round must see what this one did."""
@@ -239,9 +239,9 @@ def _has_unfinished(state: State) -> bool:
     return any(volume.not_ready for volume in state.snapshot.volumes.values())
 
 
-def _ready_ids(state: State, cluster: str) -> list[str]:
+def _ready_ids(state: State, clusters: Collection[str]) -> list[str]:
     found = [volume for volume in state.snapshot.volumes.values() if not volume.not_ready]
-    return [volume.id for volume in found if volume.cluster == cluster and volume.type in _OURS]
+    return [volume.id for volume in found if volume.cluster in clusters and volume.type in _OURS]
 
 
 def _let_go(state: State, driver: VolumeDriver, volume_ids: list[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from corral.core.model import EndReason, NodeState
 from corral.engines.slurm.ends import parse_exit, told_by_slurm
-from corral.engines.slurm.fleet import FleetRules, nodes_seen, own_use
+from corral.engines.slurm.fleet import FleetRules, nodes_seen, others_use
 from corral.engines.slurm.hostlist import expand
 from corral.engines.slurm.seen import SlurmJob, by_attempt, gpus_in, jobs_of, nodes_of
 
@@ -100,21 +100,23 @@ def test_a_job_is_the_same_in_both_generations(job: dict[str, Any]) -> None:
 
 
 def test_what_others_hold_is_theirs_and_never_a_gpu_that_a_plan_has_named() -> None:
-    (mine,) = jobs_of({"jobs": [JOB_22]})
-    own = own_use([mine], {"gpu1": frozenset({"gpu1-gpu6", "gpu1-gpu7"})})
+    (job,) = jobs_of({"jobs": [JOB_22]})
+    named = {"gpu1": frozenset({"gpu1-gpu6", "gpu1-gpu7"})}
     rules = FleetRules(models={"a100": "A100-80G"})
-    (node,) = nodes_seen(nodes_of({"nodes": [NODE_22]}), own, rules)
+    (node,) = nodes_seen(nodes_of({"nodes": [NODE_22]}), others_use([job], own=()), named, rules)
     assert (node.state, len(node.gpus), node.gpus[0].model) == (NodeState.CORDONED, 8, "A100-80G")
-    # five are in use, four of them by corral's own job; the fifth is none of the two that its plan named
-    assert node.taken.gpus == ("gpu1-gpu5",)
-    assert (node.taken.cpu_milli, node.taken.memory_bytes) == (1000, 200 << 20)
+    # half of that job's eight are here, and none of them is one that a plan has named
+    assert node.taken.gpus == ("gpu1-gpu2", "gpu1-gpu3", "gpu1-gpu4", "gpu1-gpu5")
+    assert (node.taken.cpu_milli, node.taken.memory_bytes) == (2000, 100 << 20)
     assert ("rack", "rack-7") in node.labels
+    (mine,) = nodes_seen(nodes_of({"nodes": [NODE_22]}), others_use([job], own={job.id}), named, rules)
+    assert mine.taken.gpus == ()
 
 
 def test_nodes_of_other_partitions_are_not_corrals() -> None:
     seen = nodes_of({"nodes": [NODE_22]})
-    assert nodes_seen(seen, {}, FleetRules(partitions=frozenset({"elsewhere"}))) == ()
-    assert len(nodes_seen(seen, {}, FleetRules(partitions=frozenset({"urgent"})))) == 1
+    assert nodes_seen(seen, {}, {}, FleetRules(partitions=frozenset({"elsewhere"}))) == ()
+    assert len(nodes_seen(seen, {}, {}, FleetRules(partitions=frozenset({"urgent"})))) == 1
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_what_an_instance_wrote_is_told(line: str, reason: EndReason, code: int 
         ("TIMEOUT", False, EndReason.TIMED_OUT, None),
         ("NODE_FAIL", False, EndReason.NODE_LOST, None),
         ("PREEMPTED", False, EndReason.PREEMPTED, None),
-        ("CANCELLED", False, EndReason.EVICTED, None),
+        ("CANCELLED", False, EndReason.LOST, None),
         ("CANCELLED", True, EndReason.EXIT_CODE, None),
         ("FAILED", False, EndReason.EXIT_CODE, 5),
         ("COMPLETED", False, EndReason.EXIT_CODE, 5),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from corral.control.policies import Policies
@@ -11,7 +12,7 @@ from corral.control.records import AttemptRecord
 from corral.control.state import State
 from corral.control.work import Caller
 from corral.core.changes import PutJob, PutNode
-from corral.core.model import Job, Node
+from corral.core.model import Job, Node, Taken
 from corral.server.gpumap import fleet_now, map_of
 from corral.server.schemas.gpumap import GpuMapView
 from corral.telemetry.readings import LatestReadings
@@ -72,6 +73,11 @@ def test_a_scientist_sees_whose_it_is_but_not_which_job() -> None:
     body = shown(state, read(), Caller(name="bob"))
     assert body["gpus"]["job"] == [None, "j-2"]
     assert body["owners"] == ["ann", "bob"]
+
+
+def test_what_others_hold_is_told_and_is_nobodys() -> None:
+    columns = shown(state_of(replace(node("n1", 2), taken=Taken(gpus=("n1/1",)))), read())["gpus"]
+    assert (columns["taken"], columns["owner"], columns["allocated"]) == ([False, True], [None, None], [0, 0])
 
 
 def test_what_was_not_measured_is_null_and_what_is_old_is_stale() -> None:

@@ -130,7 +130,7 @@ function Users({ gpu }: { gpu: Gpu }) {
   if (first === undefined)
     return (
       <Text size="sm" c="dimmed">
-        {t("free")}
+        {t(gpu.taken ? "takenByOthers" : "free")}
       </Text>
     );
   return (

@@ -26,7 +26,7 @@ export default function GpusPage() {
   const page = useWords(navigation);
   const t = useWords(words);
   const gpus = useAll("/gpus");
-  const free = gpus.data?.filter((gpu) => gpu.allocated === 0).length ?? 0;
+  const free = gpus.data?.filter((gpu) => gpu.allocated === 0 && !gpu.taken).length ?? 0;
   return (
     <>
       <PageHeader

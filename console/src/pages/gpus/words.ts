@@ -11,6 +11,7 @@ export const words = defineWords({
   health: ["Health", "健康"],
   use: ["Use", "使用"],
   free: ["free", "空闲"],
+  takenByOthers: ["taken by others", "被外部占用"],
   used: ["in use", "使用中"],
   utilization: ["Load", "负载"],
   memory: ["Memory", "显存"],

@@ -47,7 +47,8 @@ describe("a mount", () => {
   it.each(["data", "/", "/etc", "/proc/x", "/a/../b", "/a/", "/a:b"])("is refused at %s", (path) =>
     expect(found(volume({ path }))).toHaveProperty(["mounts.0.path"]),
   );
-  it("is fine where nothing else is", () => expect(found(volume({}), { ...NEW_MOUNT.local, size: "1GiB" })).toEqual({}));
+  it("is fine where nothing else is", () =>
+    expect(found(volume({}), { ...NEW_MOUNT.local, size: "1GiB" })).toEqual({}));
 
   it("is told apart from the others: same path, one within another, same volume, other cluster", () => {
     expect(found(volume({}), volume({ source: "far" }))["mounts.1.path"]).toBe("Another mount has this path");

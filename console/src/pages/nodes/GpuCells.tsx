@@ -1,4 +1,4 @@
-/** The GPUs of a node as small cells: held, free, suspect, failed; by shape too, and in words. */
+/** The GPUs of a node as small cells: held, taken by others, free, suspect, failed; by shape too, and in words. */
 import type { Schema } from "@/api/client";
 import { words } from "@/pages/nodes/words";
 import { useFormat } from "@/words/format";
@@ -12,7 +12,11 @@ export function GpuCells({ gpus, free }: { gpus: readonly Gpu[]; free: number })
   const t = useWords(words);
   const format = useFormat();
   if (gpus.length === 0) return <>–</>;
-  const label = t("free", { free: format.number(free), n: gpus.length });
+  const taken = gpus.filter((gpu) => gpu.taken).length;
+  const label = [
+    t("free", { free: format.number(free), n: gpus.length }),
+    ...(taken > 0 ? [t("taken", { n: taken })] : []),
+  ].join(", ");
   const columns = Math.min(PER_ROW, gpus.length);
   const rows = Math.ceil(gpus.length / PER_ROW);
   return (
@@ -49,6 +53,9 @@ function Cell({ gpu }: { gpu: Gpu }) {
   const edge = gpu.health === "suspect" ? "var(--mantine-color-orange-6)" : "var(--mantine-color-blue-5)";
   return (
     <>
+      {gpu.taken && held === 0 && (
+        <rect x={2.5} y={2.5} width={WIDTH - 5} height={HEIGHT - 5} fill="var(--mantine-color-gray-5)" />
+      )}
       {held > 0 && (
         <rect
           x={1}

@@ -98,9 +98,11 @@ function Notes({ node }: { node: Node }) {
   const format = useFormat();
   const isSaid = node.state === "down" && node.withheld !== "ready";
   const isOld = node.host?.stale === true;
-  if (!isSaid && !isOld) return null;
+  const isTold = node.reason !== "";
+  if (!isSaid && !isOld && !isTold) return null;
   return (
     <Alert color="orange" icon={<TriangleAlert size={18} />} mb="sm">
+      {isTold && t("reasonNote", { reason: node.reason })}
       {isSaid && t("withheldNote", { state: stateWord(node.withheld) })}
       {isOld && ` ${t("stale")} ${t("staleSince", { at: format.dateTime(node.host?.at ?? "") })}`}
     </Alert>
@@ -119,7 +121,10 @@ function Figures({ node }: { node: Node }) {
         label={t("gpus")}
         value={format.number(node.gpus_allocated)}
         unit={`/ ${node.gpus_total}`}
-        detail={t("free", { free: format.number(node.gpus_free), n: node.gpus_total })}
+        detail={[
+          t("free", { free: format.number(node.gpus_free), n: node.gpus_total }),
+          ...(node.taken.gpus > 0 ? [t("taken", { n: node.taken.gpus })] : []),
+        ].join(" · ")}
       />
       <Stat label={t("load")} value={format.percent(node.load)} />
       <Stat label={t("cpu")} value={format.percent(host?.cpu ?? null)} />

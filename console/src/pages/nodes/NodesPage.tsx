@@ -9,6 +9,7 @@ import { matching, type Node } from "@/pages/nodes/rules";
 import { useNodeActions } from "@/pages/nodes/useNodeActions";
 import { words } from "@/pages/nodes/words";
 import { BatchBar } from "@/parts/BatchBar";
+import { ClusterHealth } from "@/parts/ClusterHealth";
 import { DataTable, NothingFound } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { FilterSelect } from "@/parts/FilterSelect";
@@ -34,6 +35,7 @@ export default function NodesPage() {
         title={page("nodes")}
         detail={nodes.data !== undefined && t("summary", { ready, n: nodes.data.length })}
       />
+      <ClusterHealth />
       {nodes.error !== null && <ProblemNote error={nodes.error} onRetry={() => void nodes.refetch()} />}
       {(nodes.data !== undefined || nodes.error === null) && <Nodes nodes={nodes.data} />}
     </>

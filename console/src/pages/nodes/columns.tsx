@@ -21,7 +21,12 @@ export function useNodeColumns(): readonly Column<Node>[] {
       {
         key: "state",
         title: t("state"),
-        render: (node) => <StateBadge state={node.state} />,
+        render: (node) => (
+          <>
+            <StateBadge state={node.state} />
+            {node.reason !== "" && <Faint>{node.reason}</Faint>}
+          </>
+        ),
         sort: (node) => node.state,
       },
       {
@@ -34,7 +39,12 @@ export function useNodeColumns(): readonly Column<Node>[] {
         key: "free",
         title: t("freeTitle"),
         numeric: true,
-        render: (node) => `${format.number(node.gpus_free)} / ${node.gpus_total}`,
+        render: (node) => (
+          <>
+            {format.number(node.gpus_free)} / {node.gpus_total}
+            {node.taken.gpus > 0 && <Faint>{t("taken", { n: node.taken.gpus })}</Faint>}
+          </>
+        ),
         sort: (node) => node.gpus_free,
       },
       {

@@ -29,6 +29,7 @@ describe("refusalOf", () => {
     expect(refusalOf("cordon", node({ withheld: "cordoned" }))).toBe("isCordoned");
     expect(refusalOf("drain", node({ withheld: "cordoned" }))).toBeUndefined();
     expect(refusalOf("uncordon", usual)).toBe("isReady");
+    expect(refusalOf("uncordon", node({ state: "cordoned", reason: "disk" }))).toBeUndefined();
   });
   it("lets only what is gone be removed", () => {
     expect(refusalOf("remove", usual)).toBe("isThere");

@@ -10,7 +10,8 @@ export type Verb = (typeof VERBS)[number];
 export function refusalOf(verb: Verb, node: Node): keyof typeof words | undefined {
   if (verb === "cordon") return node.withheld === "cordoned" ? "isCordoned" : undefined;
   if (verb === "drain") return node.withheld === "draining" ? "isDraining" : undefined;
-  if (verb === "uncordon") return node.withheld === "ready" ? "isReady" : undefined;
+  // What its engine withholds by itself an operator may release too.
+  if (verb === "uncordon") return node.withheld === "ready" && node.state !== "cordoned" ? "isReady" : undefined;
   if (node.jobs.length > 0) return "hasJobs";
   // Whether the engine has forgotten a node that is down only the server knows.
   return node.state === "down" ? undefined : "isThere";

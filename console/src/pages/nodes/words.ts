@@ -12,6 +12,8 @@ export const words = defineWords({
   model: ["Model", "型号"],
   state: ["State", "状态"],
   free: ["{free} of {n} free", "{n} 块中 {free} 块空闲"],
+  taken: ["{n} taken by others", "{n} 块被外部占用"],
+  reasonNote: ["Its cluster gives it no work: {reason}", "集群不再分配作业：{reason}"],
   gpus: ["GPUs", "GPU"],
   cpu: ["CPU", "CPU"],
   memory: ["Memory", "内存"],

@@ -18,6 +18,7 @@ import { Trends } from "@/pages/overview/Trends";
 import { Users } from "@/pages/overview/Users";
 import { Waiting } from "@/pages/overview/Waiting";
 import { words } from "@/pages/overview/words";
+import { ClusterHealth } from "@/parts/ClusterHealth";
 import { PageHeader } from "@/parts/PageHeader";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { navigation } from "@/words/navigation";
@@ -52,6 +53,7 @@ export default function OverviewPage() {
         </Button>
       </PageHeader>
       {overview.error !== null && <ProblemNote error={overview.error} onRetry={() => void overview.refetch()} />}
+      <ClusterHealth />
       <Tiles now={now} trends={trends.data} />
       <div className={classes.columns}>
         <div className={classes.column}>

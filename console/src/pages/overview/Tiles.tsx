@@ -59,7 +59,10 @@ function GpuTiles({ now, trends }: TileProps) {
           label={t("inUse")}
           value={format.number(now.gpus_allocated)}
           unit={t("ofAll", { n: now.gpus })}
-          detail={t("allocation", { part: format.percent(now.allocation) })}
+          detail={[
+            t("allocation", { part: format.percent(now.allocation) }),
+            ...(now.gpus_taken > 0 ? [t("takenByOthers", { n: now.gpus_taken })] : []),
+          ].join(" · ")}
           chart={<Spark trends={trends} metric="gpus_held" color={0} />}
         />
       </Tile>

@@ -8,6 +8,7 @@ export const words = defineWords({
   inUse: ["GPUs in use", "使用中的 GPU"],
   ofAll: ["of {n}", "/ {n}"],
   allocation: ["{part} asked for", "申请率 {part}"],
+  takenByOthers: ["{n} taken by others", "{n} 块被外部占用"],
   utilization: ["Utilisation", "利用率"],
   idleHeld: ["{n} held but idle", "{n} 块占用但空转"],
   noneIdle: ["none held idle", "没有空转"],

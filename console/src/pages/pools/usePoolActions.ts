@@ -36,7 +36,7 @@ export function useDeleteRefusal(): (pool: Pool) => string | undefined {
     if (pool.name === DEFAULT_POOL) return t("isDefault");
     if (pool.group !== null) return t("hasGroup", { group: pool.group });
     if (pool.running > 0) return t("hasJobs", { n: pool.running });
-    return pool.gpus_free < pool.gpus_total ? t("gpusHeld") : undefined;
+    return pool.gpus_allocated > 0 ? t("gpusHeld") : undefined;
   };
 }
 

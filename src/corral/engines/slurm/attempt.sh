@@ -7,9 +7,10 @@ dir=$1
 . "$dir/attempt" # attempt, events, limit, grace, nodes, ranks
 
 if [ "$2" != instance ]; then
-  # Whoever makes the directory has the attempt: a second Slurm job for it, sent after a crash, does nothing.
+  # Whoever makes the directory has the attempt: a second Slurm job for it, sent after a crash, does nothing. Neither
+  # does the same job again, should Slurm requeue it against corral's word: the next attempt is corral's to decide.
   claim=$dir/rank-0/claim
-  mkdir "$claim" 2>/dev/null || [ "$(<"$claim/job")" = "$SLURM_JOB_ID" ] || exit 0
+  mkdir "$claim" 2>/dev/null || exit 0
   echo "$SLURM_JOB_ID" >"$claim/job"
   if [ "$nodes" -gt 1 ]; then
     trap : TERM
@@ -26,6 +27,7 @@ fi
 rank=${ranks[$SLURMD_NODENAME]}
 place=$dir/rank-$rank
 own= # what it has of this node's disk
+mkdir "$place/begun" 2>/dev/null || exit 0
 . "$place/instance" # program, workdir, and the functions `environment` and `storage`
 
 ended() { # REASON CODE SIGNAL WORDS

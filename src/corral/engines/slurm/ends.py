@@ -17,7 +17,8 @@ _REASONS = {
     "BOOT_FAIL": EndReason.NODE_LOST,
     "PREEMPTED": EndReason.PREEMPTED,
     "REVOKED": EndReason.EVICTED,
-    "CANCELLED": EndReason.EVICTED,
+    # Not by corral: by somebody in Slurm, or because its controller lost it in a crash. The job goes on.
+    "CANCELLED": EndReason.LOST,
 }
 _WORDS = {
     "OUT_OF_MEMORY": "used more than its memory; Slurm ended it (OUT_OF_MEMORY)",
@@ -27,7 +28,7 @@ _WORDS = {
     "BOOT_FAIL": "its node did not boot (BOOT_FAIL)",
     "PREEMPTED": "Slurm preempted it for another job (PREEMPTED)",
     "REVOKED": "another cluster of Slurm took it (REVOKED)",
-    "CANCELLED": "it was cancelled in Slurm (CANCELLED)",
+    "CANCELLED": "it was cancelled in Slurm, or lost there in a crash (CANCELLED)",
 }
 
 

@@ -35,7 +35,7 @@ from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.slurm import attempts, rundir, scripts
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Account, Slurm, SlurmRefused, SlurmUnavailable, Submission
-from corral.engines.slurm.fleet import MIB, FleetRules, nodes_seen, own_use
+from corral.engines.slurm.fleet import MIB, FleetRules, nodes_seen, others_use
 from corral.engines.slurm.logs import read_log, trim_log
 from corral.engines.slurm.seen import SlurmJob, by_attempt
 from corral.engines.slurm.storage import slurm_specs
@@ -130,17 +130,12 @@ class SlurmEngine:
             self._check_open()
             self._addresses = {node.name: node.address for node in seen}
             self._follow(jobs)
-            mine = [job for found in by_attempt(jobs, self._mark).values() for job in found]
-            named: dict[str, set[str]] = {}
-            for attempt in self._attempts.values():
-                if not attempt.is_over:
-                    for node, gpus in attempt.gpus.items():
-                        named.setdefault(node, set()).update(gpus)
-            own = own_use(mine, {node: frozenset(gpus) for node, gpus in named.items()})
+            mine = {job.id for found in by_attempt(jobs, self._mark).values() for job in found}
+            named = self._named_gpus()
             statuses = [attempt.status() for attempt in self._attempts.values()]
         self._watcher.tell_all()
         return Observation(
-            nodes=nodes_seen(seen, own, self._rules.fleet),
+            nodes=nodes_seen(seen, others_use(jobs, mine), named, self._rules.fleet),
             attempts=tuple(status for status in statuses if status is not None),
             withheld=self._words.found(seen),
         )
@@ -273,6 +268,15 @@ class SlurmEngine:
             return list(self._attempts.values())
 
     # -------------------------------------------------------------------------------------------- inside
+
+    def _named_gpus(self) -> dict[str, frozenset[str]]:
+        """The GPUs that live plans have, by node."""
+        named: dict[str, set[str]] = {}
+        for attempt in self._attempts.values():
+            if not attempt.is_over:
+                for node, gpus in attempt.gpus.items():
+                    named.setdefault(node, set()).update(gpus)
+        return {node: frozenset(gpus) for node, gpus in named.items()}
 
     def _check_open(self) -> None:
         if self._closed:

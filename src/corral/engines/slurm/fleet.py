@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from corral.core.model import WHOLE, Gpu, Node, NodeState, Taken
@@ -32,35 +32,38 @@ class FleetRules:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Own:
-    """What corral's own jobs hold on a node: as Slurm counts it, and the GPUs that the plans named."""
+class Others:
+    """What jobs that are not corral's hold on a node."""
 
     gpus: int = 0
     cpus: int = 0
     memory_mib: int = 0
-    named: frozenset[str] = frozenset()
 
 
-def nodes_seen(seen: Iterable[SlurmNode], own: Mapping[str, Own], rules: FleetRules) -> tuple[Node, ...]:
+def nodes_seen(
+    seen: Iterable[SlurmNode], others: Mapping[str, Others], named: Mapping[str, frozenset[str]], rules: FleetRules
+) -> tuple[Node, ...]:
+    """`named` are the GPUs that plans of corral's have on each node, so that none of them is taken for others'."""
     wanted = (node for node in seen if not rules.partitions or not rules.partitions.isdisjoint(node.partitions))
-    return tuple(_node(node, own.get(node.name, Own()), rules) for node in sorted(wanted, key=lambda node: node.name))
+    return tuple(
+        _node(node, others.get(node.name, Others()), named.get(node.name, frozenset()), rules)
+        for node in sorted(wanted, key=lambda node: node.name)
+    )
 
 
-def own_use(jobs: Iterable[SlurmJob], named: Mapping[str, frozenset[str]]) -> dict[str, Own]:
-    """What these jobs hold, node by node; `named` are the GPUs that live plans have there."""
+def others_use(jobs: Iterable[SlurmJob], own: Collection[int]) -> dict[str, Others]:
+    """What jobs hold, node by node, but for corral's own. From one list: to take what corral holds from what Slurm says
+    is in use would mix two moments, and call a job of corral's that has just begun or ended somebody else's."""
     gpus: Counter[str] = Counter()
     cpus: Counter[str] = Counter()
     memory: Counter[str] = Counter()
     for job in jobs:
-        if job.holds_nodes:
+        if job.id not in own and job.holds_nodes:
             for node in job.nodes:
                 gpus[node] += job.gpus
                 cpus[node] += job.cpus
                 memory[node] += job.memory_mib
-    return {
-        node: Own(gpus=gpus[node], cpus=cpus[node], memory_mib=memory[node], named=named.get(node, frozenset()))
-        for node in {*gpus, *cpus, *memory, *named}
-    }
+    return {node: Others(gpus=gpus[node], cpus=cpus[node], memory_mib=memory[node]) for node in {*gpus, *cpus, *memory}}
 
 
 def gpu_id(node: str, index: int) -> str:
@@ -77,7 +80,7 @@ def kind_of(model: str, rules: FleetRules) -> str:
     return known.get(model, "" if model == "GPU" else model.lower())
 
 
-def _node(node: SlurmNode, own: Own, rules: FleetRules) -> Node:
+def _node(node: SlurmNode, others: Others, named: frozenset[str], rules: FleetRules) -> Node:
     gpus = tuple(_gpus(node, rules))
     return Node(
         id=node.name,
@@ -88,9 +91,9 @@ def _node(node: SlurmNode, own: Own, rules: FleetRules) -> Node:
         labels=_labels(node, rules),
         reason=node.reason if _state(node) is not NodeState.READY else "",
         taken=Taken(
-            gpus=_taken_gpus(gpus, node.used_gpus - own.gpus, own.named),
-            cpu_milli=max(0, node.used_cpus - own.cpus) * WHOLE,
-            memory_bytes=max(0, node.used_memory_mib - own.memory_mib) * MIB,
+            gpus=_taken_gpus(gpus, others.gpus, named),
+            cpu_milli=others.cpus * WHOLE,
+            memory_bytes=others.memory_mib * MIB,
         ),
     )
 
@@ -108,7 +111,7 @@ def _taken_gpus(gpus: Sequence[Gpu], count: int, named: frozenset[str]) -> tuple
     """So many that no plan of corral's has named. Slurm chooses which devices a job really gets; only how many are
     left can change a decision."""
     free = [gpu.id for gpu in reversed(gpus) if gpu.id not in named]
-    return tuple(sorted(free[: max(0, count)]))
+    return tuple(sorted(free[:count]))
 
 
 def is_withheld(node: SlurmNode) -> bool:

@@ -30,6 +30,7 @@ class GpuColumns(View):
     memory: list[float | None] = Field(description="The used part, 0 to 1.")
     temperature: list[float | None] = Field(description="Celsius.")
     power: list[float | None] = Field(description="Watts.")
+    taken: list[bool] = Field(description="Others hold it, outside of corral.")
     stale: list[bool] = Field(description="Never read, or too long ago to be believed.")
 
 

@@ -11,7 +11,7 @@ const OWNERS = 8;
 export function MapLegend({ coloring, legend }: { coloring: Coloring; legend: Legend }) {
   const t = useWords(words);
   const format = useFormat();
-  const { scale, owners } = legend;
+  const { scale, owners, hasTaken } = legend;
   return (
     <ul className={classes.legend} aria-label={t("legend")}>
       {scale !== undefined && (
@@ -50,6 +50,11 @@ export function MapLegend({ coloring, legend }: { coloring: Coloring; legend: Le
             stroke="currentColor"
             strokeWidth="1.5"
           />
+        </Shape>
+      )}
+      {coloring !== "health" && hasTaken && (
+        <Shape word={t("takenByOthers")}>
+          <rect x="0.75" y="0.75" width="12.5" height="10.5" rx="3" fill="var(--corral-faint)" />
         </Shape>
       )}
       <Shape word={t("suspect")}>

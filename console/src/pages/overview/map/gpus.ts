@@ -21,6 +21,8 @@ export interface Gpu {
   readonly memory: number | null;
   readonly power: number | null;
   readonly temperature: number | null;
+  /** Others hold it, outside of corral. */
+  readonly taken: boolean;
   readonly stale: boolean;
 }
 
@@ -44,6 +46,7 @@ export function gpusOf(data: MapData): Gpu[] {
       memory: gpus.memory[place] ?? null,
       power: gpus.power[place] ?? null,
       temperature: gpus.temperature[place] ?? null,
+      taken: gpus.taken[place] ?? false,
       stale: gpus.stale[place] ?? true,
     };
   });

@@ -19,6 +19,7 @@ const usual: Gpu = {
   memory: 0.25,
   power: 120,
   temperature: 60,
+  taken: false,
   stale: false,
 };
 const gpu = (change: Partial<Gpu>): Gpu => ({ ...usual, ...change });
@@ -49,6 +50,7 @@ describe("gpusOf", () => {
         memory: [0.2, null],
         power: [50, null],
         temperature: [40, null],
+        taken: [false, true],
         stale: [false, true],
       },
     };
@@ -100,6 +102,7 @@ describe("lookOf", () => {
   it("tells failed, suspect, stale and free apart by shape", () => {
     expect(look({ health: "failed" }).mark).toBe("cross");
     expect(look({ health: "suspect" }).mark).toBe("hatch");
+    expect(look({ taken: true, allocated: 0, stale: true })).toMatchObject({ mark: "none", fill: "#444444" });
     expect(look({ stale: true })).toMatchObject({ mark: "dashes", fill: null });
     expect(look({ nodeState: "down" }).mark).toBe("dashes");
     expect(look({ allocated: 0 })).toMatchObject({ fill: null, edge: "#444444", mark: "none" });

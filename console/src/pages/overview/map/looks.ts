@@ -16,6 +16,8 @@ export interface Look {
 export interface Legend {
   readonly scale: Scale | undefined;
   readonly owners: ReadonlyMap<string, string>;
+  /** Others hold some of them, outside of corral. */
+  readonly hasTaken: boolean;
 }
 
 export function legendOf(coloring: Coloring, gpus: readonly Gpu[], dark: boolean): Legend {
@@ -23,7 +25,7 @@ export function legendOf(coloring: Coloring, gpus: readonly Gpu[], dark: boolean
     coloring === "owner"
       ? ownerColors([...new Set(gpus.flatMap((gpu) => gpu.owner ?? []))])
       : new Map<string, string>();
-  return { scale: scaleOf(coloring, gpus, dark), owners };
+  return { scale: scaleOf(coloring, gpus, dark), owners, hasTaken: gpus.some((gpu) => gpu.taken) };
 }
 
 export function lookOf(gpu: Gpu, coloring: Coloring, legend: Legend, line: string): Look {
@@ -31,6 +33,8 @@ export function lookOf(gpu: Gpu, coloring: Coloring, legend: Legend, line: strin
   const color = colorOf(gpu, coloring, legend);
   if (gpu.health === "failed") return { fill: healthColor("failed"), edge: null, mark: "cross", faded: false };
   if (gpu.health === "suspect") return { fill: color, edge: healthColor("suspect"), mark: "hatch", faded };
+  if (gpu.taken && gpu.allocated === 0 && gpu.nodeState !== "down" && coloring !== "health")
+    return { fill: line, edge: line, mark: "none", faded };
   if (gpu.stale || gpu.nodeState === "down") return { fill: null, edge: line, mark: "dashes", faded };
   // Free ones are hollow; their edge tells what is measured of them all the same.
   if (gpu.allocated === 0 && coloring !== "health")

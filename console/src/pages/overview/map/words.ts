@@ -21,6 +21,7 @@ export const words = defineWords({
   allPools: ["All pools", "全部资源池"],
   legend: ["Legend", "图例"],
   free: ["free", "空闲"],
+  takenByOthers: ["taken by others", "被外部占用"],
   suspect: ["suspect", "可疑"],
   failed: ["failed", "故障"],
   healthy: ["healthy", "健康"],
