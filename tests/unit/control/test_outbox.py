@@ -44,7 +44,7 @@ class Places:
 
 
 def order(job: str) -> LaunchOrder:
-    fields: dict[str, Any] = {"attempt_id": f"{job}.1", "command": ("true",), "user": "ann"}
+    fields: dict[str, Any] = {"job_id": job, "attempt_id": f"{job}.1", "command": ("true",), "user": "ann"}
     return LaunchOrder(instances=(Instance(rank=0, node="n1"),), **fields)
 
 
