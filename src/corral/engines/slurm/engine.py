@@ -295,8 +295,9 @@ class SlurmEngine:
             rundir.write_text(place / "instance", scripts.instance_text(order, instance, env, specs[instance.rank]))
             (place / "log").touch()
         if who is not None and who.account.uid != 0:
-            give_attempt(directory, who.owner)
-            give_job(order, who.owner, self._top or str(self._layout.root))
+            top = self._top or str(self._layout.root)
+            give_attempt(directory, who.owner, top)
+            give_job(order, who.owner, top)
             give_storage(specs[0], who.owner, self._storage.volumes if self._storage else "")
         attempts.keep(self._layout, attempt)
         self._attempts[order.attempt_id] = attempt
