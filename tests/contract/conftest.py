@@ -22,3 +22,11 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EngineHa
     harness = HARNESSES[request.param](tmp_path / "engine", request)
     yield harness
     harness.clean_up()
+
+
+@pytest.fixture
+def local_cluster(tmp_path: Path) -> Iterator[LocalHarness]:
+    """For what only the local engine does: its jobs may do to their own places what would harm a node of others."""
+    harness = LocalHarness(tmp_path / "engine")
+    yield harness
+    harness.clean_up()

@@ -109,52 +109,52 @@ def test_a_bomb_whose_supervisor_was_killed_is_cleared_up(roomy: LocalHarness) -
 # ------------------------------------------------------------------------------------------------ temporary files
 
 
-def test_every_attempt_has_a_temporary_directory_of_its_own_that_goes_with_it(cluster: LocalHarness) -> None:
+def test_every_attempt_has_a_temporary_directory_of_its_own_that_goes_with_it(local_cluster: LocalHarness) -> None:
     hold = 'echo "tmp $TMPDIR"; touch $TMPDIR/mine; chmod 000 $TMPDIR; while [ ! -e %s ]; do sleep 0.01; done'
-    go = cluster.root / "go"
+    go = local_cluster.root / "go"
     for attempt_id in ("j-1.1", "j-2.1"):
-        cluster.launch(order(*script(hold % go), attempt_id=attempt_id))
-    wait_until(lambda: all("tmp" in cluster.output(item) for item in ("j-1.1", "j-2.1")), "both run")
-    places = [Path(cluster.output(item).split()[1]) for item in ("j-1.1", "j-2.1")]
+        local_cluster.launch(order(*script(hold % go), attempt_id=attempt_id))
+    wait_until(lambda: all("tmp" in local_cluster.output(item) for item in ("j-1.1", "j-2.1")), "both run")
+    places = [Path(local_cluster.output(item).split()[1]) for item in ("j-1.1", "j-2.1")]
     assert places[0] != places[1]
     assert all(place.is_dir() for place in places)
     go.touch()
     for attempt_id in ("j-1.1", "j-2.1"):
-        assert cluster.listener.ended(attempt_id).exit_code == 0
+        assert local_cluster.listener.ended(attempt_id).exit_code == 0
     wait_until(lambda: not any(place.exists() for place in places), "the directories are removed")
 
 
-def test_the_temporary_directory_of_a_killed_supervisor_is_removed(cluster: LocalHarness) -> None:
-    cluster.launch(order(*script('echo "tmp $TMPDIR"; exec sleep 600')))
-    wait_until(lambda: "tmp" in cluster.output(), "it runs")
-    place = Path(cluster.output().split()[1])
+def test_the_temporary_directory_of_a_killed_supervisor_is_removed(local_cluster: LocalHarness) -> None:
+    local_cluster.launch(order(*script('echo "tmp $TMPDIR"; exec sleep 600')))
+    wait_until(lambda: "tmp" in local_cluster.output(), "it runs")
+    place = Path(local_cluster.output().split()[1])
     assert place.is_dir()
-    kill(cluster.supervisor_pid())
-    cluster.listener.ended()
+    kill(local_cluster.supervisor_pid())
+    local_cluster.listener.ended()
     wait_until(lambda: not place.exists(), "it is removed")
 
 
 # ------------------------------------------------------------------------------------------------ virtual environments
 
 
-def test_the_programs_of_a_virtual_environment_come_first(cluster: LocalHarness, tmp_path: Path) -> None:
+def test_the_programs_of_a_virtual_environment_come_first(local_cluster: LocalHarness, tmp_path: Path) -> None:
     programs = tmp_path / "venv" / "bin"
     programs.mkdir(parents=True)
     tool = programs / "tool"
     tool.write_text('#!/bin/sh\necho "from $VIRTUAL_ENV"')
     tool.chmod(0o755)
-    cluster.launch(order("tool", venv=str(tmp_path / "venv")))
-    assert cluster.listener.ended().exit_code == 0
-    assert cluster.output() == f"from {tmp_path / 'venv'}\n"
+    local_cluster.launch(order("tool", venv=str(tmp_path / "venv")))
+    assert local_cluster.listener.ended().exit_code == 0
+    assert local_cluster.output() == f"from {tmp_path / 'venv'}\n"
 
 
-def test_a_virtual_environment_that_is_not_there_is_told(cluster: LocalHarness) -> None:
-    cluster.launch(order("true", venv="/nowhere/venv"))
-    ended = cluster.listener.ended()
+def test_a_virtual_environment_that_is_not_there_is_told(local_cluster: LocalHarness) -> None:
+    local_cluster.launch(order("true", venv="/nowhere/venv"))
+    ended = local_cluster.listener.ended()
     assert ended.reason is EndReason.LAUNCH_ERROR
     assert ended.message == "/nowhere/venv: there is no virtual environment: it has no directory bin"
     with pytest.raises(LaunchRefused, match="not an absolute path"):
-        cluster.engine.launch(order("true", venv="relative", attempt_id="j-2.1"))
+        local_cluster.engine.launch(order("true", venv="relative", attempt_id="j-2.1"))
 
 
 # ------------------------------------------------------------------------------------------------ accounts

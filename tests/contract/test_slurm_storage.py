@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
-import shutil
 import stat
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +20,7 @@ from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.slurm.submitters import Submitter
 from tests.contract.engine_harness import order, script, wait_until
 from tests.contract.slurm_harness import SlurmHarness
+from tests.servers.accounts import temporary_account
 from tests.servers.slurm import SlurmCluster
 
 pytest_plugins = ("tests.servers.fixtures",)
@@ -64,12 +63,8 @@ def slurm(slurm_cluster: SlurmCluster, place: Path, storage: StoragePlaces) -> I
 
 @pytest.fixture
 def ann() -> Iterator[pwd.struct_passwd]:
-    """A person's account, which is gone after the test."""
-    if os.geteuid() != 0 or shutil.which("useradd") is None:
-        pytest.skip("only root can make an account, with useradd of Debian's package passwd: run as root")
-    subprocess.run(["useradd", "--no-create-home", "--uid", "54321", ACCOUNT], check=True, capture_output=True)
-    yield pwd.getpwnam(ACCOUNT)
-    subprocess.run(["userdel", ACCOUNT], check=True, capture_output=True)
+    with temporary_account(ACCOUNT, 54321) as account:
+        yield account
 
 
 def volume(name: str, number: int, path: str, *, read_only: bool = False) -> StorageOrder:

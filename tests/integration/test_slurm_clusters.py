@@ -13,6 +13,7 @@ import pytest
 
 from tests.integration.slurm_server import server_on
 from tests.integration.waiting import wait_until
+from tests.servers.accounts import temporary_account
 from tests.servers.corral_server import CorralServer
 from tests.servers.slurm import SlurmCluster
 
@@ -20,10 +21,21 @@ pytest_plugins = ("tests.servers.fixtures",)
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
+ACCOUNT = "corral-test-bea"
+
+
 @pytest.fixture(scope="module")
 def server(slurm_cluster: SlurmCluster) -> Iterator[CorralServer]:
     home = Path(tempfile.mkdtemp(prefix="corral-two-", dir="/tmp"))
-    started = server_on(slurm_cluster, home / "home", local=True, settings="local: {virtual_nodes: 2x4xA100-80G}\n")
+    home.chmod(0o755)  # jobs' accounts pass here
+    started = server_on(
+        slurm_cluster,
+        home / "home",
+        local=True,
+        settings="local: {virtual_nodes: 2x4xA100-80G, allow_root: true, "
+        f"run_as: {{users: {{operator: root, bea: {ACCOUNT}}}}}}}\n",
+        accounts="{bea: physics}",
+    )
     started.start()
     yield started
     if started.is_running:
@@ -87,6 +99,22 @@ def test_jobs_go_where_their_volumes_and_their_flavor_say(http: httpx.Client) ->
         job = ended(http, answer.json()["id"])
         assert job["state"] == "completed", job
         assert "on node" in http.get(f"/jobs/{job['id']}/logs").text
+
+
+def test_a_users_job_is_that_users_in_slurm(server: CorralServer, slurm_cluster: SlurmCluster) -> None:
+    server.add_user("bea")
+    text = 'id -un; echo result > "$CORRAL_OUTPUT_DIR/file"; echo ready; sleep 1000'
+    body = {"command": ["sh", "-c", text], "gpus": 1, "labels": {"corral.cluster": "hpc"}}
+    with temporary_account(ACCOUNT, 54322) as account, server.http("bea") as http:
+        job = http.post("/jobs", json=body).json()
+        logs = f"/jobs/{job['id']}/logs"
+        wait_until(lambda: "ready" in http.get(logs).text, "it runs and its log is read", seconds=60)
+        assert ACCOUNT in http.get(logs).text
+        assert slurm_cluster.run("squeue", "-h", "-o", "%u %a").split() == [ACCOUNT, "physics"]
+        (written,) = server.home.glob(f"jobs/*/{job['id']}/outputs/file")
+        assert written.stat().st_uid == account.pw_uid
+        assert http.post(f"/jobs/{job['id']}/stop", json={}).status_code == 200
+        assert ended(http, job["id"])["state"] == "stopped"
 
 
 def test_drains_and_resumes_go_both_ways_and_the_last_word_is_right(

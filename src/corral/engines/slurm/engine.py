@@ -323,8 +323,9 @@ class SlurmEngine:
             )
             (place / "log").touch()
         if who is not None and who.account.uid != 0:
-            give_attempt(directory, who.owner)
-            give_job(order, who.owner, self._top or str(self._layout.root))
+            top = self._top or str(self._layout.root)
+            give_attempt(directory, who.owner, top)
+            give_job(order, who.owner, top)
             give_storage(specs[0], who.owner, self._storage.volumes if self._storage else "")
         attempts.keep(self._layout, attempt)
         with self._lock:

@@ -27,9 +27,10 @@ class Submitter:
         return Owner(name=mine.name, uid=mine.uid, gid=mine.gid, groups=list(mine.groups))
 
 
-def give_attempt(directory: Path, owner: Owner) -> None:
+def give_attempt(directory: Path, owner: Owner, top: str) -> None:
     """The account writes in the places of its instances. The directory around them, where the server keeps what it
     acts upon, can only be passed."""
+    open_way(str(directory), top)
     directory.chmod(0o711)
     (directory / "attempt").chmod(0o644)
     for place in directory.glob("rank-*"):
