@@ -12,7 +12,6 @@ import logging
 import os
 import secrets
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,8 +53,6 @@ DEFAULT_LOG_LIMIT = 64 << 20
 FIRST_PORT, PORTS = 20_000, 12_000
 MAX_ORDER_CHARS = 4 << 20
 DAY = 86_400.0
-#: of the time may be spent asking for all jobs, beside the regular observations
-_BUSY_SHARE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,9 +75,6 @@ class SlurmRules:
 class SlurmEngine:
     """See `corral.control.ports.Engine`. Safe for use by several threads."""
 
-    #: sbatch mostly waits for the controller and the disk
-    launches_at_once = 4
-
     def __init__(
         self,
         *,
@@ -90,7 +84,7 @@ class SlurmEngine:
         account_of: Callable[[LaunchOrder], Submitter | None] = lambda order: None,
         storage: StoragePlaces | None = None,
         top: str = "",
-        look_seconds: float = 0.05,
+        look_seconds: float = 0.2,
         rescan_seconds: float = 2.0,
     ) -> None:
         """`account_of` says whose job an attempt is in Slurm; None means the server's own account. Below `top` the way
@@ -106,12 +100,9 @@ class SlurmEngine:
         self._mark = f"corral-{_engine_id(self._layout.root)}-"
         self._program = _installed_program(self._layout.root)
         self._lock = threading.RLock()
-        #: attempts share these by their ids: one and the same is never launched by two at a time
-        self._launching = tuple(threading.Lock() for _ in range(64))
         self._attempts: dict[str, Attempt] = {}
         #: as the controller last told; what a launch needs of them is seldom out of date
         self._addresses: dict[str, str] = {}
-        self._heard_at, self._fresh_seconds = 0.0, 0.0
         self._closed = False
         for attempt_id in self._layout.live():
             if (attempt := attempts.load(self._layout, attempt_id)) is not None:
@@ -125,7 +116,7 @@ class SlurmEngine:
     # -------------------------------------------------------------------------------------------- Engine
 
     def observe(self) -> Observation:
-        seen, jobs = self._asked(self._slurm.nodes), self._all_jobs()
+        seen, jobs = self._asked(self._slurm.nodes), self._asked(self._slurm.jobs)
         with self._lock:
             self._check_open()
             self._addresses = {node.name: node.address for node in seen}
@@ -142,11 +133,9 @@ class SlurmEngine:
 
     def launch(self, order: LaunchOrder) -> None:
         _check_order(order)
-        # Only who launches the same attempt waits here: files and sbatch take long, and others need the engine.
-        with self._launching[zlib.crc32(order.attempt_id.encode()) % len(self._launching)]:
-            with self._lock:
-                self._check_open()
-                attempt = self._attempts.get(order.attempt_id)
+        with self._lock:
+            self._check_open()
+            attempt = self._attempts.get(order.attempt_id)
             if attempt is None:
                 attempt = self._prepare(order)
                 if (bad := next((word for word in order.command if "\0" in word), None)) is not None:
@@ -157,10 +146,16 @@ class SlurmEngine:
                 return
             elif (job := self._find_job(order.attempt_id)) is not None:
                 # An earlier server gave it to Slurm, and had no time to write that down.
-                with self._lock:
-                    self._submitted(attempt, job.id)
+                self._submitted(attempt, job.id)
                 return
-            self._submit(order, attempt)
+        try:
+            job_id = self._slurm.submit(self._submission(order))
+        except SlurmUnavailable as error:
+            raise EngineUnavailable(f"Slurm: {error}") from error
+        except SlurmRefused as refusal:
+            raise LaunchRefused(f"Slurm refuses it: {refusal}") from refusal
+        with self._lock:
+            self._submitted(attempt, job_id)
 
     def stop(self, attempt_id: str, grace_seconds: float) -> None:
         with self._lock:
@@ -244,21 +239,14 @@ class SlurmEngine:
         self._stop_broken(broken)
         return found
 
-    @property
-    def is_busy(self) -> bool:
-        """Some attempt is known whose end may come at any moment."""
-        with self._lock:
-            return any(not attempt.is_over for attempt in self._attempts.values())
-
     def rescan(self) -> list[Attempt]:
         """The safety net: all that are not over, and what Slurm says of them. Nobody live, nothing asked."""
         with self._lock:
             live = [attempt for attempt in self._attempts.values() if not attempt.is_over]
         if live:
-            jobs = None if self._is_fresh() else self._all_jobs()
+            jobs = self._asked(self._slurm.jobs)
             with self._lock:
-                if jobs is not None:
-                    self._follow(jobs)
+                self._follow(jobs)
                 for attempt in live:
                     trim_log(self._layout, attempt, self._rules.log_limit_bytes)
                 broken = [attempt for attempt in live if self._is_broken(attempt)]
@@ -288,18 +276,6 @@ class SlurmEngine:
         except (SlurmUnavailable, SlurmRefused) as error:
             raise EngineUnavailable(f"Slurm: {error}") from error
 
-    def _all_jobs(self) -> list[SlurmJob]:
-        begun = time.monotonic()
-        jobs = self._asked(self._slurm.jobs)
-        self._heard_at = time.monotonic()
-        self._fresh_seconds = (self._heard_at - begun) / _BUSY_SHARE
-        return jobs
-
-    def _is_fresh(self) -> bool:
-        """What was heard when the cluster was observed still serves. Asking costs most where there are many jobs, and
-        no more than a small part of the time may be spent on it."""
-        return time.monotonic() < self._heard_at + self._fresh_seconds
-
     def _prepare(self, order: LaunchOrder) -> Attempt:
         """Everything that its nodes need, before Slurm hears of it."""
         if self._layout.was_ordered(order.attempt_id):
@@ -311,16 +287,12 @@ class SlurmEngine:
         who = self._account_of(order)
         attempt = attempts.create(self._layout, order, attempts.clock())
         directory = self._layout.attempt(order.attempt_id)
-        rundir.write_text(
-            directory / "attempt", scripts.attempt_text(order, events=str(self._layout.events)), sync=False
-        )
+        rundir.write_text(directory / "attempt", scripts.attempt_text(order, events=str(self._layout.events)))
         for instance in order.instances:
             place = self._layout.rank(order.attempt_id, instance.rank)
             place.mkdir()
             env = self._environment(order, instance, who)
-            rundir.write_text(
-                place / "instance", scripts.instance_text(order, instance, env, specs[instance.rank]), sync=False
-            )
+            rundir.write_text(place / "instance", scripts.instance_text(order, instance, env, specs[instance.rank]))
             (place / "log").touch()
         if who is not None and who.account.uid != 0:
             top = self._top or str(self._layout.root)
@@ -328,8 +300,7 @@ class SlurmEngine:
             give_job(order, who.owner, top)
             give_storage(specs[0], who.owner, self._storage.volumes if self._storage else "")
         attempts.keep(self._layout, attempt)
-        with self._lock:
-            self._attempts[order.attempt_id] = attempt
+        self._attempts[order.attempt_id] = attempt
         return attempt
 
     def _environment(self, order: LaunchOrder, instance: Instance, who: Submitter | None) -> dict[str, str]:
@@ -372,20 +343,9 @@ class SlurmEngine:
             extra=rules.extra,
         )
 
-    def _submit(self, order: LaunchOrder, attempt: Attempt) -> None:
-        try:
-            job_id = self._slurm.submit(self._submission(order))
-        except SlurmUnavailable as error:
-            raise EngineUnavailable(f"Slurm: {error}") from error
-        except SlurmRefused as refusal:
-            raise LaunchRefused(f"Slurm refuses it: {refusal}") from refusal
-        with self._lock:
-            self._submitted(attempt, job_id)
-
     def _submitted(self, attempt: Attempt, job_id: int) -> None:
         attempt.job_id = job_id
-        # If a crash takes it away, it is found again by its name.
-        rundir.write_text(self._layout.attempt(attempt.id) / "job", f"{job_id}\n", sync=False)
+        rundir.write_text(self._layout.attempt(attempt.id) / "job", f"{job_id}\n")
         if attempt.was_stopped:
             # It was stopped while it was on its way.
             with contextlib.suppress(SlurmUnavailable):
