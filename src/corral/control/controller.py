@@ -23,7 +23,7 @@ from corral.control.errors import Refusal
 from corral.control.housekeeping import EVERY_SECONDS, tidy
 from corral.control.journal import JournalWriter
 from corral.control.orders import launch_order
-from corral.control.outbox import DeleteEffect, ForgetEffect, LaunchEffect, Outbox, StopEffect
+from corral.control.outbox import DeleteEffect, ForgetEffect, Lanes, LaunchEffect, Outbox, StopEffect
 from corral.control.policies import Policies
 from corral.control.ports import (
     AttemptPhase,
@@ -32,6 +32,7 @@ from corral.control.ports import (
     Clock,
     Engine,
     EngineUnavailable,
+    LaunchesAtOnce,
     LaunchOrder,
     Store,
     StoreSuperseded,
@@ -119,7 +120,12 @@ class Controller:
         self._stopping = threading.Event()
         self._observe_now = threading.Event()
         self._outboxes = {
-            name: Outbox(name, engine, workspace, self._launch_refused, checkpoints, self._prepare, self._complete)
+            name: Lanes(
+                [
+                    Outbox(lane, engine, workspace, self._launch_refused, checkpoints, self._prepare, self._complete)
+                    for lane in _lanes(name, engine)
+                ]
+            )
             for name, engine in self.engines.items()
         }
         self._threads = [
@@ -344,7 +350,7 @@ class Controller:
         self._state.keep_spec(job_id, record.spec)
         return record.spec
 
-    def _outbox_of(self, job: Job | None) -> Outbox:
+    def _outbox_of(self, job: Job | None) -> Lanes:
         if job is not None and job.allocation is not None:
             node = self._state.snapshot.nodes.get(job.allocation.grants[0].node)
             if node is not None and node.cluster in self._outboxes:
@@ -405,6 +411,12 @@ class Controller:
             return
         self.health[name] = ClusterHealth(healthy=True, detail="", at=observed_at)
         self.execute(reconcile, name, observation, observed_at).add_done_callback(_log_failure)
+
+
+def _lanes(name: str, engine: Engine) -> list[str]:
+    """A name for each of the threads that serve an engine."""
+    count = engine.launches_at_once if isinstance(engine, LaunchesAtOnce) else 1
+    return [name, *(f"{name}-{number}" for number in range(2, count + 1))]
 
 
 def _as_committed(state: State, answer: Any) -> Any:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from corral.control.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
 from corral.control.ports import Checkpoints, Engine, EngineUnavailable, LaunchOrder, LaunchRefused, Workspace
 from corral.control.resuming import Resuming
+from corral.core.model import job_of_attempt
 
 log = logging.getLogger("corral.control")
 
@@ -157,3 +159,40 @@ class Outbox:
             if isinstance(effect, LaunchEffect):
                 self._refused(effect.order.attempt_id, f"{type(error).__name__}: {error}")
         return True
+
+
+class Lanes:
+    """One engine's effects in several outboxes side by side. What concerns one job stays in one of them, in order."""
+
+    def __init__(self, outboxes: Sequence[Outbox]) -> None:
+        self._outboxes = tuple(outboxes)
+
+    def start(self) -> None:
+        for outbox in self._outboxes:
+            outbox.start()
+
+    def put(self, effect: Effect) -> None:
+        for lane, part in self._parts(effect):
+            self._outboxes[lane].put(part)
+
+    def close(self) -> None:
+        for outbox in self._outboxes:
+            outbox.close()
+
+    def _parts(self, effect: Effect) -> Iterator[tuple[int, Effect]]:
+        match effect:
+            case LaunchEffect(order=order):
+                yield self._lane(job_of_attempt(order.attempt_id)[0]), effect
+            case StopEffect(attempt_id=attempt_id):
+                yield self._lane(job_of_attempt(attempt_id)[0]), effect
+            case ForgetEffect(attempt_ids=ids):
+                for lane in range(len(self._outboxes)):
+                    if mine := tuple(one for one in ids if self._lane(job_of_attempt(one)[0]) == lane):
+                        yield lane, ForgetEffect(attempt_ids=mine)
+            case DeleteEffect(attempts=attempts):
+                for lane in range(len(self._outboxes)):
+                    if jobs := {job: ids for job, ids in attempts.items() if self._lane(job) == lane}:
+                        yield lane, DeleteEffect(attempts=jobs)
+
+    def _lane(self, job_id: str) -> int:
+        return zlib.crc32(job_id.encode()) % len(self._outboxes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from corral.core.model import WHOLE, EndReason, Node
 
@@ -167,6 +167,14 @@ class LogChunk:
 class LogSource(Protocol):
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
         """See `Engine`."""
+
+
+@runtime_checkable
+class LaunchesAtOnce(Protocol):
+    """An engine whose launches mostly wait for somebody else: they are handed over several at a time."""
+
+    #: how many
+    launches_at_once: int
 
 
 class Engine(Protocol):

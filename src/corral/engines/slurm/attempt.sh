@@ -69,7 +69,22 @@ others() { # processes of this instance that are still there, wherever they have
   grep -lszxF "CORRAL_RUN_DIR=$place" /proc/[0-9]*/environ
 }
 
+is_alone() { # in the group in which Slurm holds this step: then nobody needs to be looked for
+  local line path pid
+  while IFS= read -r line; do
+    case $line in
+      *:freezer:*/job_"$SLURM_JOB_ID"/*) path=/sys/fs/cgroup/freezer${line##*:} ;;
+      0::*/job_"$SLURM_JOB_ID"/*) path=/sys/fs/cgroup${line#0::} ;;
+    esac
+  done </proc/self/cgroup
+  [ -n "$path" ] && [ -r "$path/cgroup.procs" ] || return 1
+  while read -r pid; do
+    [ "$pid" = $$ ] || return 1
+  done <"$path/cgroup.procs"
+}
+
 end_others() { # TERM was for them too: they have what is left of the grace time, then they are killed
+  is_alone && return
   local until=$1 left pids
   while left=$(others); [ -n "$left" ]; do
     if (( ${EPOCHREALTIME/./} >= until )); then

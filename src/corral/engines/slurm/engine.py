@@ -75,6 +75,9 @@ class SlurmRules:
 class SlurmEngine:
     """See `corral.control.ports.Engine`. Safe for use by several threads."""
 
+    #: sbatch mostly waits for the controller and the disk
+    launches_at_once = 4
+
     def __init__(
         self,
         *,
@@ -84,7 +87,7 @@ class SlurmEngine:
         account_of: Callable[[LaunchOrder], Submitter | None] = lambda order: None,
         storage: StoragePlaces | None = None,
         top: str = "",
-        look_seconds: float = 0.2,
+        look_seconds: float = 0.05,
         rescan_seconds: float = 2.0,
     ) -> None:
         """`account_of` says whose job an attempt is in Slurm; None means the server's own account. Below `top` the way
@@ -100,6 +103,8 @@ class SlurmEngine:
         self._mark = f"corral-{_engine_id(self._layout.root)}-"
         self._program = _installed_program(self._layout.root)
         self._lock = threading.RLock()
+        #: attempts share these by their ids: one and the same is never launched by two at a time
+        self._launching = tuple(threading.Lock() for _ in range(64))
         self._attempts: dict[str, Attempt] = {}
         #: as the controller last told; what a launch needs of them is seldom out of date
         self._addresses: dict[str, str] = {}
@@ -133,9 +138,11 @@ class SlurmEngine:
 
     def launch(self, order: LaunchOrder) -> None:
         _check_order(order)
-        with self._lock:
-            self._check_open()
-            attempt = self._attempts.get(order.attempt_id)
+        # Only who launches the same attempt waits here: files and sbatch take long, and others need the engine.
+        with self._launching[zlib.crc32(order.attempt_id.encode()) % len(self._launching)]:
+            with self._lock:
+                self._check_open()
+                attempt = self._attempts.get(order.attempt_id)
             if attempt is None:
                 attempt = self._prepare(order)
                 if (bad := next((word for word in order.command if "\0" in word), None)) is not None:
@@ -146,16 +153,10 @@ class SlurmEngine:
                 return
             elif (job := self._find_job(order.attempt_id)) is not None:
                 # An earlier server gave it to Slurm, and had no time to write that down.
-                self._submitted(attempt, job.id)
+                with self._lock:
+                    self._submitted(attempt, job.id)
                 return
-        try:
-            job_id = self._slurm.submit(self._submission(order))
-        except SlurmUnavailable as error:
-            raise EngineUnavailable(f"Slurm: {error}") from error
-        except SlurmRefused as refusal:
-            raise LaunchRefused(f"Slurm refuses it: {refusal}") from refusal
-        with self._lock:
-            self._submitted(attempt, job_id)
+            self._submit(order, attempt)
 
     def stop(self, attempt_id: str, grace_seconds: float) -> None:
         with self._lock:
@@ -239,6 +240,12 @@ class SlurmEngine:
         self._stop_broken(broken)
         return found
 
+    @property
+    def is_busy(self) -> bool:
+        """Some attempt is known whose end may come at any moment."""
+        with self._lock:
+            return any(not attempt.is_over for attempt in self._attempts.values())
+
     def rescan(self) -> list[Attempt]:
         """The safety net: all that are not over, and what Slurm says of them. Nobody live, nothing asked."""
         with self._lock:
@@ -287,12 +294,16 @@ class SlurmEngine:
         who = self._account_of(order)
         attempt = attempts.create(self._layout, order, attempts.clock())
         directory = self._layout.attempt(order.attempt_id)
-        rundir.write_text(directory / "attempt", scripts.attempt_text(order, events=str(self._layout.events)))
+        rundir.write_text(
+            directory / "attempt", scripts.attempt_text(order, events=str(self._layout.events)), sync=False
+        )
         for instance in order.instances:
             place = self._layout.rank(order.attempt_id, instance.rank)
             place.mkdir()
             env = self._environment(order, instance, who)
-            rundir.write_text(place / "instance", scripts.instance_text(order, instance, env, specs[instance.rank]))
+            rundir.write_text(
+                place / "instance", scripts.instance_text(order, instance, env, specs[instance.rank]), sync=False
+            )
             (place / "log").touch()
         if who is not None and who.account.uid != 0:
             top = self._top or str(self._layout.root)
@@ -300,7 +311,8 @@ class SlurmEngine:
             give_job(order, who.owner, top)
             give_storage(specs[0], who.owner, self._storage.volumes if self._storage else "")
         attempts.keep(self._layout, attempt)
-        self._attempts[order.attempt_id] = attempt
+        with self._lock:
+            self._attempts[order.attempt_id] = attempt
         return attempt
 
     def _environment(self, order: LaunchOrder, instance: Instance, who: Submitter | None) -> dict[str, str]:
@@ -343,9 +355,20 @@ class SlurmEngine:
             extra=rules.extra,
         )
 
+    def _submit(self, order: LaunchOrder, attempt: Attempt) -> None:
+        try:
+            job_id = self._slurm.submit(self._submission(order))
+        except SlurmUnavailable as error:
+            raise EngineUnavailable(f"Slurm: {error}") from error
+        except SlurmRefused as refusal:
+            raise LaunchRefused(f"Slurm refuses it: {refusal}") from refusal
+        with self._lock:
+            self._submitted(attempt, job_id)
+
     def _submitted(self, attempt: Attempt, job_id: int) -> None:
         attempt.job_id = job_id
-        rundir.write_text(self._layout.attempt(attempt.id) / "job", f"{job_id}\n")
+        # If a crash takes it away, it is found again by its name.
+        rundir.write_text(self._layout.attempt(attempt.id) / "job", f"{job_id}\n", sync=False)
         if attempt.was_stopped:
             # It was stopped while it was on its way.
             with contextlib.suppress(SlurmUnavailable):

@@ -87,14 +87,16 @@ class Layout:
         return sorted(set(found))
 
 
-def write_text(path: Path, text: str, *, mode: int = 0o600) -> None:
-    """Whole or not at all, also after a crash."""
+def write_text(path: Path, text: str, *, mode: int = 0o600, sync: bool = True) -> None:
+    """Whole or not at all. With `sync` also after the machine crashed: what says that an attempt was ordered must stay,
+    and everything else can be found out, or ends that attempt."""
     fresh = path.with_name(f"{path.name}.new")
     with fresh.open("w", encoding="utf-8") as file:
         os.fchmod(file.fileno(), mode)
         file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
     fresh.replace(path)
 
 

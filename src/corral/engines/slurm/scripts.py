@@ -9,7 +9,7 @@ from corral.control.ports import Instance, LaunchOrder
 from corral.engines.local.messages import StorageSpec
 from corral.engines.slurm.storage import storage_exports, storage_lines
 
-BATCH = "#!/bin/bash\nexec /bin/bash {program} {directory}\n"
+BATCH = "#!/bin/sh\nexec /bin/bash {program} {directory}\n"
 
 
 def batch_text(program: str, directory: str) -> str:

@@ -66,8 +66,9 @@ class Watcher:
                 took = time.monotonic() - begun
                 pause = self._rescan_seconds if answered else min(MAX_PAUSE_SECONDS, pause * 2)
                 rescan_at = time.monotonic() + min(MAX_PAUSE_SECONDS, max(pause, took / _BUSY_SHARE))
+            # Whatever is launched, or stopped, asks for a look by itself.
+            self._wanted.wait(self._look_seconds if self._engine.is_busy else self._rescan_seconds)
             self._wanted.clear()
-            self._wanted.wait(self._look_seconds)
 
     def _guarded(self, work: Callable[[], None]) -> bool:
         """Nothing that goes wrong may end the thread: the next look may find everything in order."""
