@@ -8,7 +8,8 @@ from typing import Any
 
 from corral.control.ports import Engine
 from corral.engines.slurm.commands import SlurmCommands
-from corral.engines.slurm.engine import SlurmEngine, SlurmRules
+from corral.engines.slurm.engine import SlurmEngine
+from corral.engines.slurm.orders import SlurmRules
 from tests.contract.engine_harness import EngineHarness
 from tests.servers.slurm import SlurmCluster
 

@@ -14,8 +14,9 @@ from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
 from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.slurm.commands import SlurmCommands
-from corral.engines.slurm.engine import SlurmEngine, SlurmRules
+from corral.engines.slurm.engine import SlurmEngine
 from corral.engines.slurm.fleet import FleetRules
+from corral.engines.slurm.orders import SlurmRules
 from corral.engines.slurm.submitters import Submitter
 from corral.server.sections import ClusterSettings
 from corral.server.settings import Settings

@@ -9,33 +9,30 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import secrets
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from corral.control.ports import (
     AttemptStatus,
     EngineUnavailable,
-    Instance,
     LaunchOrder,
     LaunchRefused,
     LogChunk,
     Observation,
 )
-from corral.core.model import WHOLE, EndReason
+from corral.core.model import EndReason
 from corral.engines.aggregation import must_stop
-from corral.engines.local.environment import account_environment, base_environment, job_environment, with_venv
 from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.slurm import attempts, rundir, scripts
 from corral.engines.slurm.attempts import Attempt
-from corral.engines.slurm.commands import Account, Slurm, SlurmRefused, SlurmUnavailable, Submission
-from corral.engines.slurm.fleet import MIB, FleetRules, nodes_seen, others_use
+from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
+from corral.engines.slurm.fleet import nodes_seen, others_use
 from corral.engines.slurm.logs import read_log, trim_log
+from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, submission
 from corral.engines.slurm.seen import SlurmJob, by_attempt
 from corral.engines.slurm.storage import slurm_specs
 from corral.engines.slurm.submitters import Submitter, give_attempt, give_job, give_storage
@@ -47,29 +44,7 @@ log = logging.getLogger("corral.engines.slurm")
 _Answer = TypeVar("_Answer")
 
 PROGRAM = "attempt.sh"
-#: A Slurm job that has not begun after this long stands behind others there: it is taken back, and corral plans anew.
-PENDING_SECONDS = 20.0
-DEFAULT_LOG_LIMIT = 64 << 20
-FIRST_PORT, PORTS = 20_000, 12_000
-MAX_ORDER_CHARS = 4 << 20
 DAY = 86_400.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SlurmRules:
-    """How jobs are given to this cluster."""
-
-    fleet: FleetRules = field(default_factory=FleetRules)
-    partition: str = ""
-    account: str = ""
-    qos: str = ""
-    #: what a job gets that asks for no CPUs
-    cpus_per_gpu: int = 1
-    extra: tuple[str, ...] = ()
-    #: the PATH of jobs
-    path: str = "/usr/local/bin:/usr/bin:/bin"
-    log_limit_bytes: int = DEFAULT_LOG_LIMIT
-    pending_seconds: float = PENDING_SECONDS
 
 
 class SlurmEngine:
@@ -137,7 +112,7 @@ class SlurmEngine:
         )
 
     def launch(self, order: LaunchOrder) -> None:
-        _check_order(order)
+        check_order(order)
         # Only who launches the same attempt waits here: files and sbatch take long, and others need the engine.
         with self._launching[zlib.crc32(order.attempt_id.encode()) % len(self._launching)]:
             with self._lock:
@@ -300,7 +275,9 @@ class SlurmEngine:
         for instance in order.instances:
             place = self._layout.rank(order.attempt_id, instance.rank)
             place.mkdir()
-            env = self._environment(order, instance, who)
+            env = instance_environment(
+                order, instance, self._rules, who, master_addr=self._address_of(order.instances[0].node)
+            )
             rundir.write_text(
                 place / "instance", scripts.instance_text(order, instance, env, specs[instance.rank]), sync=False
             )
@@ -315,45 +292,10 @@ class SlurmEngine:
             self._attempts[order.attempt_id] = attempt
         return attempt
 
-    def _environment(self, order: LaunchOrder, instance: Instance, who: Submitter | None) -> dict[str, str]:
-        env = job_environment(
-            order,
-            instance,
-            base={
-                **base_environment({"PATH": self._rules.path}, python_dir=""),
-                **(account_environment(who.account) if who is not None else {}),
-            },
-            master_port=self._meeting_port(order),
-            master_addr=self._address_of(order.instances[0].node),
-        )
-        if order.venv:
-            env = with_venv(env, order.venv, is_conda=os.path.isdir(f"{order.venv}/conda-meta"))
-        return env
-
     def _submission(self, order: LaunchOrder) -> Submission:
-        first = order.instances[0]
-        rules = self._rules
-        who = self._account_of(order)
-        directory = self._layout.attempt(order.attempt_id)
-        asked = -(-order.cpu_milli // WHOLE) if order.cpu_milli else rules.cpus_per_gpu * len(first.gpu_ids)
-        return Submission(
-            name=f"{self._mark}{order.attempt_id}",
-            comment=f"{self._mark}{order.attempt_id}",
-            script=scripts.batch_text(str(self._program), str(directory)),
-            nodes=tuple(instance.node for instance in order.instances),
-            gpus=len(first.gpu_ids),
-            gpu_type="",
-            cpus=max(1, asked),
-            memory_mib=-(-order.memory_bytes // MIB) if order.memory_bytes else None,
-            minutes=_minutes(order),
-            workdir="/",
-            partition=rules.partition,
-            account=(who.books if who else "") or rules.account,
-            qos=rules.qos,
-            env={"PATH": rules.path, "HOME": "/"},
-            run_as=_run_as(who),
-            extra=rules.extra,
-        )
+        script = scripts.batch_text(str(self._program), str(self._layout.attempt(order.attempt_id)))
+        name = f"{self._mark}{order.attempt_id}"
+        return submission(order, self._rules, self._account_of(order), name=name, script=script)
 
     def _submit(self, order: LaunchOrder, attempt: Attempt) -> None:
         try:
@@ -455,42 +397,6 @@ class SlurmEngine:
         if node not in self._addresses:
             self._addresses = {one.name: one.address for one in self._asked(self._slurm.nodes)}
         return self._addresses.get(node, node)
-
-    def _meeting_port(self, order: LaunchOrder) -> int | None:
-        """Nobody can look for a free port on another machine; one by the attempt's id is seldom taken."""
-        if not order.is_distributed and len(order.instances) < 2:
-            return None
-        return FIRST_PORT + zlib.crc32(order.attempt_id.encode()) % PORTS
-
-
-def _check_order(order: LaunchOrder) -> None:
-    if not rundir.is_safe_id(order.attempt_id):
-        raise LaunchRefused(f"{order.attempt_id!r} is no id of an attempt")
-    if not order.command or not order.instances:
-        raise LaunchRefused("there is nothing to run, or nowhere to run it")
-    if order.workdir is not None and not order.workdir.startswith("/"):
-        raise LaunchRefused(f"the working directory {order.workdir!r} is not an absolute path")
-    words = [*order.command, *order.env.values(), *order.env]
-    if sum(map(len, words)) > MAX_ORDER_CHARS:
-        raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
-    if order.image:
-        raise LaunchRefused("this cluster runs no images: leave the image out, or use another cluster")
-    if any(instance.gpu_milli != WHOLE for instance in order.instances if instance.gpu_ids):
-        raise LaunchRefused("a Slurm cluster gives out whole GPUs only")
-
-
-def _run_as(who: Submitter | None) -> Account | None:
-    """None without a need to become somebody else."""
-    if who is None or who.account.uid == os.geteuid():
-        return None
-    return Account(uid=who.account.uid, gid=who.account.gid, groups=who.account.groups)
-
-
-def _minutes(order: LaunchOrder) -> int | None:
-    """Slurm's own limit stands behind the one that the nodes keep to the second."""
-    if order.time_limit_seconds is None:
-        return None
-    return int((order.time_limit_seconds + order.grace_seconds) // 60) + 2
 
 
 def _engine_id(root: Path) -> str:

@@ -1,0 +1,119 @@
+"""From an order to what Slurm and the nodes are told: what is refused at once, the job, and its environment."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from dataclasses import dataclass, field
+
+from corral.control.ports import Instance, LaunchOrder, LaunchRefused
+from corral.core.model import WHOLE
+from corral.engines.local.environment import account_environment, base_environment, job_environment, with_venv
+from corral.engines.slurm import rundir
+from corral.engines.slurm.commands import Account, Submission
+from corral.engines.slurm.fleet import MIB, FleetRules
+from corral.engines.slurm.submitters import Submitter
+
+#: A Slurm job that has not begun after this long stands behind others there: it is taken back, and corral plans anew.
+PENDING_SECONDS = 20.0
+DEFAULT_LOG_LIMIT = 64 << 20
+FIRST_PORT, PORTS = 20_000, 12_000
+MAX_ORDER_CHARS = 4 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlurmRules:
+    """How jobs are given to this cluster."""
+
+    fleet: FleetRules = field(default_factory=FleetRules)
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    #: what a job gets that asks for no CPUs
+    cpus_per_gpu: int = 1
+    extra: tuple[str, ...] = ()
+    #: the PATH of jobs
+    path: str = "/usr/local/bin:/usr/bin:/bin"
+    log_limit_bytes: int = DEFAULT_LOG_LIMIT
+    pending_seconds: float = PENDING_SECONDS
+
+
+def check_order(order: LaunchOrder) -> None:
+    """Raises LaunchRefused for what can never run here."""
+    if not rundir.is_safe_id(order.attempt_id):
+        raise LaunchRefused(f"{order.attempt_id!r} is no id of an attempt")
+    if not order.command or not order.instances:
+        raise LaunchRefused("there is nothing to run, or nowhere to run it")
+    if order.workdir is not None and not order.workdir.startswith("/"):
+        raise LaunchRefused(f"the working directory {order.workdir!r} is not an absolute path")
+    words = [*order.command, *order.env.values(), *order.env]
+    if sum(map(len, words)) > MAX_ORDER_CHARS:
+        raise LaunchRefused(f"the command and its environment are longer than {MAX_ORDER_CHARS} characters")
+    if order.image:
+        raise LaunchRefused("this cluster runs no images: leave the image out, or use another cluster")
+    if any(instance.gpu_milli != WHOLE for instance in order.instances if instance.gpu_ids):
+        raise LaunchRefused("a Slurm cluster gives out whole GPUs only")
+
+
+def submission(order: LaunchOrder, rules: SlurmRules, who: Submitter | None, *, name: str, script: str) -> Submission:
+    """The Slurm job of an attempt."""
+    first = order.instances[0]
+    asked = -(-order.cpu_milli // WHOLE) if order.cpu_milli else rules.cpus_per_gpu * len(first.gpu_ids)
+    return Submission(
+        name=name,
+        comment=name,
+        script=script,
+        nodes=tuple(instance.node for instance in order.instances),
+        gpus=len(first.gpu_ids),
+        gpu_type="",
+        cpus=max(1, asked),
+        memory_mib=-(-order.memory_bytes // MIB) if order.memory_bytes else None,
+        minutes=_minutes(order),
+        workdir="/",
+        partition=rules.partition,
+        account=(who.books if who else "") or rules.account,
+        qos=rules.qos,
+        env={"PATH": rules.path, "HOME": "/"},
+        run_as=_run_as(who),
+        extra=rules.extra,
+    )
+
+
+def instance_environment(
+    order: LaunchOrder, instance: Instance, rules: SlurmRules, who: Submitter | None, *, master_addr: str
+) -> dict[str, str]:
+    """What the program of one instance finds: nothing of the server's own."""
+    env = job_environment(
+        order,
+        instance,
+        base={
+            **base_environment({"PATH": rules.path}, python_dir=""),
+            **(account_environment(who.account) if who is not None else {}),
+        },
+        master_port=_meeting_port(order),
+        master_addr=master_addr,
+    )
+    if order.venv:
+        env = with_venv(env, order.venv, is_conda=os.path.isdir(f"{order.venv}/conda-meta"))
+    return env
+
+
+def _meeting_port(order: LaunchOrder) -> int | None:
+    """Nobody can look for a free port on another machine; one by the attempt's id is seldom taken."""
+    if not order.is_distributed and len(order.instances) < 2:
+        return None
+    return FIRST_PORT + zlib.crc32(order.attempt_id.encode()) % PORTS
+
+
+def _run_as(who: Submitter | None) -> Account | None:
+    """None without a need to become somebody else."""
+    if who is None or who.account.uid == os.geteuid():
+        return None
+    return Account(uid=who.account.uid, gid=who.account.gid, groups=who.account.groups)
+
+
+def _minutes(order: LaunchOrder) -> int | None:
+    """Slurm's own limit stands behind the one that the nodes keep to the second."""
+    if order.time_limit_seconds is None:
+        return None
+    return int((order.time_limit_seconds + order.grace_seconds) // 60) + 2
