@@ -94,7 +94,7 @@ def private_registry(username: str, password: str) -> Iterator[PrivateRegistry]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         host = f"127.0.0.1:{server.server_address[1]}"
