@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from corral.core.model import EndReason, NodeState
 from corral.engines.slurm.ends import parse_exit, told_by_slurm
-from corral.engines.slurm.fleet import FleetRules, nodes_seen, others_use
+from corral.engines.slurm.fleet import FleetRules, nodes_seen, others_use, unexplained
 from corral.engines.slurm.hostlist import expand
 from corral.engines.slurm.seen import SlurmJob, by_attempt, gpus_in, jobs_of, nodes_of
 
@@ -111,6 +112,15 @@ def test_what_others_hold_is_theirs_and_never_a_gpu_that_a_plan_has_named() -> N
     assert ("rack", "rack-7") in node.labels
     (mine,) = nodes_seen(nodes_of({"nodes": [NODE_22]}), others_use([job], own={job.id}), named, rules)
     assert mine.taken.gpus == ()
+
+
+def test_gpus_that_slurm_lost_count_of_are_nobodys() -> None:
+    seen, (job,) = nodes_of({"nodes": [NODE_22]}), jobs_of({"jobs": [JOB_22]})
+    # five are called used, and the job has four of them
+    assert unexplained(seen, [job]) == {"gpu1": 1}
+    assert unexplained(seen, [job, replace(job, id=8)]) == {}
+    (node,) = nodes_seen(seen, others_use([job], own={job.id}, lost={"gpu1": 1}), {}, FleetRules())
+    assert node.taken.gpus == ("gpu1-gpu7",)
 
 
 def test_nodes_of_other_partitions_are_not_corrals() -> None:

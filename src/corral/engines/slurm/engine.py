@@ -30,7 +30,7 @@ from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.slurm import attempts, rundir, scripts
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
-from corral.engines.slurm.fleet import nodes_seen, others_use
+from corral.engines.slurm.fleet import nodes_seen, others_use, unexplained
 from corral.engines.slurm.logs import read_log, trim_log
 from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, submission
 from corral.engines.slurm.seen import SlurmJob, by_attempt
@@ -83,6 +83,8 @@ class SlurmEngine:
         self._attempts: dict[str, Attempt] = {}
         #: as the controller last told; what a launch needs of them is seldom out of date
         self._addresses: dict[str, str] = {}
+        #: GPUs that Slurm called used without a job in the last observation, by node
+        self._unexplained: Mapping[str, int] = {}
         self._closed = False
         for attempt_id in self._layout.live():
             if (attempt := attempts.load(self._layout, attempt_id)) is not None:
@@ -102,11 +104,11 @@ class SlurmEngine:
             self._addresses = {node.name: node.address for node in seen}
             self._follow(jobs)
             mine = {job.id for found in by_attempt(jobs, self._mark).values() for job in found}
-            named = self._named_gpus()
+            named, lost = self._named_gpus(), self._lost_gpus(unexplained(seen, jobs))
             statuses = [attempt.status() for attempt in self._attempts.values()]
         self._watcher.tell_all()
         return Observation(
-            nodes=nodes_seen(seen, others_use(jobs, mine), named, self._rules.fleet),
+            nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet),
             attempts=tuple(status for status in statuses if status is not None),
             withheld=self._words.found(seen),
         )
@@ -238,6 +240,12 @@ class SlurmEngine:
             return list(self._attempts.values())
 
     # -------------------------------------------------------------------------------------------- inside
+
+    def _lost_gpus(self, now: Mapping[str, int]) -> dict[str, int]:
+        """What was unexplained in two observations in a row is no matter of a moment."""
+        lasting = {node: min(count, self._unexplained.get(node, 0)) for node, count in now.items()}
+        self._unexplained = now
+        return lasting
 
     def _named_gpus(self) -> dict[str, frozenset[str]]:
         """The GPUs that live plans have, by node."""

@@ -51,10 +51,23 @@ def nodes_seen(
     )
 
 
-def others_use(jobs: Iterable[SlurmJob], own: Collection[int]) -> dict[str, Others]:
+def unexplained(seen: Iterable[SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, int]:
+    """GPUs that Slurm calls used although none of its jobs has them: for a moment while a job begins or ends, and for
+    longer where a crashed controller has lost count. Slurm will not give them to anybody."""
+    held: Counter[str] = Counter()
+    for job in jobs:
+        if job.holds_nodes:
+            held.update(dict.fromkeys(job.nodes, job.gpus))
+    return {node.name: more for node in seen if (more := node.used_gpus - held[node.name]) > 0}
+
+
+def others_use(
+    jobs: Iterable[SlurmJob], own: Collection[int], lost: Mapping[str, int] | None = None
+) -> dict[str, Others]:
     """What jobs hold, node by node, but for corral's own. From one list: to take what corral holds from what Slurm says
-    is in use would mix two moments, and call a job of corral's that has just begun or ended somebody else's."""
-    gpus: Counter[str] = Counter()
+    is in use would mix two moments, and call a job of corral's that has just begun or ended somebody else's. `lost` are
+    GPUs that nobody has and nobody gets."""
+    gpus: Counter[str] = Counter(lost or {})
     cpus: Counter[str] = Counter()
     memory: Counter[str] = Counter()
     for job in jobs:
