@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.e2e.conftest import Visit
 from tests.e2e.console import BUILT, NOT_BUILT, Console
+from tests.e2e.dragging import drag
 from tests.integration.api import api_server
 from tests.servers.corral_server import PASSWORD, CorralServer
 from tests.servers.forge_server import API_TOKEN, CLIENT_ID, CLIENT_SECRET, ForgeServer
@@ -42,18 +43,6 @@ def sign_in(page: Page, user: str, password: str) -> None:
 
 def column(page: Page, name: str) -> Locator:
     return page.get_by_role("region", name=name, exact=True)
-
-
-def drag(page: Page, tile: Locator, target: Locator) -> None:
-    begin, end = tile.bounding_box(), target.bounding_box()
-    assert begin is not None
-    assert end is not None
-    x, y = begin["x"] + begin["width"] / 2, begin["y"] + begin["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + 12, y + 12, steps=3)
-    page.mouse.move(end["x"] + end["width"] / 2, end["y"] + end["height"] / 2, steps=8)
-    page.mouse.up()
 
 
 def choose(page: Page, label: str, option: str) -> None:

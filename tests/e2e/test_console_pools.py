@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.conftest import Visit
 from tests.e2e.console import BUILT, NOT_BUILT
+from tests.e2e.dragging import drag
 from tests.integration.api import api_server
 from tests.servers.corral_server import CorralServer
 
@@ -54,18 +55,6 @@ def column(page: Page, name: str) -> Locator:
 
 def free_tiles(page: Page, pool: str, model: str) -> Locator:
     return column(page, pool).get_by_role("button", name=re.compile(rf"GPU \d+ of .*{model}.*free"))
-
-
-def drag(page: Page, tile: Locator, target: Locator) -> None:
-    """As a hand does: press, pull away, over the target, let go."""
-    begin, end = tile.bounding_box(), target.bounding_box()
-    assert begin is not None
-    assert end is not None
-    page.mouse.move(begin["x"] + begin["width"] / 2, begin["y"] + begin["height"] / 2)
-    page.mouse.down()
-    page.mouse.move(begin["x"] + begin["width"] / 2 + 12, begin["y"] + begin["height"] / 2 + 12, steps=3)
-    page.mouse.move(end["x"] + end["width"] / 2, end["y"] + end["height"] / 2, steps=8)
-    page.mouse.up()
 
 
 def test_the_list_shows_models_use_group_and_queues(visit: Visit, operator: httpx.Client) -> None:

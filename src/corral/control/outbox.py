@@ -11,6 +11,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from corral.control.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
 from corral.control.ports import Checkpoints, Engine, EngineUnavailable, LaunchOrder, LaunchRefused, Workspace
@@ -193,6 +194,10 @@ class Lanes:
                 for lane in range(len(self._outboxes)):
                     if jobs := {job: ids for job, ids in attempts.items() if self._lane(job) == lane}:
                         yield lane, DeleteEffect(attempts=jobs)
+            case WithholdEffect(node=node) | ReleaseEffect(node=node):
+                yield self._lane(node), effect
+            case _:
+                assert_never(effect)
 
     def _lane(self, job_id: str) -> int:
         return zlib.crc32(job_id.encode()) % len(self._outboxes)

@@ -6,7 +6,17 @@ import threading
 import time
 from typing import Any, cast
 
-from corral.control.outbox import DeleteEffect, Effect, ForgetEffect, Lanes, LaunchEffect, Outbox, StopEffect
+from corral.control.outbox import (
+    DeleteEffect,
+    Effect,
+    ForgetEffect,
+    Lanes,
+    LaunchEffect,
+    Outbox,
+    ReleaseEffect,
+    StopEffect,
+    WithholdEffect,
+)
 from corral.control.ports import Engine, Instance, LaunchOrder, Workspace
 
 JOBS = [f"j-{number}" for number in range(12)]
@@ -29,6 +39,12 @@ class SlowEngine:
     def forget(self, attempt_ids: list[str], *, delete_logs: bool = False) -> None:
         for attempt_id in attempt_ids:
             self._note("delete" if delete_logs else "forget", attempt_id)
+
+    def withhold(self, node: str, reason: str) -> None:
+        self._note("withhold", node)
+
+    def release(self, node: str, *, whoever_withheld: bool) -> None:
+        self._note("release", node)
 
     def _note(self, what: str, attempt_id: str) -> None:
         with self._guard:
@@ -74,3 +90,24 @@ def test_each_job_stays_in_its_lane_and_in_order() -> None:
     threads = {job: {thread for _, _, thread in told} for job, told in by_job.items()}
     assert all(len(names) == 1 for names in threads.values())
     assert len(set.union(*threads.values())) == 3
+
+
+def test_words_about_a_node_go_through_in_order() -> None:
+    engine, places = SlowEngine(), Places()
+    lanes = Lanes(
+        [
+            Outbox(f"lane-{number}", cast(Engine, engine), cast(Workspace, places), lambda attempt, why: None)
+            for number in range(3)
+        ]
+    )
+    for node in ("n1", "n2", "n3", "n4"):
+        lanes.put(WithholdEffect(node=node, reason="repair"))
+        lanes.put(ReleaseEffect(node=node, whoever_withheld=False))
+    lanes.start()
+    deadline = time.monotonic() + 10
+    while len(engine.told) < 8 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    lanes.close()
+    told = [(what, node) for what, node, _ in engine.told]
+    assert sorted(told) == sorted((what, f"n{n}") for what in ("withhold", "release") for n in range(1, 5))
+    assert all(told.index(("withhold", f"n{n}")) < told.index(("release", f"n{n}")) for n in range(1, 5))
