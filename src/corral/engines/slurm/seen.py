@@ -119,7 +119,8 @@ def _node(item: Mapping[str, Any]) -> SlurmNode:
         used_cpus=_number(item.get("alloc_cpus")) or 0,
         used_memory_mib=_number(item.get("alloc_memory")) or 0,
         gpus=gpus_in(str(item.get("gres") or "")),
-        used_gpus=sum(gpus_in(str(item.get("gres_used") or "")).values()),
+        # After a crash of the controller the two may differ, and Slurm gives out no more than the larger leaves.
+        used_gpus=max(sum(gpus_in(str(item.get(name) or "")).values()) for name in ("gres_used", "tres_used")),
         partitions=_words(item.get("partitions")),
         features=_words(item.get("active_features")),
     )
