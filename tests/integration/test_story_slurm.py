@@ -220,10 +220,10 @@ def test_fair_share_starts_jobs_in_the_same_order_as_on_the_local_engine(
             with server.http() as http:
                 queue = {"name": "one-by-one", "policy": "fair-share", "max_gpus": 8}
                 assert http.post("/queues", json=queue).status_code == 201
-                blocker = http.post("/jobs", json={"command": ["sleep", "8"], "gpus": 8, "queue": "one-by-one"})
+                blocker = http.post("/jobs", json={"command": ["sleep", "5"], "gpus": 8, "queue": "one-by-one"})
                 assert blocker.status_code == 201, blocker.text
             # How long they run differs by far more than what an engine needs to start and end them.
-            for user, seconds, priorities in (("ann", 1, (5, 3)), ("ben", 7, (5, 5)), ("eve", 4, (1, 7))):
+            for user, seconds, priorities in (("ann", 0.5, (5, 3)), ("ben", 4.5, (5, 5)), ("eve", 2.5, (1, 7))):
                 with server.http(user) as http:
                     for number, priority in enumerate(priorities):
                         command = ["sleep", str(seconds)]
