@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.conftest import Visit
 from tests.e2e.console import BUILT, NOT_BUILT
-from tests.e2e.dragging import drag
+from tests.e2e.dragging import MOMENT_MS, drag
 from tests.integration.api import api_server
 from tests.servers.corral_server import CorralServer
 
@@ -102,6 +102,8 @@ def test_a_pool_is_made_and_filled_by_mouse_and_by_keyboard(visit: Visit, operat
     expect(page.get_by_role("status").filter(has_text="2 GPUs chosen")).to_be_visible()
     page.keyboard.press("Enter")
     expect(column(page, "vision")).to_contain_text("Drop here")
+    # Columns are measured right after they show that they take something: no hand is quicker than that.
+    page.wait_for_timeout(5 * MOMENT_MS)
     page.keyboard.press("ArrowRight")
     expect(column(page, "vision")).to_have_attribute("data-over", "accepts")
     page.keyboard.press("Enter")
