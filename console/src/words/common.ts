@@ -44,6 +44,7 @@ export const common = defineWords({
   selectAll: ["Select all", "全选"],
   selectRow: ["Select {name}", "选择 {name}"],
   nothingFound: ["Nothing matches", "没有匹配项"],
+  orByCommand: ["Or in a terminal:", "或在终端中："],
   nothingFoundHint: ["Change or clear the filters to see more.", "请修改或清除筛选条件。"],
   loading: ["Loading", "加载中"],
   failedToLoad: ["This could not be loaded", "加载失败"],

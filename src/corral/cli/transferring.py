@@ -92,16 +92,16 @@ def _show_plans(terminal: Terminal, tasks: list[Task]) -> None:
     sizes = 0
     for task in tasks:
         told = task.target_side.told
-        todo = task.plan
+        plan = task.plan
         doing: list[tuple[str, Any]] = [
-            ("delete", todo.clear),
-            ("mkdir", todo.directories),
-            ("copy", todo.copy),
-            ("delete", todo.delete),
-            ("refuse", todo.refused),
+            ("delete", plan.clear),
+            ("mkdir", plan.directories),
+            ("copy", plan.copy),
+            ("delete", plan.delete),
+            ("refuse", plan.refused),
         ]
         lines += [(verb, told(joined(task.target, path))) for verb, paths in doing for path in paths]
-        sizes += sum(task.tree.entries[path].size for path in todo.copy)
+        sizes += sum(task.tree.entries[path].size for path in plan.copy)
     copies = sum(len(task.plan.copy) for task in tasks)
     skipped = sum(len(task.plan.unchanged) for task in tasks)
     if terminal.as_json:

@@ -1,5 +1,5 @@
 /** The datasets that the viewer may read: their own, those shared with them, for operators everybody's. */
-import { Stack, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { Database, Plus } from "lucide-react";
 import { useMemo } from "react";
@@ -12,10 +12,9 @@ import { TagBadges } from "@/pages/datasets/TagBadges";
 import { useWhyNotCreate, type Dataset } from "@/pages/datasets/dataset";
 import { useDatasetActions } from "@/pages/datasets/useDatasetActions";
 import { words } from "@/pages/datasets/words";
-import { CopyText } from "@/parts/CopyText";
 import { Faint, NothingFound, type Column } from "@/parts/DataTable";
-import { EmptyState } from "@/parts/EmptyState";
 import { ExplainedButton } from "@/parts/ExplainedButton";
+import { FirstOne } from "@/parts/FirstOne";
 import { ListPanel } from "@/parts/ListPanel";
 import { Moment } from "@/parts/Moment";
 import { isWanted, OwnerFilter } from "@/parts/OwnerFilter";
@@ -56,15 +55,14 @@ export function DatasetList() {
         actions={(dataset) => <RowMenu label={t("actionsOf", { name: dataset.name })} actions={actionsOf(dataset)} />}
         empty={
           datasets.data?.length === 0 ? (
-            <EmptyState icon={Database} title={t("emptyTitle")} hint={t("emptyHint")}>
-              <Stack align="center" gap="sm">
-                {create}
-                <Text size="xs" c="dimmed">
-                  {t("orByCommand")}
-                </Text>
-                <CopyText text="corral dataset create images" />
-              </Stack>
-            </EmptyState>
+            <FirstOne
+              icon={Database}
+              title={t("emptyTitle")}
+              hint={t("emptyHint")}
+              command="corral dataset create images"
+            >
+              {create}
+            </FirstOne>
           ) : (
             <NothingFound />
           )

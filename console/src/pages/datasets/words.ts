@@ -13,7 +13,6 @@ export const words = defineWords({
     "A dataset keeps every version of its files. Jobs mount one version, read-only, and record which one they used.",
     "数据集保存其文件的每个版本。作业以只读方式挂载某个版本，并记录所用版本。",
   ],
-  orByCommand: ["Or in a terminal:", "或在终端中："],
   search: ["Search datasets", "搜索数据集"],
   owner: ["Owner", "所有者"],
   you: ["you", "您"],

@@ -1,5 +1,5 @@
 /** The volumes that the viewer may mount: their own, those shared with them, for operators everybody's. */
-import { Badge, Group, Stack, Text, Tooltip } from "@mantine/core";
+import { Badge, Group, Tooltip } from "@mantine/core";
 import { HardDrive, Plus } from "lucide-react";
 import { useMemo } from "react";
 
@@ -14,11 +14,10 @@ import { useVolumeActions } from "@/pages/volumes/useVolumeActions";
 import { KEPT_TYPES, useWhyNotCreate, type Volume } from "@/pages/volumes/volume";
 import { VolumeForm } from "@/pages/volumes/VolumeForm";
 import { words } from "@/pages/volumes/words";
-import { CopyText } from "@/parts/CopyText";
 import { NothingFound, type Column } from "@/parts/DataTable";
-import { EmptyState } from "@/parts/EmptyState";
 import { ExplainedButton } from "@/parts/ExplainedButton";
 import { FilterSelect } from "@/parts/FilterSelect";
+import { FirstOne } from "@/parts/FirstOne";
 import { ListPanel } from "@/parts/ListPanel";
 import { isWanted, OwnerFilter } from "@/parts/OwnerFilter";
 import { RowMenu } from "@/parts/RowMenu";
@@ -72,15 +71,14 @@ export function VolumeList() {
         actions={(volume) => <RowMenu label={t("actionsOf", { name: volume.name })} actions={actionsOf(volume)} />}
         empty={
           volumes.data?.length === 0 ? (
-            <EmptyState icon={HardDrive} title={t("emptyTitle")} hint={t("emptyHint")}>
-              <Stack align="center" gap="sm">
-                {create}
-                <Text size="xs" c="dimmed">
-                  {t("orByCommand")}
-                </Text>
-                <CopyText text="corral volume create data --type filesystem --size 100GiB" />
-              </Stack>
-            </EmptyState>
+            <FirstOne
+              icon={HardDrive}
+              title={t("emptyTitle")}
+              hint={t("emptyHint")}
+              command="corral volume create data --type filesystem --size 100GiB"
+            >
+              {create}
+            </FirstOne>
           ) : (
             <NothingFound />
           )

@@ -13,7 +13,6 @@ export const words = defineWords({
     "A volume keeps data between jobs: create one, copy your data in, and mount it into a job with --mount.",
     "存储卷在作业之间保存数据：新建一个，复制数据，然后用 --mount 挂载到作业。",
   ],
-  orByCommand: ["Or in a terminal:", "或在终端中："],
   search: ["Search volumes", "搜索存储卷"],
   type: ["Type", "类型"],
   anyType: ["Any type", "任意类型"],
