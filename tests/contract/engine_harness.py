@@ -20,7 +20,8 @@ from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.rundir import Layout, read_claim
 from corral.engines.local.storage.orders import StoragePlaces
 
-DEADLINE_SECONDS = 10.0
+#: long, as a busy machine and a real Slurm take their time; only a failure waits for its end
+DEADLINE_SECONDS = 60.0
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = DEADLINE_SECONDS) -> None:

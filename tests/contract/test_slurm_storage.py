@@ -143,7 +143,7 @@ def test_a_job_is_its_users_in_slurm_and_nobody_else_can_touch_it(
             f"touch {place}/home/slurm/attempts/j-1.1/verdict 2>&1; sleep 1000"
         )
         harness.launch(order(*script(text), storage=(volume("data", 1, "/data"),), env=env))
-        wait_until(lambda: "verdict" in harness.output(), "it has tried", seconds=20)
+        wait_until(lambda: "verdict" in harness.output(), "it has tried", seconds=60)
         assert harness.output().splitlines()[:2] == [ACCOUNT, ann.pw_dir]
         assert "Permission denied" in harness.output()
         listed = slurm_cluster.run("squeue", "-h", "-o", "%u %a").split()

@@ -48,7 +48,7 @@ def submit(server: CorralServer, user: str, name: str, **more: Any) -> str:
         return str(answer.json()["id"])
 
 
-def wait_for(is_so: Any, seconds: float = 15.0) -> None:
+def wait_for(is_so: Any, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline

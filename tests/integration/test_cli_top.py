@@ -40,7 +40,7 @@ class TerminalSession:
         self.drawn = ""
         os.write(self.ours, keys.encode())
 
-    def wait_for(self, what: str, seconds: float = 20.0) -> None:
+    def wait_for(self, what: str, seconds: float = 60.0) -> None:
         deadline = time.monotonic() + seconds
         while what not in self.drawn:
             left = deadline - time.monotonic()

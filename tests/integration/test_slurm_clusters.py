@@ -121,21 +121,21 @@ def test_drains_and_resumes_go_both_ways_and_the_last_word_is_right(
     http: httpx.Client, server: CorralServer, slurm_cluster: SlurmCluster
 ) -> None:
     assert http.post("/nodes/node2/cordon").json()["state"] == "cordoned"
-    wait_until(lambda: "DRAIN" in flags_of(slurm_cluster, "node2"), "Slurm drains it", seconds=20)
+    wait_until(lambda: "DRAIN" in flags_of(slurm_cluster, "node2"), "Slurm drains it", seconds=60)
     assert "Reason=corral: cordoned by" in flags_of(slurm_cluster, "node2")
     # A server that is killed and comes back says nothing else.
     server.kill()
     server.start()
     assert node_named(http, "node2")["state"] == "cordoned"
     slurm_cluster.run("scontrol", "update", "NodeName=node2", "State=RESUME")
-    wait_until(lambda: node_named(http, "node2")["state"] == "ready", "corral hears of it", seconds=20)
+    wait_until(lambda: node_named(http, "node2")["state"] == "ready", "corral hears of it", seconds=60)
     slurm_cluster.run("scontrol", "update", "NodeName=node2", "State=DRAIN", "Reason=disk is full")
-    wait_until(lambda: node_named(http, "node2")["state"] == "cordoned", "corral hears of it", seconds=20)
+    wait_until(lambda: node_named(http, "node2")["state"] == "cordoned", "corral hears of it", seconds=60)
     told = node_named(http, "node2")
     assert (told["withheld"], told["reason"]) == ("ready", "disk is full")
     assert http.post("/nodes/node2/uncordon").status_code == 200
-    wait_until(lambda: "DRAIN" not in flags_of(slurm_cluster, "node2"), "Slurm resumes it", seconds=20)
-    wait_until(lambda: node_named(http, "node2")["state"] == "ready", "it is ready", seconds=20)
+    wait_until(lambda: "DRAIN" not in flags_of(slurm_cluster, "node2"), "Slurm resumes it", seconds=60)
+    wait_until(lambda: node_named(http, "node2")["state"] == "ready", "it is ready", seconds=60)
 
 
 def test_a_word_that_slurm_never_heard_reaches_it_after_a_crash(
@@ -149,9 +149,9 @@ def test_a_word_that_slurm_never_heard_reaches_it_after_a_crash(
         slurm_cluster.start_controller()
     assert "DRAIN" not in flags_of(slurm_cluster, "node3")
     server.start()
-    wait_until(lambda: "DRAIN" in flags_of(slurm_cluster, "node3"), "Slurm drains it", seconds=20)
+    wait_until(lambda: "DRAIN" in flags_of(slurm_cluster, "node3"), "Slurm drains it", seconds=60)
     assert http.post("/nodes/node3/uncordon").status_code == 200
-    wait_until(lambda: "DRAIN" not in flags_of(slurm_cluster, "node3"), "Slurm resumes it", seconds=20)
+    wait_until(lambda: "DRAIN" not in flags_of(slurm_cluster, "node3"), "Slurm resumes it", seconds=60)
 
 
 def test_what_others_hold_is_shown_and_not_free(http: httpx.Client, slurm_cluster: SlurmCluster) -> None:
@@ -160,7 +160,7 @@ def test_what_others_hold_is_shown_and_not_free(http: httpx.Client, slurm_cluste
         "sbatch", "--parsable", "-w", "node4", "--gres=gpu:3", "--cpus-per-task=2", "--mem=1G", "--wrap", "sleep 300"
     ).strip()
     try:
-        wait_until(lambda: node_named(http, "node4")["taken"]["gpus"] == 3, "it is seen", seconds=20)
+        wait_until(lambda: node_named(http, "node4")["taken"]["gpus"] == 3, "it is seen", seconds=60)
         told = node_named(http, "node4")
         assert told["taken"] == {"gpus": 3, "cpus": 2, "memory_bytes": 1 << 30}
         assert (told["gpus_free"], told["gpus_allocated"]) == (5, 0)
@@ -169,7 +169,7 @@ def test_what_others_hold_is_shown_and_not_free(http: httpx.Client, slurm_cluste
         assert (overview["gpus_free"], overview["gpus_taken"]) == (before - 3, 3)
     finally:
         slurm_cluster.run("scancel", foreign)
-    wait_until(lambda: node_named(http, "node4")["taken"]["gpus"] == 0, "it is free again", seconds=20)
+    wait_until(lambda: node_named(http, "node4")["taken"]["gpus"] == 0, "it is free again", seconds=60)
 
 
 def test_a_cluster_that_does_not_answer_says_so_and_the_other_goes_on(

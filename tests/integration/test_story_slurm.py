@@ -191,7 +191,7 @@ def test_jobs_of_others_are_seen_and_nobody_is_stuck_behind_them(
         def free_on_node1() -> int:
             return next(int(item["gpus_free"]) for item in http.get("/nodes").json()["items"] if item["id"] == "node1")
 
-        wait_until(lambda: free_on_node1() == 0, "its GPUs are seen as taken", seconds=15)
+        wait_until(lambda: free_on_node1() == 0, "its GPUs are seen as taken", seconds=60)
         why = http.post("/jobs", json={"name": "needs-all", "command": ["true"], "gpus": 8, "nodes": 4}).json()
         told = http.get(f"/jobs/{why['id']}/why").json()
         assert "held by others outside corral" in str(told["reasons"])

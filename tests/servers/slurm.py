@@ -304,7 +304,7 @@ PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP
             process.kill()
             process.wait()
 
-    def _wait(self, condition: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+    def _wait(self, condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"{what} did not come up; see {self.directory}/log"

@@ -212,7 +212,7 @@ def status(attempt_id: str, phase: AttemptPhase, at: float, **values: Any) -> At
     return AttemptStatus(attempt_id=attempt_id, phase=phase, at=at, **values)
 
 
-def eventually(happened: Callable[[], Any], seconds: float = 10.0) -> Any:
+def eventually(happened: Callable[[], Any], seconds: float = 60.0) -> Any:
     """What `happened` answers as soon as that is true."""
     deadline = time.monotonic() + seconds
     while not (answer := happened()):
