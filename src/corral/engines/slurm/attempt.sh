@@ -4,14 +4,19 @@
 #   attempt.sh DIRECTORY            what Slurm starts, on the first node
 #   attempt.sh DIRECTORY instance   one instance of the attempt, on each node
 dir=$1
-. "$dir/attempt" # attempt, events, limit, grace, nodes, ranks
+. "$dir/attempt" # attempt, events, hurry, limit, grace, nodes, ranks
+
+make_room() { # Slurm looks for the next job when one is over, and else once a second: the next should be in its queue by then
+  local until
+  read -r until 2>/dev/null <"$hurry" && (( ${EPOCHREALTIME/./} < until )) && sleep 0.25
+}
 
 if [ "$2" != instance ]; then
-  # Whoever makes the directory has the attempt: a second Slurm job for it, sent after a crash, does nothing. Neither
+  # Whoever makes the file has the attempt: a second Slurm job for it, sent after a crash, does nothing. Neither
   # does the same job again, should Slurm requeue it against corral's word: the next attempt is corral's to decide.
-  claim=$dir/rank-0/claim
-  mkdir "$claim" 2>/dev/null || exit 0
-  echo "$SLURM_JOB_ID" >"$claim/job"
+  set -C
+  { echo "$SLURM_JOB_ID" >"$dir/rank-0/claim"; } 2>/dev/null || exit 0
+  set +C
   if [ "$nodes" -gt 1 ]; then
     trap : TERM
     # --mem=0: all of the job's memory without keeping it from steps that the program itself starts
@@ -19,21 +24,25 @@ if [ "$2" != instance ]; then
       --mem=0 --export=ALL /bin/bash "$0" "$dir" instance </dev/null &
     step=$!
     while kill -0 $step 2>/dev/null; do wait $step; done
-    wait $step
-    exit
+    wait $step; code=$?
+    make_room
+    exit $code
   fi
 fi
 
 rank=${ranks[$SLURMD_NODENAME]}
 place=$dir/rank-$rank
 own= # what it has of this node's disk
-mkdir "$place/begun" 2>/dev/null || exit 0
+set -C
+{ : >"$place/begun"; } 2>/dev/null || exit 0
+set +C
 . "$place/instance" # program, workdir, and the functions `environment` and `storage`
 
 ended() { # REASON CODE SIGNAL WORDS
   [ -n "$own" ] && { rm -rf -- "$own" 2>/dev/null || { chmod -R u+rwX -- "$own"; rm -rf -- "$own"; }; }
   printf '%s %s %s %s %s\n' "$EPOCHREALTIME" "$1" "$2" "$3" "$4" >"$place/exit"
   : >"$events/$attempt.$rank.end"
+  [ "$nodes" -gt 1 ] || make_room
   exit "${2/-/1}"
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -11,7 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from corral.engines.slurm.listing import FORMAT, Unreadable, jobs_in
 from corral.engines.slurm.seen import SlurmJob, SlurmNode, errors_of, jobs_of, nodes_of
+
+log = logging.getLogger("corral.engines.slurm")
 
 #: A controller that is busy answers late; one that is gone never does.
 PATIENCE_SECONDS = 20.0
@@ -83,8 +87,11 @@ class Slurm(Protocol):
 
     def nodes(self) -> list[SlurmNode]: ...
 
+    def live(self) -> list[SlurmJob]:
+        """Those that wait or run, or are just about to be over."""
+
     def jobs(self) -> list[SlurmJob]:
-        """All that the controller knows: waiting, running, and those that ended a short while ago."""
+        """All that the controller knows: live, and those that ended a short while ago. Dear where there are many."""
 
     def ended(self, since: float) -> list[SlurmJob]:
         """What accounting knows of jobs since a time; empty where there is none."""
@@ -116,6 +123,13 @@ class SlurmCommands:
 
     def nodes(self) -> list[SlurmNode]:
         return nodes_of(self._json("sinfo", "--json"))
+
+    def live(self) -> list[SlurmJob]:
+        try:
+            return jobs_in(self._run("squeue", "--noheader", f"--Format={FORMAT}"))
+        except Unreadable as problem:
+            log.info("squeue's table is left for its JSON: %s", problem)
+            return [job for job in self.jobs() if not job.is_over]
 
     def jobs(self) -> list[SlurmJob]:
         return jobs_of(self._json("squeue", "--json", "--states=all"))

@@ -45,13 +45,17 @@ _Answer = TypeVar("_Answer")
 
 PROGRAM = "attempt.sh"
 DAY = 86_400.0
+#: it may have been given to Slurm after Slurm was asked
+FRESH_SECONDS = 5.0
+#: how long after a launch others are expected to follow
+HURRY_SECONDS = 3.0
 
 
 class SlurmEngine:
     """See `corral.control.ports.Engine`. Safe for use by several threads."""
 
     #: sbatch mostly waits for the controller and the disk
-    launches_at_once = 4
+    launches_at_once = 8
 
     def __init__(
         self,
@@ -62,7 +66,7 @@ class SlurmEngine:
         account_of: Callable[[LaunchOrder], Submitter | None] = lambda order: None,
         storage: StoragePlaces | None = None,
         top: str = "",
-        look_seconds: float = 0.05,
+        look_seconds: float = 0.02,
         rescan_seconds: float = 2.0,
     ) -> None:
         """`account_of` says whose job an attempt is in Slurm; None means the server's own account. Below `top` the way
@@ -85,6 +89,7 @@ class SlurmEngine:
         self._addresses: dict[str, str] = {}
         #: GPUs that Slurm called used without a job in the last observation, by node
         self._unexplained: Mapping[str, int] = {}
+        self._hurry_until = 0.0
         self._closed = False
         for attempt_id in self._layout.live():
             if (attempt := attempts.load(self._layout, attempt_id)) is not None:
@@ -98,7 +103,7 @@ class SlurmEngine:
     # -------------------------------------------------------------------------------------------- Engine
 
     def observe(self) -> Observation:
-        seen, jobs = self._asked(self._slurm.nodes), self._asked(self._slurm.jobs)
+        seen, jobs = self._asked(self._slurm.nodes), self._asked(self._slurm.live)
         with self._lock:
             self._check_open()
             self._addresses = {node.name: node.address for node in seen}
@@ -228,7 +233,7 @@ class SlurmEngine:
         with self._lock:
             live = [attempt for attempt in self._attempts.values() if not attempt.is_over]
         if live:
-            jobs = self._asked(self._slurm.jobs)
+            jobs = self._asked(self._slurm.live)
             with self._lock:
                 self._follow(jobs)
                 for attempt in live:
@@ -278,7 +283,9 @@ class SlurmEngine:
         attempt = attempts.create(self._layout, order, attempts.clock())
         directory = self._layout.attempt(order.attempt_id)
         rundir.write_text(
-            directory / "attempt", scripts.attempt_text(order, events=str(self._layout.events)), sync=False
+            directory / "attempt",
+            scripts.attempt_text(order, events=str(self._layout.events), hurry=str(self._layout.hurry)),
+            sync=False,
         )
         for instance in order.instances:
             place = self._layout.rank(order.attempt_id, instance.rank)
@@ -319,11 +326,19 @@ class SlurmEngine:
         attempt.job_id = job_id
         # If a crash takes it away, it is found again by its name.
         rundir.write_text(self._layout.attempt(attempt.id) / "job", f"{job_id}\n", sync=False)
+        self._hurry()
         if attempt.was_stopped:
             # It was stopped while it was on its way.
             with contextlib.suppress(SlurmUnavailable):
                 self._slurm.cancel(job_id)
         self._watcher.look_soon()
+
+    def _hurry(self) -> None:
+        """Jobs come one after the other: those that end wait a moment for the next one (see attempt.sh)."""
+        now = attempts.clock()
+        if now > self._hurry_until - HURRY_SECONDS / 2:
+            self._hurry_until = now + HURRY_SECONDS
+            rundir.write_text(self._layout.hurry, f"{int(self._hurry_until * 1e6)}\n", mode=0o644, sync=False)
 
     def _find_job(self, attempt_id: str) -> SlurmJob | None:
         """Looked for in the queue and, as that forgets after a while, in accounting."""
@@ -343,23 +358,29 @@ class SlurmEngine:
         except SlurmUnavailable as error:
             raise EngineUnavailable(f"Slurm's accounting: {error}") from error
 
-    def _follow(self, jobs: Iterable[SlurmJob]) -> None:
-        """Bring all attempts together with what Slurm says of them."""
-        known, now = by_attempt(jobs, self._mark), attempts.clock()
-        missing = []
-        for attempt in self._attempts.values():
-            if attempt.is_over:
-                continue
+    def _follow(self, live: Iterable[SlurmJob]) -> None:
+        """Bring all attempts together with what Slurm says of them. Those that are over without a word from their
+        nodes are looked for among all that the controller remembers, and then in the books."""
+        now = attempts.clock()
+        pending = [attempt for attempt in self._attempts.values() if not attempt.is_over]
+        for attempt in pending:
             attempt.look(self._layout)
-            mine = [job for job in known.get(attempt.id, ()) if attempt.job_id in (None, job.id)]
-            if mine:
-                if attempt.job_id is None:
-                    self._submitted(attempt, mine[-1].id)
-                attempt.follow(mine[-1], self._layout, now)
-            elif attempt.was_submitted and not attempt.is_over and now - attempt.created_at > 5.0:
-                missing.append(attempt)
-        if missing:
-            self._follow_missing(missing, now)
+        for ask in (lambda: live, self._slurm.jobs):
+            known = by_attempt(self._asked(ask), self._mark)
+            pending = [attempt for attempt in pending if not self._is_followed(attempt, known.get(attempt.id, ()), now)]
+            if not pending:
+                return
+        self._follow_missing(pending, now)
+
+    def _is_followed(self, attempt: Attempt, jobs: Iterable[SlurmJob], now: float) -> bool:
+        """False if it is not over, and nothing is said of it although there should be."""
+        mine = [job for job in jobs if attempt.job_id in (None, job.id)]
+        if mine:
+            if attempt.job_id is None:
+                self._submitted(attempt, mine[-1].id)
+            attempt.follow(mine[-1], self._layout, now)
+            return True
+        return attempt.is_over or not attempt.was_submitted or now - attempt.created_at < FRESH_SECONDS
 
     def _follow_missing(self, missing: Sequence[Attempt], now: float) -> None:
         """The controller has forgotten these: they ended while nobody looked. Accounting knows how."""

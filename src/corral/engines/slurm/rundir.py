@@ -2,8 +2,9 @@
 
     ROOT/live/ATTEMPT                an empty file for each attempt that is not forgotten
     ROOT/events/ATTEMPT.RANK.up|end  something happened to an instance; read and removed by the server
+    ROOT/hurry                       until when jobs that end wait a moment for the next one
     ROOT/attempts/ATTEMPT/           attempt, job, stop, verdict, order.json, rank-N.log-start
-    ROOT/attempts/ATTEMPT/rank-N/    instance, log, up, exit; claim/ in that of rank 0
+    ROOT/attempts/ATTEMPT/rank-N/    instance, log, up, exit; claim in that of rank 0
 
 Only what is in rank-N may belong to the job's account: the server acts upon nothing there, and follows no link.
 Nodes write short files in one go that end with a newline; one without it is not there yet.
@@ -50,6 +51,10 @@ class Layout:
     @property
     def events(self) -> Path:
         return self.root / "events"
+
+    @property
+    def hurry(self) -> Path:
+        return self.root / "hurry"
 
     def attempt(self, attempt_id: str) -> Path:
         return self.root / "attempts" / attempt_id

@@ -17,7 +17,7 @@ def batch_text(program: str, directory: str) -> str:
     return BATCH.format(program=quote(program), directory=quote(directory))
 
 
-def attempt_text(order: LaunchOrder, *, events: str) -> str:
+def attempt_text(order: LaunchOrder, *, events: str, hurry: str) -> str:
     """What all instances share."""
     ranks = " ".join(f"[{quote(instance.node)}]={instance.rank}" for instance in order.instances)
     limit = "" if order.time_limit_seconds is None else f"{order.time_limit_seconds:.3f}"
@@ -26,6 +26,7 @@ def attempt_text(order: LaunchOrder, *, events: str) -> str:
             {
                 "attempt": order.attempt_id,
                 "events": events,
+                "hurry": hurry,
                 "limit": limit,
                 "grace": f"{order.grace_seconds:.3f}",
                 "nodes": str(len(order.instances)),

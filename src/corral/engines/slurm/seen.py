@@ -14,6 +14,8 @@ from typing import Any
 from corral.engines.slurm.hostlist import expand
 
 _GRES = re.compile(r"(?:gres[:/])?gpu(?:[:/](?P<model>[A-Za-z_][^:=,(]*))?[:=](?P<count>\d+)")
+_MEMORY = re.compile(r"mem=([\d.]+)([KMGT]?)")
+_UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
 _FINAL = frozenset(
     [
         "COMPLETED",
@@ -106,6 +108,12 @@ def gpus_in(text: str) -> dict[str, int]:
     return by_type
 
 
+def memory_mib(totals: str) -> int:
+    """Of `cpu=1,mem=100M,node=1`."""
+    found = _MEMORY.search(totals)
+    return int(float(found[1]) * _UNITS.get(found[2], 1)) if found else 0
+
+
 def _node(item: Mapping[str, Any]) -> SlurmNode:
     state, flags = _state(item.get("state"), item.get("state_flags"))
     return SlurmNode(
@@ -142,7 +150,7 @@ def _job(item: Mapping[str, Any]) -> SlurmJob:
         nodes=tuple(nodes),
         gpus=sum(gpus_in(totals).values()) // share,
         cpus=(_number(item.get("cpus")) or 0) // share,
-        memory_mib=_memory_mib(totals) // share,
+        memory_mib=memory_mib(totals) // share,
         exit_code=code,
         signal=signal,
         submitted_at=float(_number(item.get("submit_time", _of(item, "time", "submission"))) or 0),
@@ -206,14 +214,6 @@ def _node_list(value: Any) -> str:
         value = value.get("list") or value.get("nodes")
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value or "")
     return "" if text in ("None assigned", "(null)") else text
-
-
-_UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
-
-
-def _memory_mib(totals: str) -> int:
-    found = re.search(r"mem=([\d.]+)([KMGT]?)", totals)
-    return int(float(found[1]) * _UNITS.get(found[2], 1)) if found else 0
 
 
 def by_attempt(jobs: Iterable[SlurmJob], mark: str) -> dict[str, list[SlurmJob]]:
