@@ -4,11 +4,17 @@
 #   attempt.sh DIRECTORY            what Slurm starts, on the first node
 #   attempt.sh DIRECTORY instance   one instance of the attempt, on each node
 dir=$1
-. "$dir/attempt" # attempt, events, hurry, limit, grace, nodes, ranks
+. "$dir/attempt" # attempt, events, hurry, never, limit, grace, nodes, ranks
 
-make_room() { # Slurm looks for the next job when one is over, and else once a second: the next should be in its queue by then
-  local until
-  read -r until 2>/dev/null <"$hurry" && (( ${EPOCHREALTIME/./} < until )) && sleep 0.25
+make_room() {
+  # Slurm looks for the next job when one is over, and else once a second. While corral gives it one job after the other,
+  # the place is kept until the next is in Slurm's queue; nobody ever writes to $never, so waiting there costs no process.
+  local mine=${EPOCHREALTIME/./} last tries
+  for tries in {1..8}; do
+    read -r last 2>/dev/null <"$hurry" || return
+    (( last > mine || mine - last > 3000000 )) && return
+    read -r -t 0.05 last <>"$never"
+  done
 }
 
 if [ "$2" != instance ]; then
@@ -33,9 +39,11 @@ fi
 rank=${ranks[$SLURMD_NODENAME]}
 place=$dir/rank-$rank
 own= # what it has of this node's disk
-set -C
-{ : >"$place/begun"; } 2>/dev/null || exit 0
-set +C
+if [ "$nodes" -gt 1 ]; then
+  set -C
+  { : >"$place/begun"; } 2>/dev/null || exit 0
+  set +C
+fi
 . "$place/instance" # program, workdir, and the functions `environment` and `storage`
 
 ended() { # REASON CODE SIGNAL WORDS

@@ -62,6 +62,7 @@ class Submission:
 
     name: str
     comment: str
+    #: what its shell runs on the first node
     script: str
     nodes: tuple[str, ...]
     #: on each node
@@ -164,7 +165,7 @@ class SlurmCommands:
             options.append(f"--time={job.minutes}")
         named = {"partition": job.partition, "account": job.account, "qos": job.qos}
         options += [f"--{name}={value}" for name, value in named.items() if value]
-        answer = self._run("sbatch", *options, *job.extra, text=job.script, run_as=job.run_as, env=job.env)
+        answer = self._run("sbatch", *options, *job.extra, f"--wrap={job.script}", run_as=job.run_as, env=job.env)
         try:
             return int(answer.strip().splitlines()[-1].split(";")[0])
         except (ValueError, IndexError):
@@ -199,9 +200,7 @@ class SlurmCommands:
         found: Mapping[str, Any] = document
         return found
 
-    def _run(
-        self, *words: str, text: str = "", run_as: Account | None = None, env: Mapping[str, str] | None = None
-    ) -> str:
+    def _run(self, *words: str, run_as: Account | None = None, env: Mapping[str, str] | None = None) -> str:
         program = words[0]
         self.calls[program] = self.calls.get(program, 0) + 1
         who: dict[str, Any] = {}
@@ -210,7 +209,7 @@ class SlurmCommands:
         try:
             done = subprocess.run(
                 [_found(program, self._programs), *words[1:]],
-                input=text,
+                stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 timeout=PATIENCE_SECONDS,

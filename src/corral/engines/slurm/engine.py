@@ -47,8 +47,6 @@ PROGRAM = "attempt.sh"
 DAY = 86_400.0
 #: it may have been given to Slurm after Slurm was asked
 FRESH_SECONDS = 5.0
-#: how long after a launch others are expected to follow
-HURRY_SECONDS = 3.0
 
 
 class SlurmEngine:
@@ -89,7 +87,6 @@ class SlurmEngine:
         self._addresses: dict[str, str] = {}
         #: GPUs that Slurm called used without a job in the last observation, by node
         self._unexplained: Mapping[str, int] = {}
-        self._hurry_until = 0.0
         self._closed = False
         for attempt_id in self._layout.live():
             if (attempt := attempts.load(self._layout, attempt_id)) is not None:
@@ -282,21 +279,14 @@ class SlurmEngine:
         who = self._account_of(order)
         attempt = attempts.create(self._layout, order, attempts.clock())
         directory = self._layout.attempt(order.attempt_id)
-        rundir.write_text(
-            directory / "attempt",
-            scripts.attempt_text(order, events=str(self._layout.events), hurry=str(self._layout.hurry)),
-            sync=False,
-        )
+        rundir.write_new(directory / "attempt", scripts.attempt_text(order, self._layout))
         for instance in order.instances:
             place = self._layout.rank(order.attempt_id, instance.rank)
             place.mkdir()
             env = instance_environment(
                 order, instance, self._rules, who, master_addr=self._address_of(order.instances[0].node)
             )
-            rundir.write_text(
-                place / "instance", scripts.instance_text(order, instance, env, specs[instance.rank]), sync=False
-            )
-            (place / "log").touch()
+            rundir.write_new(place / "instance", scripts.instance_text(order, instance, env, specs[instance.rank]))
         if who is not None and who.account.uid != 0:
             top = self._top or str(self._layout.root)
             give_attempt(directory, who.owner, top)
@@ -308,7 +298,7 @@ class SlurmEngine:
         return attempt
 
     def _submission(self, order: LaunchOrder) -> Submission:
-        script = scripts.batch_text(str(self._program), str(self._layout.attempt(order.attempt_id)))
+        script = scripts.batch_line(str(self._program), str(self._layout.attempt(order.attempt_id)))
         name = f"{self._mark}{order.attempt_id}"
         return submission(order, self._rules, self._account_of(order), name=name, script=script)
 
@@ -325,20 +315,13 @@ class SlurmEngine:
     def _submitted(self, attempt: Attempt, job_id: int) -> None:
         attempt.job_id = job_id
         # If a crash takes it away, it is found again by its name.
-        rundir.write_text(self._layout.attempt(attempt.id) / "job", f"{job_id}\n", sync=False)
-        self._hurry()
+        rundir.write_new(self._layout.attempt(attempt.id) / "job", f"{job_id}\n")
+        self._layout.note_submission(attempts.clock())
         if attempt.was_stopped:
             # It was stopped while it was on its way.
             with contextlib.suppress(SlurmUnavailable):
                 self._slurm.cancel(job_id)
         self._watcher.look_soon()
-
-    def _hurry(self) -> None:
-        """Jobs come one after the other: those that end wait a moment for the next one (see attempt.sh)."""
-        now = attempts.clock()
-        if now > self._hurry_until - HURRY_SECONDS / 2:
-            self._hurry_until = now + HURRY_SECONDS
-            rundir.write_text(self._layout.hurry, f"{int(self._hurry_until * 1e6)}\n", mode=0o644, sync=False)
 
     def _find_job(self, attempt_id: str) -> SlurmJob | None:
         """Looked for in the queue and, as that forgets after a while, in accounting."""

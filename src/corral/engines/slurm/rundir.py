@@ -2,7 +2,8 @@
 
     ROOT/live/ATTEMPT                an empty file for each attempt that is not forgotten
     ROOT/events/ATTEMPT.RANK.up|end  something happened to an instance; read and removed by the server
-    ROOT/hurry                       until when jobs that end wait a moment for the next one
+    ROOT/hurry                       when Slurm last got a job: those that end may wait for the next one
+    ROOT/never                       a pipe into which nobody writes, to wait at
     ROOT/attempts/ATTEMPT/           attempt, job, stop, verdict, order.json, rank-N.log-start
     ROOT/attempts/ATTEMPT/rank-N/    instance, log, up, exit; claim in that of rank 0
 
@@ -47,6 +48,9 @@ class Layout:
         # Everybody's jobs leave their marks there, and nobody can take away another's.
         self.events.mkdir(exist_ok=True)
         self.events.chmod(0o1733)
+        with contextlib.suppress(FileExistsError):
+            os.mkfifo(self.never)
+        self.never.chmod(0o666)
 
     @property
     def events(self) -> Path:
@@ -55,6 +59,10 @@ class Layout:
     @property
     def hurry(self) -> Path:
         return self.root / "hurry"
+
+    @property
+    def never(self) -> Path:
+        return self.root / "never"
 
     def attempt(self, attempt_id: str) -> Path:
         return self.root / "attempts" / attempt_id
@@ -80,6 +88,14 @@ class Layout:
         if delete_logs:
             shutil.rmtree(self.attempt(attempt_id), ignore_errors=True)
 
+    def note_submission(self, now: float) -> None:
+        """Never empty, not even for a moment: jobs read it at any time."""
+        descriptor = os.open(self.hurry, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.pwrite(descriptor, f"{int(now * 1e6):016d}\n".encode(), 0)
+        finally:
+            os.close(descriptor)
+
     def take_events(self) -> list[str]:
         """The attempts to which something happened since the last call."""
         found = []
@@ -103,6 +119,16 @@ def write_text(path: Path, text: str, *, mode: int = 0o600, sync: bool = True) -
             file.flush()
             os.fsync(file.fileno())
     fresh.replace(path)
+
+
+def write_new(path: Path, text: str) -> None:
+    """Where nobody looks yet: it may be half there for a while."""
+    with open(path, "w", encoding="utf-8", opener=_private) as file:
+        file.write(text)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def write_json(path: Path, value: Any) -> None:
