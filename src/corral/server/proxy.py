@@ -20,12 +20,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
-from corral.server.reaching import CONNECT_SECONDS, Way
-from corral.stores.workbench_keys import NAME
+from corral.server.reaching import Way
 
 Header = tuple[bytes, bytes]
-#: A connection to a job's Jupyter; waits, so it is made on a thread. Raises OSError.
-Connect = Callable[[str], Way]
+#: The way to a job's Jupyter; reads files, so it is asked on a thread. Raises OSError.
+WayTo = Callable[[str], Way]
 
 #: In the scope of a request whose answer is not corral's own.
 FOREIGN = "corral.foreign"
@@ -169,41 +168,38 @@ class _Stream(httpcore.AsyncNetworkStream):
 class _Network(httpcore.AsyncNetworkBackend):
     """The host of an address is `<attempt>`: the way to its job."""
 
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+    def __init__(self, way_to: WayTo) -> None:
+        self._way_to = way_to
 
     async def connect_tcp(self, host: str, port: int, *args: Any, **options: Any) -> httpcore.AsyncNetworkStream:
         try:
-            way = await open_way(self._connect, host.partition(".")[0])
+            way = await opened(self._way_to, host.partition(".")[0])
             if way.tls is None:
                 return _Stream(*await asyncio.open_unix_connection(sock=way.connection))
-            return _Stream(*await asyncio.open_connection(sock=way.connection, **_agreeing(way)))
+            return _Stream(*await asyncio.open_connection(sock=way.connection, **way.agreeing))
         except OSError as error:
             raise httpcore.ConnectError(str(error)) from error
 
 
-def _agreeing(way: Way) -> dict[str, Any]:
-    return {"ssl": way.tls, "server_hostname": NAME, "ssl_handshake_timeout": CONNECT_SECONDS}
-
-
-async def open_way(connect: Connect, job_id: str) -> Way:
+async def opened(way_to: WayTo, job_id: str) -> Way:
+    """Connected. Raises OSError."""
     for _ in range(_CONNECT_TRIES - 1):
         try:
-            return await asyncio.to_thread(connect, job_id)
+            return await (await asyncio.to_thread(way_to, job_id)).open()
         except BlockingIOError:
             # Its queue is full at this moment.
             await asyncio.sleep(0.05)
-    return await asyncio.to_thread(connect, job_id)
+    return await (await asyncio.to_thread(way_to, job_id)).open()
 
 
 class JupyterProxy:
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+    def __init__(self, way_to: WayTo) -> None:
+        self._way_to = way_to
         self._pool = httpcore.AsyncConnectionPool(
             max_connections=None,
             max_keepalive_connections=50,
             keepalive_expiry=15.0,
-            network_backend=_Network(connect),
+            network_backend=_Network(way_to),
         )
 
     async def close(self) -> None:
@@ -242,8 +238,8 @@ class JupyterProxy:
         origin = websocket.headers.get("origin")
         address = f"{host_for(websocket)}{target_of(websocket).decode('latin-1')}"
         try:
-            way = await open_way(self._connect, job_id)
-            kind: dict[str, Any] = {"unix": True} if way.tls is None else _agreeing(way)
+            way = await opened(self._way_to, job_id)
+            kind: dict[str, Any] = {"unix": True} if way.tls is None else way.agreeing
             return await connect(
                 f"ws://{address}" if way.tls is None else f"wss://{address}",
                 sock=way.connection,

@@ -6,16 +6,18 @@ could name any other place.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from corral.control.controller import Controller, ControllerStopped
 from corral.control.ports import EngineUnavailable, NodesElsewhere
 from corral.control.state import State
 from corral.engines.workbench_relay import keep_alive
-from corral.stores.workbench_keys import WorkbenchKeys
+from corral.stores.workbench_keys import NAME, WorkbenchKeys
 from corral.stores.workbenches import DirectoryWorkbenches
 
 CONNECT_SECONDS = 10.0
@@ -24,10 +26,37 @@ _ASK_SECONDS = 10.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Way:
-    """An open connection that does not block; with `tls`, what has to be agreed on before anything is said."""
+    """A connection that does not block, and what is left to do before anything is said on it."""
 
     connection: socket.socket
+    #: where it has yet to be connected to: a machine that does not answer must hold up no thread
+    address: tuple[str, int] | None = None
+    #: what must be agreed on
     tls: ssl.SSLContext | None = None
+
+    async def open(self) -> Way:
+        """Connected. Raises OSError."""
+        if self.address is None:
+            return self
+        try:
+            connecting = asyncio.get_running_loop().sock_connect(self.connection, self.address)
+            await asyncio.wait_for(connecting, CONNECT_SECONDS)
+        except OSError as error:
+            self.connection.close()
+            host, port = self.address
+            words = str(error) or f"no answer within {CONNECT_SECONDS:.0f} s"
+            raise ConnectionError(f"{host} port {port} is not reached: {words}") from error
+        except asyncio.CancelledError:
+            self.connection.close()
+            raise
+        return replace(self, address=None)
+
+    @property
+    def agreeing(self) -> dict[str, Any]:
+        """What those need who open streams on it."""
+        if self.tls is None:
+            return {}
+        return {"ssl": self.tls, "server_hostname": NAME, "ssl_handshake_timeout": CONNECT_SECONDS}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,8 +92,9 @@ class Reaching:
         except EngineUnavailable:
             return place.node  # as the cluster calls it
 
-    def connect(self, job_id: str) -> Way:
-        """A connection to its Jupyter. Waits, and raises OSError (BlockingIOError: again in a moment)."""
+    def way(self, job_id: str) -> Way:
+        """The way to its Jupyter. Reads files, so it is for a thread. Raises OSError (BlockingIOError: again in a
+        moment)."""
         place = self._place(job_id) if self.has_elsewhere() else None
         if place is None or not self.is_elsewhere(place.cluster):
             return Way(connection=self._files.connect(job_id))
@@ -76,10 +106,11 @@ class Reaching:
         except EngineUnavailable as error:
             raise ConnectionError(f"where node {place.node} is cannot be asked: {error}") from error
         tls = self._keys.context(job_id)
-        connection = socket.create_connection((address, status.relay_port), timeout=CONNECT_SECONDS)
+        family, kind, _, _, found = socket.getaddrinfo(address, status.relay_port, type=socket.SOCK_STREAM)[0]
+        connection = socket.socket(family, kind)
         connection.setblocking(False)
         keep_alive(connection)
-        return Way(connection=connection, tls=tls)
+        return Way(connection=connection, address=(str(found[0]), status.relay_port), tls=tls)
 
     def _place(self, job_id: str) -> Place | None:
         """Raises ConnectionError."""

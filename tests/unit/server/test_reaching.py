@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Callable, Iterator
@@ -94,7 +95,7 @@ def port() -> Iterator[int]:
 
 def test_on_another_machine_it_is_reached_at_its_nodes_address(world: World, port: int) -> None:
     world.tell(relay_port=port, host="192.0.2.1", relay_host="192.0.2.1", address="192.0.2.1")
-    way = world.reaching.connect("j-1")
+    way = asyncio.run(world.reaching.way("j-1").open())
     with way.connection:
         assert way.connection.getpeername() == ("127.0.0.1", port), "no host that it names counts"
         assert way.connection.gettimeout() == 0.0
@@ -117,19 +118,29 @@ def test_on_another_machine_it_is_reached_at_its_nodes_address(world: World, por
 def test_what_it_says_leads_nowhere_else(world: World, told: dict[str, object]) -> None:
     world.tell(**told)
     with pytest.raises(ConnectionError, match="does not say where"):
-        world.reaching.connect("j-1")
+        world.reaching.way("j-1")
     assert world.desk.far.asked == []
+
+
+def test_a_port_at_which_nobody_listens_is_told(world: World) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    world.tell(relay_port=port)
+    way = world.reaching.way("j-1")
+    with pytest.raises(ConnectionError, match=f"127.0.0.1 port {port} is not reached"):
+        asyncio.run(way.open())
+    assert way.connection.fileno() == -1
 
 
 def test_while_nobody_can_tell_where_it_is_it_is_not_reached(world: World, port: int) -> None:
     world.tell(relay_port=port)
     world.desk.far.is_there = False
     with pytest.raises(ConnectionError, match="no answer"):
-        world.reaching.connect("j-1")
+        world.reaching.way("j-1")
     assert world.reaching.address(Place(attempt=2, cluster="hpc", node="node7")) == "node7", "as people may know it"
     world.desk.is_stopped = True
     with pytest.raises(ConnectionError, match="stopping"):
-        world.reaching.connect("j-1")
+        world.reaching.way("j-1")
 
 
 def test_on_this_machine_it_is_reached_by_its_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +149,7 @@ def test_on_this_machine_it_is_reached_by_its_socket(tmp_path: Path, monkeypatch
     with socket.socket(socket.AF_UNIX) as jupyter:
         jupyter.bind("jupyter.sock")
         jupyter.listen()
-        way = world.reaching.connect("j-1")
+        way = world.reaching.way("j-1")
         with way.connection:
             assert way.connection.family == socket.AF_UNIX
         assert way.tls is None
