@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.integration.cli_harness import operator_of
 from tests.integration.slurm_server import server_on
 from tests.integration.test_cli_exporter import started
 from tests.integration.waiting import wait_until
@@ -136,6 +137,20 @@ def test_jobs_go_where_their_volumes_and_their_flavor_say(http: httpx.Client) ->
         job = ended(http, answer.json()["id"])
         assert job["state"] == "completed", job
         assert "on node" in http.get(f"/jobs/{job['id']}/logs").text
+
+
+def test_a_version_of_a_dataset_is_mounted_there(http: httpx.Client, server: CorralServer, tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("version one\n")
+    shell = operator_of(server)
+    shell.ok("dataset", "create", "digits")
+    version = shell.read("dataset", "commit", "digits", str(tmp_path))["id"]
+    text = 'cat "$CORRAL_MOUNT_DIGITS/one"; echo of $CORRAL_DATASET_DIGITS_VERSION on $SLURMD_NODENAME'
+    body = {"command": ["sh", "-c", text], "mounts": ["dataset:digits:/data"], "labels": {"corral.cluster": "hpc"}}
+    job = ended(http, http.post("/jobs", json=body).json()["id"])
+    assert job["state"] == "completed", job
+    log = http.get(f"/jobs/{job['id']}/logs").text
+    assert "version one\n" in log
+    assert f"of {version} on node" in log
 
 
 def test_gpus_of_slurm_nodes_are_read_from_the_exporters_that_settings_name(
