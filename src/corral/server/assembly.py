@@ -83,6 +83,7 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         jupyter=JupyterProxy(base.workbenches.reaching.way),
         task_holder=(sys.executable, "-u", holder.__file__),
         readings=workers.monitoring.readings,
+        exporters=workers.monitoring.exporters,
         clock=clock,
         identities=Identities(store, touch=lambda *used: _touch(controller, *used), now=clock.now),
         passwords=passwords,
