@@ -22,7 +22,7 @@ from corral.core.placement import POLICIES as PLACEMENT_POLICIES
 from corral.core.quantities import MAX_COUNT, parse_bytes
 from corral.engines.local.virtual import parse_virtual_gpus, parse_virtual_nodes
 from corral.server.validation import unknown_name
-from corral.telemetry.scraping import metrics_url
+from corral.telemetry.scraping import readable_target
 
 _JOB_NAME_PART = re.compile(r"[A-Za-z0-9_-]*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -235,8 +235,8 @@ class MonitoringSettings(Section):
     metrics_retention_days: Annotated[float, Field(gt=0, le=3650)] = 30
     #: their means per hour
     hourly_retention_days: Annotated[float, Field(gt=0, le=36_500)] = 365
-    #: addresses of exporters on other nodes: corral's own or NVIDIA's DCGM exporter
-    scrape: Annotated[Texts, _each_readable_by(metrics_url)] = ()
+    #: addresses of exporters on other nodes, or NODE=ADDRESS: corral's own or NVIDIA's DCGM exporter
+    scrape: Annotated[Texts, _each_readable_by(readable_target)] = ()
     alert_thresholds: AlertThresholds = AlertThresholds()
     health: HealthSettings = HealthSettings()
     idle_reclaim: IdleReclaimSettings = IdleReclaimSettings()

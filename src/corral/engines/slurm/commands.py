@@ -63,7 +63,7 @@ class Submission:
     name: str
     comment: str
     #: what its shell runs on the first node
-    script: str
+    line: str
     nodes: tuple[str, ...]
     #: on each node
     gpus: int = 0
@@ -81,6 +81,10 @@ class Submission:
     env: Mapping[str, str] = field(default_factory=dict)
     run_as: Account | None = None
     extra: tuple[str, ...] = ()
+
+    @property
+    def script(self) -> str:
+        return f"#!/bin/sh\n{self.line}\n"
 
 
 class Slurm(Protocol):
@@ -118,9 +122,8 @@ class SlurmCommands:
         #: how often the controller was asked, by program; a benchmark reads it
         self.calls: dict[str, int] = {}
 
-    @property
-    def is_there(self) -> bool:
-        return shutil.which("sbatch", path=self._programs or self._env["PATH"]) is not None
+    def has(self, program: str) -> bool:
+        return shutil.which(program, path=self._programs or self._env["PATH"]) is not None
 
     def nodes(self) -> list[SlurmNode]:
         return nodes_of(self._json("sinfo", "--json"))
@@ -165,7 +168,7 @@ class SlurmCommands:
             options.append(f"--time={job.minutes}")
         named = {"partition": job.partition, "account": job.account, "qos": job.qos}
         options += [f"--{name}={value}" for name, value in named.items() if value]
-        answer = self._run("sbatch", *options, *job.extra, f"--wrap={job.script}", run_as=job.run_as, env=job.env)
+        answer = self._run("sbatch", *options, *job.extra, f"--wrap={job.line}", run_as=job.run_as, env=job.env)
         try:
             return int(answer.strip().splitlines()[-1].split(";")[0])
         except (ValueError, IndexError):
@@ -225,9 +228,14 @@ class SlurmCommands:
         if done.returncode == 0:
             return str(done.stdout)
         said = _words_of(program, done.stderr)
-        if any(passing in said for passing in _PASSING):
+        if is_passing(said):
             raise SlurmUnavailable(said)
         raise SlurmRefused(said)
+
+
+def is_passing(said: str) -> bool:
+    """Whether Slurm's words tell of something that may be over soon."""
+    return any(passing in said for passing in _PASSING)
 
 
 def _found(program: str, programs: str | None) -> str:

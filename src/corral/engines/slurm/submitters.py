@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from corral.control.ports import LaunchOrder
+from corral.control.ports import LaunchOrder, StorageKind
 from corral.engines.local.accounts import Account
 from corral.engines.local.instance_specs import job_directories
 from corral.engines.local.messages import Owner, StorageSpec
@@ -34,7 +34,7 @@ def give_attempt(directory: Path, owner: Owner, top: str) -> None:
     directory.chmod(0o711)
     (directory / "attempt").chmod(0o644)
     for place in directory.glob("rank-*"):
-        for path in (place / "instance", place):
+        for path in (*place.iterdir(), place):
             os.chown(path, owner["uid"], owner["gid"])
 
 
@@ -45,6 +45,8 @@ def give_job(order: LaunchOrder, owner: Owner, top: str) -> None:
         open_way(path, top)
 
 
-def give_storage(specs: list[StorageSpec], owner: Owner, volumes: str) -> None:
+def give_storage(specs: list[StorageSpec], owner: Owner, volumes: str, top: str) -> None:
     for spec in specs:
         let_in(spec, owner, volumes)
+        if spec["kind"] in (StorageKind.DATASET, StorageKind.OBJECT):
+            open_way(spec["source"], top)
