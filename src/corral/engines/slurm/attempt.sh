@@ -9,11 +9,12 @@ dir=$1
 make_room() {
   # Slurm looks for the next job when one is over, and else once a second. While corral gives it one job after the other,
   # the place is kept until the next is in Slurm's queue; nobody ever writes to $never, so waiting there costs no process.
-  local mine=${EPOCHREALTIME/./} last tries
+  local mine=${EPOCHREALTIME/./} last tries pause
+  [ -p "$never" ] && exec {pause}<>"$never" || return
   for tries in {1..8}; do
     read -r last 2>/dev/null <"$hurry" || return
     (( last > mine || mine - last > 3000000 )) && return
-    read -r -t 0.05 last <>"$never"
+    read -r -t 0.05 -u "$pause" last
   done
 }
 
