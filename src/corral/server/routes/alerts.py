@@ -1,4 +1,4 @@
-"""Alerts, silences and alert rules. Scientists see alerts about their own jobs and volumes; the rest is for operators."""
+"""Alerts, silences and alert rules. Scientists see alerts about their jobs and volumes; the rest is for operators."""
 
 from __future__ import annotations
 
