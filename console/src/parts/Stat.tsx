@@ -32,7 +32,7 @@ export function Stat({
         </Text>
         {chart}
       </Group>
-      <Text size="xs" c="dimmed" component="div" truncate>
+      <Text size="xs" c="dimmed" component="div" lineClamp={2}>
         {detail ?? " "}
       </Text>
     </div>

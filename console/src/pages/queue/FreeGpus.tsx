@@ -36,7 +36,7 @@ export function FreeGpus({ pool }: { pool: string }) {
   );
 }
 
-/** Free is what takes work: untouched by jobs, healthy, on a node that is ready. */
+/** Free is what takes work: untouched by jobs of corral and of others, healthy, on a node that is ready. */
 export function freePerModel(map: Schema<"GpuMapView">, pool: string): readonly ModelCount[] {
   const counts = new Map<string, { free: number; total: number }>();
   for (const [at, model] of map.gpus.model.entries()) {
@@ -45,7 +45,8 @@ export function freePerModel(map: Schema<"GpuMapView">, pool: string): readonly 
     const count = counts.get(name) ?? { free: 0, total: 0 };
     const isReady = map.nodes[map.gpus.node[at] ?? -1]?.state === "ready";
     count.total += 1;
-    if (map.gpus.allocated[at] === 0 && map.gpus.health[at] === "healthy" && isReady) count.free += 1;
+    const isUntouched = map.gpus.allocated[at] === 0 && map.gpus.taken[at] !== true;
+    if (isUntouched && map.gpus.health[at] === "healthy" && isReady) count.free += 1;
     counts.set(name, count);
   }
   return [...counts]

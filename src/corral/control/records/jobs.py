@@ -180,6 +180,8 @@ class JobFilter:
     until: float | None = None
     #: members of arrays of this name, whoever's they are
     array: str | None = None
+    #: that ran there last, or wait and may run there
+    cluster: str | None = None
 
 
 EVERY_JOB = JobFilter()

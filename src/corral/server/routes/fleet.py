@@ -18,6 +18,7 @@ from corral.server.auth.callers import AnyCaller, Context, Operator
 from corral.server.context import ServerContext
 from corral.server.gpumap import fleet_now, map_of
 from corral.server.paging import Cursor, Limit, page_of
+from corral.server.problems import invalid_field
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView, rfc3339
 from corral.server.schemas.draining import DrainPreviewView, drain_preview_view
@@ -56,6 +57,7 @@ async def list_clusters(
                 healthy=seen is not None and seen.healthy,
                 detail=_detail(seen, left_out.get(cluster.name, frozenset())),
                 observed_at=rfc3339(seen.at) if seen is not None else None,
+                since=rfc3339(seen.since) if seen is not None else None,
                 nodes=len(mine),
                 nodes_ready=sum(view.node.state is NodeState.READY for view in mine),
                 gpus=sum(len(view.gpus) for view in mine),
@@ -172,7 +174,16 @@ async def get_gpu(gpu: str, caller: AnyCaller, context: Context) -> GpuView:
 
 
 @router.get("/overview", operation_id="get_overview", responses=problems())
-async def get_overview(caller: AnyCaller, context: Context) -> OverviewView:
+async def get_overview(
+    caller: AnyCaller,
+    context: Context,
+    cluster: Annotated[
+        str | None, Query(max_length=253, description="Only of this cluster; alerts are of all.")
+    ] = None,
+) -> OverviewView:
+    known = [one.name for one in context.settings.cluster]
+    if cluster is not None and cluster not in known:
+        raise invalid_field("cluster", f"there is no {cluster[:80]!r}; there are {', '.join(known)}")
     now = context.clock.now()
     stored = await context.read(counted)
     sight = Sight(
@@ -180,7 +191,7 @@ async def get_overview(caller: AnyCaller, context: Context) -> OverviewView:
         hosts=context.readings.hosts(now),
         idle_below=context.settings.idle_rules.utilization,
     )
-    return await context.inspect(overview_of, now, stored, sight)
+    return await context.inspect(overview_of, now, stored, sight, cluster)
 
 
 def measured_now(context: ServerContext) -> Measured:

@@ -91,6 +91,7 @@ async def where_of(
     since: Annotated[Word | None, Query(description="Created at this time or later.")] = None,
     until: Annotated[Word | None, Query(description="Created before this time.")] = None,
     array: Annotated[Word | None, Query(description="Members of arrays of this name.")] = None,
+    cluster: Annotated[Word | None, Query(description="That ran there last, or wait and may run there.")] = None,
 ) -> JobFilter:
     """What the caller asks for, among what the caller may see."""
     return JobFilter(
@@ -104,6 +105,7 @@ async def where_of(
         since=time_of("since", since),
         until=time_of("until", until),
         array=array,
+        cluster=cluster,
     )
 
 

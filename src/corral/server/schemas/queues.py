@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from corral.control import views
+from corral.control.job_clusters import bound_to
 from corral.control.permissions import may_see_job
 from corral.control.work import Caller
 from corral.core.model import WHOLE, Blocking, Job, JobKind, Queue
@@ -88,6 +89,7 @@ class OrderedJobView(View):
     user: str
     gpus: Number
     nodes: int
+    cluster: str | None = Field(description="The only cluster where it may run; null: any.")
     priority: int
     pinned: bool
     score: float | None
@@ -177,6 +179,7 @@ def _ordered_job(place: views.LinePlace, caller: Caller, expected: Current | Non
         user=job.user,
         gpus=number(job.request.gpus + job.request.gpu_milli / WHOLE),
         nodes=job.request.nodes,
+        cluster=bound_to(job),
         priority=job.priority,
         pinned=job.pinned_at is not None,
         score=place.score,
