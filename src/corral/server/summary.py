@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from corral.control import views
-from corral.control.job_clusters import is_of
+from corral.control.job_clusters import homes_of, is_of
 from corral.control.ports import GpuReading, HostReading, Transaction
 from corral.control.state import State
 from corral.core.alerts.model import AlertState, Severity
@@ -51,7 +51,8 @@ def overview_of(state: State, now: float, counts: Counts, sight: Sight, cluster:
     nodes = [view for view in views.node_views(state) if cluster in (None, view.node.cluster)]
     names = {view.node.id for view in nodes}
     gpus = [gpu for view in nodes for gpu in view.gpus]
-    live = [job for job in state.snapshot.jobs.values() if cluster is None or is_of(state, job, cluster)]
+    homes = homes_of(state)
+    live = [job for job in state.snapshot.jobs.values() if cluster is None or is_of(state, homes, job, cluster)]
     jobs = counts.jobs if cluster is None else Counter(job.state.value for job in live)
     asked_milli, waits = _asked_and_waits(live, now)
     fresh = sight.fresh()

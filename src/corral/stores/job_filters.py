@@ -7,6 +7,7 @@ order in which they lie: `needs_scan` says when, and `unindexed` keeps databases
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Boolean, ColumnElement, Text, and_, cast, func, literal, not_, or_, select
@@ -54,7 +55,7 @@ def job_conditions(where: JobFilter) -> list[ColumnElement[bool]]:
     if where.array is not None:
         conditions += _is_of_array(where.array)
     if where.cluster is not None:
-        conditions.append(_is_of_cluster(where.cluster))
+        conditions.append(_is_of_cluster(where.cluster, where.cluster_models))
     return conditions
 
 
@@ -131,9 +132,9 @@ def _is_of_array(array: str) -> list[ColumnElement[bool]]:
     ]
 
 
-def _is_of_cluster(cluster: str) -> ColumnElement[bool]:
-    """By the node of its last attempt; a job without one by the label that binds it, if one does. No gang is on two
-    clusters, so its first node tells."""
+def _is_of_cluster(cluster: str, models: Sequence[str]) -> ColumnElement[bool]:
+    """By the node of its last attempt; a job without one by the label that binds it, if one does, and by the models
+    that it asks for. No gang is on two clusters, so its first node tells."""
     there = select(node_rows.c.id).where(node_rows.c.cluster == cluster)
     ran = select(attempt_rows.c.job_id).where(
         attempt_rows.c.job_id == job_rows.c.id,
@@ -143,7 +144,9 @@ def _is_of_cluster(cluster: str) -> ColumnElement[bool]:
     waits = or_(job_rows.c.attempt == 0, job_rows.c.state == JobState.QUEUED.value)
     bound = job_rows.c.body.contains(to_json([CLUSTER_LABEL, cluster]), autoescape=True)
     is_free = not_(job_rows.c.body.contains(to_json([CLUSTER_LABEL])[:-1] + ",", autoescape=True))
-    return or_(and_(waits, or_(bound, is_free)), and_(not_(waits), ran.exists()))
+    named = [job_rows.c.body.contains(to_json(model), autoescape=True) for model in models]
+    suits = or_(not_(job_rows.c.body.contains('"models":[', autoescape=True)), *named)
+    return or_(and_(waits, or_(bound, is_free), suits), and_(not_(waits), ran.exists()))
 
 
 class _FirstNode(FunctionElement[str]):

@@ -182,6 +182,8 @@ class JobFilter:
     array: str | None = None
     #: that ran there last, or wait and may run there
     cluster: str | None = None
+    #: the GPU models of that cluster
+    cluster_models: tuple[str, ...] = ()
 
 
 EVERY_JOB = JobFilter()

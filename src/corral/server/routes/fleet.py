@@ -15,10 +15,10 @@ from corral.control.errors import NotFound, WrongState
 from corral.control.work import Caller
 from corral.core.model import GpuHealth, NodeState
 from corral.server.auth.callers import AnyCaller, Context, Operator
+from corral.server.cluster_choice import check_cluster
 from corral.server.context import ServerContext
 from corral.server.gpumap import fleet_now, map_of
 from corral.server.paging import Cursor, Limit, page_of
-from corral.server.problems import invalid_field
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView, rfc3339
 from corral.server.schemas.draining import DrainPreviewView, drain_preview_view
@@ -177,13 +177,9 @@ async def get_gpu(gpu: str, caller: AnyCaller, context: Context) -> GpuView:
 async def get_overview(
     caller: AnyCaller,
     context: Context,
-    cluster: Annotated[
-        str | None, Query(max_length=253, description="Only of this cluster; alerts are of all.")
-    ] = None,
+    cluster: Annotated[str | None, Query(max_length=253, description="Only this one; alerts are of all.")] = None,
 ) -> OverviewView:
-    known = [one.name for one in context.settings.cluster]
-    if cluster is not None and cluster not in known:
-        raise invalid_field("cluster", f"there is no {cluster[:80]!r}; there are {', '.join(known)}")
+    check_cluster(context, cluster)
     now = context.clock.now()
     stored = await context.read(counted)
     sight = Sight(
