@@ -80,7 +80,7 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         outputs=DirectoryOutputs(base.workspace),
         checkpoints=base.checkpoints,
         workbenches=base.workbenches,
-        jupyter=JupyterProxy(base.workbenches.files.connect),
+        jupyter=JupyterProxy(base.workbenches.reaching.way),
         task_holder=(sys.executable, "-u", holder.__file__),
         readings=workers.monitoring.readings,
         exporters=workers.monitoring.exporters,

@@ -205,6 +205,11 @@ class SlurmEngine:
     def release(self, node: str, *, whoever_withheld: bool) -> None:
         self._words.release(node, whoever_withheld=whoever_withheld)
 
+    def address_of(self, node: str) -> str:
+        if node not in self._addresses:
+            self._addresses = {one.name: one.address for one in self._asked(self._slurm.nodes)}
+        return self._addresses.get(node, node)
+
     def has(self, attempt_id: str) -> bool:
         return rundir.is_safe_id(attempt_id) and (
             self._layout.attempt(attempt_id).is_dir() or self._preparing.has(attempt_id)
@@ -351,7 +356,7 @@ class SlurmEngine:
             place = self._layout.rank(order.attempt_id, instance.rank)
             place.mkdir()
             env = instance_environment(
-                order, instance, self._rules, who, master_addr=self._address_of(order.instances[0].node)
+                order, instance, self._rules, who, master_addr=self.address_of(order.instances[0].node)
             )
             rundir.write_text(
                 place / "instance", scripts.instance_text(order, instance, env, specs[instance.rank]), sync=False
@@ -465,8 +470,3 @@ class SlurmEngine:
                 words = f"others in Slurm got its place first (job {job_id} waited for {job.reason})"
                 with self._lock:
                     self._conclude(attempt, EndReason.PREEMPTED, words)
-
-    def _address_of(self, node: str) -> str:
-        if node not in self._addresses:
-            self._addresses = {one.name: one.address for one in self._asked(self._slurm.nodes)}
-        return self._addresses.get(node, node)
