@@ -134,7 +134,7 @@ export interface paths {
         };
         /**
          * List Alerts
-         * @description Newest first. Scientists see those about their own jobs.
+         * @description Newest first. Scientists see those about their own jobs and volumes.
          */
         get: operations["list_alerts"];
         put?: never;

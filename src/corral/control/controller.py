@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from corral.control.checkpoints import told_at_launch
@@ -102,8 +103,9 @@ class Controller:
         self.engines = dict(engines)
         self.health: dict[str, ClusterHealth] = {}
         self.cycle_seconds: Callable[[float], None] = lambda seconds: None
-        #: called before an attempt is launched, on a thread that may wait; what it raises ends the attempt
-        self.prepare: Callable[[LaunchOrder], None] = lambda order: None
+        #: called with the cluster before an attempt is launched there, on a thread that may wait; what it raises ends
+        #: the attempt
+        self.prepare: Callable[[str, LaunchOrder], None] = lambda cluster, order: None
         #: the same, for what is only known or secret then: the address of an image, the login to pull it
         self.complete: Callable[[LaunchOrder], LaunchOrder] = lambda order: order
         self._store = store
@@ -124,7 +126,15 @@ class Controller:
         self._outboxes = {
             name: Lanes(
                 [
-                    Outbox(lane, engine, workspace, self._launch_refused, checkpoints, self._prepare, self._complete)
+                    Outbox(
+                        lane,
+                        engine,
+                        workspace,
+                        self._launch_refused,
+                        checkpoints,
+                        partial(self._prepare, name),
+                        self._complete,
+                    )
                     for lane in _lanes(name, engine)
                 ]
             )
@@ -375,8 +385,8 @@ class Controller:
             # Before the next regular look, others would be sent to a node that is not there.
             self.observe_soon()
 
-    def _prepare(self, order: LaunchOrder) -> None:
-        self.prepare(order)
+    def _prepare(self, cluster: str, order: LaunchOrder) -> None:
+        self.prepare(cluster, order)
 
     def _complete(self, order: LaunchOrder) -> LaunchOrder:
         return self.complete(order)
