@@ -115,6 +115,10 @@ def test_jobs_go_to_the_cluster_that_their_label_names_and_their_logs_are_found(
     far, near = (ended(http, job["id"]) for job in jobs)
     assert (far["state"], near["state"]) == ("completed", "completed")
     logs = [http.get(f"/jobs/{job['id']}/logs").text for job in jobs]
+    for cluster, job in (("hpc", far), ("local", near)):
+        listed = http.get(f"/jobs?cluster={cluster}&state=completed").json()["items"]
+        assert [one["id"] for one in listed] == [job["id"]]
+    assert [http.get(f"/overview?cluster={name}").json()["nodes"] for name in ("hpc", "local")] == [4, 2]
     assert "on node" in logs[0]
     assert "on this machine" in logs[1]
 
@@ -289,6 +293,7 @@ def test_a_cluster_that_does_not_answer_says_so_and_the_other_goes_on(
     try:
         wait_until(lambda: not clusters()["hpc"]["healthy"], "it is seen", seconds=60)
         assert clusters()["hpc"]["detail"].startswith("Slurm: ")
+        assert clusters()["hpc"]["since"] > clusters()["local"]["since"]
         assert clusters()["local"]["healthy"]
         job = http.post("/jobs", json={"command": ["true"], "gpus": 1, "labels": {"corral.cluster": "local"}}).json()
         assert ended(http, job["id"])["state"] == "completed"
