@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from corral.engines.slurm.devices import Devices
 from corral.engines.slurm.listing import FORMAT, Unreadable, jobs_in
 from corral.engines.slurm.seen import SlurmJob
 
@@ -57,3 +60,26 @@ def test_nobody_waits_or_runs() -> None:
 def test_a_row_that_is_cut_off_or_has_a_column_too_many_is_not_believed(row: tuple[str, ...], words: str) -> None:
     with pytest.raises(Unreadable, match=words):
         jobs_in(table(row))
+
+
+def test_the_devices_of_others_are_asked_for_once_while_they_run() -> None:
+    devices, asked = Devices(), []
+
+    def stranger(number: int, **more: Any) -> SlurmJob:
+        return SlurmJob(id=number, name="theirs", state="RUNNING", nodes=("node1",), gpus=2, **more)
+
+    def all_jobs() -> list[SlurmJob]:
+        asked.append("squeue --json")
+        return [stranger(number, gpu_indexes={"node1": frozenset({number})}) for number in (1, 2, 3)]
+
+    def told(*numbers: int) -> list[set[int]]:
+        jobs = devices.told([stranger(number) for number in numbers], {3}, all_jobs)
+        return [set(job.gpu_indexes.get("node1", ())) for job in jobs]
+
+    assert told(3) == [set()]
+    assert not asked, "corral's own are not asked for"
+    assert told(1, 3) == [{1}, set()]
+    assert told(1) == [{1}]
+    assert len(asked) == 1
+    assert told(2, 1) == [{2}, {1}]
+    assert len(asked) == 2

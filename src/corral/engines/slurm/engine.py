@@ -31,6 +31,7 @@ from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.slurm import attempts, rundir, scripts
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
+from corral.engines.slurm.devices import Devices
 from corral.engines.slurm.fleet import nodes_seen, others_use, unexplained
 from corral.engines.slurm.installing import engine_id, installed_program
 from corral.engines.slurm.logs import read_log, trim_log
@@ -89,6 +90,7 @@ class SlurmEngine:
         self._addresses: dict[str, str] = {}
         #: GPUs that Slurm called used without a job in the last observation, by node
         self._unexplained: Mapping[str, int] = {}
+        self._devices = Devices()
         self._closed = False
         for attempt_id in self._layout.live():
             if (attempt := attempts.load(self._layout, attempt_id)) is None:
@@ -106,12 +108,13 @@ class SlurmEngine:
     # -------------------------------------------------------------------------------------------- Engine
 
     def observe(self) -> Observation:
-        seen, jobs = self._asked(self._slurm.nodes), self._asked(self._slurm.live)
+        seen, live = self._asked(self._slurm.nodes), self._asked(self._slurm.live)
+        mine = {job.id for found in by_attempt(live, self._mark).values() for job in found}
+        jobs = self._asked(lambda: self._devices.told(live, mine, self._slurm.jobs))
         with self._lock:
             self._check_open()
             self._addresses = {node.name: node.address for node in seen}
             self._follow(jobs)
-            mine = {job.id for found in by_attempt(jobs, self._mark).values() for job in found}
             named, lost = self._named_gpus(), self._lost_gpus(unexplained(seen, jobs))
             statuses = [attempt.status() for attempt in self._attempts.values()]
             on_their_way = [one for one in self._preparing.statuses() if one.attempt_id not in self._attempts]
@@ -283,6 +286,9 @@ class SlurmEngine:
             if not attempt.is_over:
                 for node, gpus in attempt.gpus.items():
                     named.setdefault(node, set()).update(gpus)
+        for order in self._preparing.orders():
+            for instance in order.instances:
+                named.setdefault(instance.node, set()).update(instance.gpu_ids)
         return {node: frozenset(gpus) for node, gpus in named.items()}
 
     def _check_open(self) -> None:

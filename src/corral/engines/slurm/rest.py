@@ -163,7 +163,9 @@ class SlurmRest:
         if answer.status == 404 and not answer.codes:
             self._found = ""
             raise SlurmUnavailable(f"slurmrestd does not know {path.format(self._fixed or 'its version')}")
-        if answer.is_unspecified or rest_words.NO_DATABASE in answer.codes or is_passing(answer.words):
+        if rest_words.NO_DATABASE in answer.codes:
+            raise SlurmUnavailable(f"{answer.words}: accounting does not answer slurmrestd")
+        if answer.is_unspecified or is_passing(answer.words):
             raise SlurmUnavailable(f"{answer.words}: the controller does not answer slurmrestd, or the token is bad")
         raise SlurmRefused(answer.words)
 
