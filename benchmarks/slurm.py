@@ -131,7 +131,7 @@ def corrals(slurm: SlurmCluster, parts: contextlib.ExitStack) -> list[Corral]:
 
 
 def measure_latencies(slurm: SlurmCluster, all_of_them: list[Corral], count: int) -> list[float]:
-    """Those of plain Slurm are returned. Slurm looks at its queue once a second: at a random moment of it each begins."""
+    """Returns those of plain Slurm. Slurm looks at its queue once a second: each begins at a random moment of it."""
     plain, moments = list[float](), random.Random(1)
     heard = [Announcements(one.server) for one in all_of_them]
     for number in range(count):
