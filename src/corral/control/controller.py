@@ -67,6 +67,8 @@ class ClusterHealth:
     healthy: bool
     detail: str
     at: float
+    #: when it was first seen to be so, as far as this server has seen
+    since: float
 
 
 @dataclass(slots=True)
@@ -416,11 +418,16 @@ class Controller:
         try:
             observation = self.engines[name].observe()
         except EngineUnavailable as error:
-            self.health[name] = ClusterHealth(healthy=False, detail=str(error), at=observed_at)
+            self._note_health(name, False, str(error), observed_at)
             log.warning("cluster %s cannot be observed: %s", name, error)
             return
-        self.health[name] = ClusterHealth(healthy=True, detail="", at=observed_at)
+        self._note_health(name, True, "", observed_at)
         self.execute(reconcile, name, observation, observed_at).add_done_callback(_log_failure)
+
+    def _note_health(self, name: str, healthy: bool, detail: str, at: float) -> None:
+        before = self.health.get(name)
+        since = before.since if before is not None and before.healthy == healthy else at
+        self.health[name] = ClusterHealth(healthy=healthy, detail=detail, at=at, since=since)
 
 
 def _lanes(name: str, engine: Engine) -> list[str]:

@@ -281,6 +281,9 @@ class SlurmEngine:
             if not attempt.is_over:
                 for node, gpus in attempt.gpus.items():
                     named.setdefault(node, set()).update(gpus)
+        for order in self._preparing.orders():
+            for instance in order.instances:
+                named.setdefault(instance.node, set()).update(instance.gpu_ids)
         return {node: frozenset(gpus) for node, gpus in named.items()}
 
     def _check_open(self) -> None:
