@@ -107,6 +107,14 @@ def test_a_job_is_its_users_and_only_with_a_token_that_may(
         assert found(slurm, theirs).user == ACCOUNT
         own = slurm.submit(job("own"))
         assert found(slurm, own).user == "root"
+        # At once, and nobody's is taken for another's.
+        mixed = [
+            job(f"mixed-{name}", "true", run_as=one) for _ in range(6) for name, one in (("own", None), ("their", who))
+        ]
+        with ThreadPoolExecutor(4) as together:
+            sent = set(together.map(slurm.submit, mixed))
+        users = {(one.name, one.user) for one in slurm.jobs() if one.id in sent}
+        assert users == {("mixed-own", "root"), ("mixed-their", ACCOUNT)}
         # A token of that person's is good for that person's jobs, and for nobody else's.
         small = tmp_path / "small"
         small.write_text(slurm_rest.run("scontrol", "token", f"username={ACCOUNT}"))
@@ -119,6 +127,7 @@ def test_a_job_is_its_users_and_only_with_a_token_that_may(
         slurm.cancel(own)
         for job_id in (theirs, own):
             wait_for(slurm, job_id, "CANCELLED")
+        wait_until(lambda: not slurm_rest.run("squeue", "-h", f"--user={ACCOUNT}"), "nothing of that account runs")
     assert "not allowed" not in {one.name for one in slurm.jobs()}
 
 
