@@ -33,12 +33,13 @@ from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
 from corral.engines.slurm.fleet import nodes_seen, others_use, unexplained
 from corral.engines.slurm.installing import engine_id, installed_program
+from corral.engines.slurm.laying_out import give, lay_out
 from corral.engines.slurm.logs import read_log, trim_log
 from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, submission
 from corral.engines.slurm.preparing import Prepared, Preparing
 from corral.engines.slurm.seen import SlurmJob, by_attempt
 from corral.engines.slurm.storage import slurm_specs, take_long, with_sources
-from corral.engines.slurm.submitters import Submitter, give_attempt, give_job, give_storage
+from corral.engines.slurm.submitters import Submitter
 from corral.engines.slurm.watcher import Watcher
 from corral.engines.slurm.withholding import NodeWords
 
@@ -349,27 +350,17 @@ class SlurmEngine:
     def _prepare(self, order: LaunchOrder, specs: Mapping[int, list[StorageSpec]], said: Sequence[str] = ()) -> Attempt:
         """Everything that its nodes need, before Slurm hears of it."""
         self._check_new(order)
-        who = self._account_of(order)
-        attempt = attempts.create(self._layout, order, attempts.clock())
-        directory = self._layout.attempt(order.attempt_id)
-        rundir.write_text(
-            directory / "attempt", scripts.attempt_text(order, events=str(self._layout.events)), sync=False
+        who, first = self._account_of(order), order.instances[0].node
+        attempt = lay_out(
+            self._layout,
+            order,
+            specs,
+            lambda one: instance_environment(order, one, self._rules, who, master_addr=self.address_of(first)),
+            said,
         )
-        for instance in order.instances:
-            place = self._layout.rank(order.attempt_id, instance.rank)
-            place.mkdir()
-            env = instance_environment(
-                order, instance, self._rules, who, master_addr=self.address_of(order.instances[0].node)
-            )
-            rundir.write_text(
-                place / "instance", scripts.instance_text(order, instance, env, specs[instance.rank]), sync=False
-            )
-            (place / "log").write_text("".join(f"corral: {line}\n" for line in said))
-        if who is not None and who.account.uid != 0:
+        if who is not None:
             top = self._top or str(self._layout.root)
-            give_attempt(directory, who.owner, top)
-            give_job(order, who.owner, top)
-            give_storage(specs[0], who.owner, self._storage.volumes if self._storage else "", top)
+            give(self._layout, order, specs[0], who, top, self._storage.volumes if self._storage else "")
         attempts.keep(self._layout, attempt)
         with self._lock:
             self._attempts[order.attempt_id] = attempt
