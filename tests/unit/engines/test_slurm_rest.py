@@ -225,9 +225,7 @@ def test_jobs_are_submitted_in_the_name_of_their_users(tmp_path: Path) -> None:
     slurm.submit(GANG)
     assert names == ["root", "slurm"]
     with pytest.raises(SlurmRefused, match="no account with the number 4000000000"):
-        slurm.submit(
-            Submission(name="a", comment="a", line="", nodes=("n",), run_as=Account(uid=4_000_000_000, gid=0))
-        )
+        slurm.submit(Submission(name="a", comment="a", line="", nodes=("n",), run_as=Account(uid=4_000_000_000, gid=0)))
     alone = SlurmRest(
         url="unix:/s", tokens=Tokens(), commands=NO_PROGRAMS, version="v0.0.38", transport=httpx.MockTransport(handler)
     )
