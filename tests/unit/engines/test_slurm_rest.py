@@ -310,6 +310,26 @@ def test_what_needs_a_program_that_is_not_there_says_so(tmp_path: Path) -> None:
         slurm.ended(0)
 
 
+@pytest.mark.parametrize(
+    "handler", [saying(404, "Unable find requested URL"), failing(7000, "Unable to connect to database", 502)]
+)
+def test_accounting_that_slurmrestd_lacks_is_asked_of_sacct(
+    tmp_path: Path, handler: Callable[[httpx.Request], httpx.Response]
+) -> None:
+    sacct = tmp_path / "sacct"
+    sacct.write_text('#!/bin/sh\necho \'{"jobs": [{"job_id": 7, "state": {"current": "FAILED"}}]}\'\n')
+    sacct.chmod(0o755)
+    (tmp_path / "token").write_text(made_token(sun="corral"))
+    slurm = SlurmRest(
+        url="http://slurm:6820",
+        tokens=Tokens(file=str(tmp_path / "token")),
+        commands=SlurmCommands(programs=str(tmp_path)),
+        version="v0.0.38",
+        transport=httpx.MockTransport(handler),
+    )
+    assert [(one.id, one.state) for one in slurm.ended(0)] == [(7, "FAILED")]
+
+
 def test_newer_versions_change_nodes_themselves(tmp_path: Path) -> None:
     sent: list[tuple[str, Any]] = []
 
