@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def access(cluster: SlurmCluster, tokens: Tokens, url: str = "") -> SlurmRest:
 
 def job(name: str, script: str = "sleep 600", **options: Any) -> Submission:
     shown = {"nodes": ("node1",), "env": {"PATH": "/usr/bin:/bin", "HOME": "/"}, **options}
-    return Submission(name=name, comment=name, script=f"#!/bin/sh\n{script}\n", **shown)
+    return Submission(name=name, comment=name, line=script, **shown)
 
 
 def found(slurm: SlurmRest, job_id: int) -> SlurmJob:
@@ -69,6 +70,9 @@ def test_both_ways_see_the_same(slurm: SlurmRest, slurm_rest: SlurmCluster) -> N
     seen = wait_for(slurm, gang, "RUNNING")
     assert (seen.nodes, seen.gpus, seen.cpus, seen.memory_mib) == (("node1", "node2"), 3, 2, 120)
     assert seen == next(one for one in commands.jobs() if one.id == gang)
+    # The table says the same as the JSON, but for which devices they are and when the time limit is reached.
+    listed = next(one for one in commands.live() if one.id == gang)
+    assert listed == replace(seen, gpu_indexes={}, exit_code=None, signal=None, ended_at=None, reason=listed.reason)
     assert node(slurm, "node1").used_gpus == 3
     slurm.cancel(gang)
     wait_for(slurm, gang, "CANCELLED")
