@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.contract.engine_harness import EngineHarness, LocalHarness
-from tests.contract.slurm_harness import SlurmHarness
+from tests.contract.slurm_harness import SlurmHarness, SlurmRestHarness
 
 #: what starts each, given a directory and the test
 HARNESSES: dict[str, Callable[[Path, pytest.FixtureRequest], EngineHarness]] = {
     LocalHarness.name: lambda root, _: LocalHarness(root),
     SlurmHarness.name: lambda root, request: SlurmHarness(root, request.getfixturevalue("slurm_cluster")),
+    SlurmRestHarness.name: lambda root, request: SlurmRestHarness(root, request.getfixturevalue("slurm_rest")),
 }
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from corral.control.ports import Engine
-from corral.engines.slurm.commands import SlurmCommands
+from corral.engines.slurm.commands import Slurm, SlurmCommands
 from corral.engines.slurm.engine import SlurmEngine
 from corral.engines.slurm.orders import SlurmRules
+from corral.engines.slurm.rest import SlurmRest
+from corral.engines.slurm.tokens import Tokens
 from tests.contract.engine_harness import EngineHarness
 from tests.servers.slurm import SlurmCluster
 
@@ -27,10 +29,13 @@ class SlurmHarness(EngineHarness):
         os.environ["CORRAL_TOKEN"] = "secret"
         self.start()
 
+    def access(self) -> Slurm:
+        return SlurmCommands(conf=str(self.slurm.conf))
+
     def new_engine(self) -> Engine:
         return SlurmEngine(
             root=self.root,
-            slurm=SlurmCommands(conf=str(self.slurm.conf)),
+            slurm=self.access(),
             rules=SlurmRules(log_limit_bytes=self.log_limit_bytes),
             look_seconds=0.05,
             rescan_seconds=0.5,
@@ -50,3 +55,19 @@ class SlurmHarness(EngineHarness):
     def clean_up(self) -> None:
         super().clean_up()
         os.environ.pop("CORRAL_TOKEN", None)
+
+
+class SlurmRestHarness(SlurmHarness):
+    """The same cluster, reached through slurmrestd with a token of root's."""
+
+    name = "slurm-rest"
+
+    def access(self) -> Slurm:
+        token = self.root / "token"
+        if not token.exists():
+            token.write_text(self.slurm.token())
+        return SlurmRest(
+            url=self.slurm.start_rest(),
+            tokens=Tokens(file=str(token)),
+            commands=SlurmCommands(conf=str(self.slurm.conf)),
+        )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pwd
 import stat
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from corral.control.ports import LaunchRefused, StorageKind, StorageOrder
+from corral.control.ports import AttemptPhase, LaunchRefused, StorageKind, StorageOrder
 from corral.core.model import EndReason
+from corral.datasets import DirectoryBlobs, DirectoryVersions, Repository
 from corral.engines.local.accounts import account_named
 from corral.engines.local.storage.driver import DirectoryVolumes
 from corral.engines.local.storage.orders import StoragePlaces
@@ -21,6 +24,7 @@ from corral.engines.slurm.submitters import Submitter
 from tests.contract.engine_harness import order, script, wait_until
 from tests.contract.slurm_harness import SlurmHarness
 from tests.servers.accounts import temporary_account
+from tests.servers.s3_server import S3Server
 from tests.servers.slurm import SlurmCluster
 
 pytest_plugins = ("tests.servers.fixtures",)
@@ -71,6 +75,23 @@ def volume(name: str, number: int, path: str, *, read_only: bool = False) -> Sto
     return StorageOrder(kind=StorageKind.VOLUME, name=name, id=f"v-{number}", path=path, read_only=read_only)
 
 
+def dataset(place: Path, name: str, **files: str) -> tuple[StorageOrder, Path]:
+    """A version with these files, and the pack that has their bytes."""
+    source, blobs = place / name, place / "blobs"
+    source.mkdir()
+    for file, text in files.items():
+        (source / file).write_text(text)
+    repository = Repository(DirectoryBlobs(blobs), DirectoryVersions(place / "versions"))
+    commit = repository.commit(name, source, message="", author="ann").commit
+    words = {"storage": json.dumps({"kind": "directory", "path": str(blobs)}), "tree": commit.tree, "name": name}
+    size = sum(map(len, files.values()))
+    (pack,) = (path for path in (blobs / "packs").rglob("*") if path.is_file() and path.stat().st_size == size)
+    order = StorageOrder(
+        kind=StorageKind.DATASET, name=name, id="d-1", path="/data", read_only=True, version=commit.id, access=words
+    )
+    return order, pack
+
+
 LOCAL = StorageOrder(kind=StorageKind.LOCAL, name="scratch", path="/scratch", read_only=False, size_bytes=GIB)
 
 
@@ -102,19 +123,102 @@ def test_each_instance_of_a_gang_has_its_own_of_its_nodes_disk(slurm: SlurmHarne
 
 
 def test_what_cannot_be_mounted_is_said_in_words(slurm: SlurmHarness) -> None:
-    for number, kind in enumerate((StorageKind.OBJECT, StorageKind.DATASET), start=1):
-        with pytest.raises(LaunchRefused, match="a Slurm cluster mounts volumes and local storage"):
-            slurm.launch(
-                order(
-                    "true",
-                    attempt_id=f"j-7.{number}",
-                    storage=(StorageOrder(kind=kind, name="far", path="/far", read_only=True),),
-                )
-            )
+    bucket = StorageOrder(kind=StorageKind.OBJECT, name="far", path="/far", read_only=False)
+    with pytest.raises(LaunchRefused, match=r"bucket far cannot be written to .* mount it read-only \(far:/far:ro\)"):
+        slurm.launch(order("true", attempt_id="j-7.1", storage=(bucket,)))
     slurm.launch(order("true", attempt_id="j-8.1", storage=(volume("gone", 9, "/data"),)))
     ended = slurm.listener.ended("j-8.1")
     assert ended.reason is EndReason.LAUNCH_ERROR
     assert ended.message == "volume gone (v-9) has no directory on node1"
+
+
+def test_a_version_of_a_dataset_is_checked_out_once_for_all_nodes(
+    slurm: SlurmHarness, place: Path, storage: StoragePlaces, job_dir: Path
+) -> None:
+    data, _ = dataset(place, "digits", one="1", two="22")
+    text = 'cat "$CORRAL_MOUNT_DIGITS/one" "$CORRAL_MOUNT_DIGITS/two"; sleep 600'
+    env = {"CORRAL_JOB_DIR": str(job_dir)}
+    slurm.launch(order(*script(text), nodes=2, storage=(data, LOCAL), env=env))
+    slurm.launch(
+        order(*script("cat mounts/digits/one"), attempt_id="j-2.1", storage=(data,), env=env, workdir=str(job_dir))
+    )
+    assert slurm.listener.ended("j-2.1").exit_code == 0, slurm.output("j-2.1")
+    assert slurm.output("j-2.1").splitlines()[-1].endswith("1")
+    wait_until(lambda: all("122" in slurm.output(rank=rank) for rank in (0, 1)), "both nodes have read it")
+    assert f"corral: digits@{data.version[:12]} is at /data" in slurm.output()
+    (checkout,) = Path(storage.datasets).glob(f"{data.version}.?")
+    assert {path.name for path in Path(storage.datasets, "uses", checkout.name).iterdir()} >= {"j-1.1-j-1.1"}
+    assert oct((checkout / "one").stat().st_mode & 0o777) == "0o444"
+    slurm.restart()
+    assert (slurm.root / "live" / "j-1.1").exists(), (
+        "whoever needs room sees that it is in use, also by a server before"
+    )
+    slurm.engine.stop("j-1.1", 0.0)
+    slurm.listener.ended()
+    slurm.engine.forget(["j-1.1", "j-2.1"])
+    assert checkout.exists(), "it stays for the next job"
+
+
+def test_what_is_damaged_ends_the_attempt_and_is_named(slurm: SlurmHarness, place: Path) -> None:
+    data, pack = dataset(place, "brittle", one="1" * 1000)
+    pack.write_bytes(b"2" * 1000)
+    slurm.launch(order(*script("echo it ran"), storage=(data,)))
+    ended = slurm.listener.ended()
+    assert ended.reason is EndReason.LAUNCH_ERROR
+    assert ended.message.startswith("dataset brittle: ")
+    assert pack.name in ended.message
+    # So it is for the next server too, which does not try again.
+    slurm.restart()
+    status = slurm.status()
+    assert status is not None
+    assert (status.reason, status.message) == (ended.reason, ended.message)
+    slurm.engine.forget(["j-1.1"])
+
+
+def test_files_that_are_on_their_way_hold_up_nobody_and_can_be_called_off(
+    slurm: SlurmHarness, place: Path, storage: StoragePlaces
+) -> None:
+    data, _ = dataset(place, "slow", one="1")
+    locks = Path(storage.datasets, "locks")
+    locks.mkdir(parents=True)
+    with (locks / data.version).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # as by a checkout that takes its time
+        slurm.launch(order("true", attempt_id="j-3.1", storage=(data,)))
+        slurm.launch(order("true", attempt_id="j-3.1", storage=(data,)))
+        slurm.launch(order("true", attempt_id="j-4.1"))
+        assert slurm.listener.ended("j-4.1").exit_code == 0
+        status = slurm.status("j-3.1")
+        assert status is not None
+        assert (status.phase, status.message) == (AttemptPhase.STARTING, "its storage is prepared")
+        assert slurm.engine.has("j-3.1")
+        slurm.engine.stop("j-3.1", 5.0)
+        ended = slurm.listener.ended("j-3.1")
+        assert (ended.reason, ended.message) == (EndReason.EXIT_CODE, "stopped before it began")
+        # A server that dies meanwhile leaves nothing behind: the next one is told again.
+        slurm.launch(order("true", attempt_id="j-5.1", storage=(data,)))
+        slurm.restart()
+        assert slurm.status("j-5.1") is None
+        slurm.launch(order("true", attempt_id="j-5.1", storage=(data,)))
+    assert slurm.listener.ended("j-5.1").exit_code == 0
+
+
+def test_files_of_a_bucket_are_fetched_before_the_start_and_go_with_the_attempt(
+    slurm: SlurmHarness, s3_server: S3Server, job_dir: Path
+) -> None:
+    access = s3_server.access("slurm-files")
+    (s3_server.make_bucket("slurm-files") / "greeting").write_text("hello from a bucket")
+    bucket = StorageOrder(
+        kind=StorageKind.OBJECT, name="far", id="v-5", path="/far", read_only=True, access=access.to_words()
+    )
+    text = 'cat "$CORRAL_MOUNT_FAR/greeting"; echo; echo "$CORRAL_MOUNTS"'
+    slurm.launch(order(*script(text), storage=(bucket,), env={"CORRAL_JOB_DIR": str(job_dir)}))
+    assert slurm.listener.ended().exit_code == 0, slurm.output()
+    *_, greeting, told = slurm.output().splitlines()
+    assert greeting == "hello from a bucket"
+    fetched = Path(json.loads(told)["/far"])
+    assert fetched.is_relative_to(slurm.root)
+    slurm.engine.forget(["j-1.1"])
+    assert not fetched.exists()
 
 
 def test_a_job_is_its_users_in_slurm_and_nobody_else_can_touch_it(
@@ -124,6 +228,7 @@ def test_a_job_is_its_users_in_slurm_and_nobody_else_can_touch_it(
     volumes: DirectoryVolumes,
     job_dir: Path,
     ann: pwd.struct_passwd,
+    s3_server: S3Server,
 ) -> None:
     account = account_named(ACCOUNT)
     assert account is not None
@@ -140,12 +245,21 @@ def test_a_job_is_its_users_in_slurm_and_nobody_else_can_touch_it(
         env = {"CORRAL_JOB_DIR": str(job_dir), "CORRAL_OUTPUT_DIR": str(job_dir / "outputs"), "SECRET": "of-ann"}
         text = (
             'id -un; echo $HOME; echo hi > "$CORRAL_MOUNT_DATA/x"; echo done > "$CORRAL_OUTPUT_DIR/result"; '
+            'cat "$CORRAL_MOUNT_DIGITS/one"; cat "$CORRAL_MOUNT_FAR/greeting"; touch "$CORRAL_MOUNT_DIGITS/new" 2>&1; '
             f"touch {place}/home/slurm/attempts/j-1.1/verdict 2>&1; sleep 1000"
         )
-        harness.launch(order(*script(text), storage=(volume("data", 1, "/data"),), env=env))
+        data, _ = dataset(place, "digits", one="version one\n")
+        access = s3_server.access("ann-files")
+        (s3_server.make_bucket("ann-files") / "greeting").write_text("hello from a bucket\n")
+        far = StorageOrder(
+            kind=StorageKind.OBJECT, name="far", id="v-5", path="/far", read_only=True, access=access.to_words()
+        )
+        mine = replace(data, path="/digits")
+        harness.launch(order(*script(text), storage=(volume("data", 1, "/data"), mine, far), env=env))
         wait_until(lambda: "verdict" in harness.output(), "it has tried", seconds=60)
-        assert harness.output().splitlines()[:2] == [ACCOUNT, ann.pw_dir]
-        assert "Permission denied" in harness.output()
+        lines = [line for line in harness.output().splitlines() if not line.startswith("corral: ")]
+        assert lines[:4] == [ACCOUNT, ann.pw_dir, "version one", "hello from a bucket"]
+        assert [line.endswith("Permission denied") for line in lines[4:]] == [True, True], lines
         listed = slurm_cluster.run("squeue", "-h", "-o", "%u %a").split()
         assert listed == [ACCOUNT, "physics"]
         assert (job_dir / "outputs" / "result").read_text() == "done\n"

@@ -13,7 +13,7 @@ import pytest
 
 from corral.control.ports import NameTaken, Store, StoreConflict
 from corral.control.records import JobFilter, JobRecord, JobSpec
-from corral.core.model import EndReason, Job, JobKind, JobState
+from corral.core.model import CLUSTER_LABEL, Allocation, EndReason, Grant, Job, JobKind, JobState, Node, Request
 from tests.contract.store_samples import ALLOCATION, BUSY_JOB, SPEC, a_record, added, an_attempt, ids_of
 
 pytest_plugins = ("tests.servers.fixtures",)
@@ -259,6 +259,36 @@ def test_filters(store: Store) -> None:
     for where, expected in FILTERS:
         found = [job_id for page in pages(store, "id", where=where, limit=1) for job_id in page]
         assert found == [f"j-{number}" for number in expected], where
+
+
+def test_jobs_of_a_cluster_are_those_that_ran_there_or_wait_and_may(store: Store) -> None:
+    def placed(node: str) -> Allocation:
+        return Allocation(model="A10", grants=(Grant(node=node, gpus=(f"{node}-gpu0",), gpu_milli=1000),))
+
+    bound = Request(gpus=1, labels=((CLUSTER_LABEL, "hpc"),))
+    added(
+        store,
+        {"state": JobState.RUNNING, "attempt": 1},
+        {"state": JobState.COMPLETED, "attempt": 2},
+        {"state": JobState.QUEUED, "request": bound},
+        {"state": JobState.QUEUED, "attempt": 1},
+        {"state": JobState.QUEUED, "request": Request(gpus=1, models=("A10", "H100"))},
+        {"state": JobState.STOPPED, "request": replace(bound, labels=((CLUSTER_LABEL, "hpc2"),))},
+    )
+    with store.write() as transaction:
+        transaction.fleet.save_nodes([Node(id="far", cluster="hpc"), Node(id="near", cluster="local")])
+        transaction.attempts.add(
+            [
+                an_attempt("j-1", 1, allocation=placed("far")),
+                an_attempt("j-2", 1, allocation=placed("far")),
+                an_attempt("j-2", 2, allocation=placed("near")),
+                an_attempt("j-4", 1, allocation=placed("near")),
+            ]
+        )
+    expected = {("hpc", "A10"): "1345", ("local", "H100"): "245", ("local", "A100"): "24", ("none", "A10"): "45"}
+    for (cluster, model), numbers in expected.items():
+        where = JobFilter(cluster=cluster, cluster_models=(model,))
+        assert pages(store, "id", where=where, limit=9) == [[f"j-{n}" for n in numbers]], cluster
 
 
 MORE_FILTERS: list[tuple[JobFilter, list[int]]] = [

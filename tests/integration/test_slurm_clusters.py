@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.integration.cli_harness import operator_of
 from tests.integration.slurm_server import server_on
+from tests.integration.test_cli_exporter import started
 from tests.integration.waiting import wait_until
 from tests.servers.accounts import temporary_account
 from tests.servers.corral_server import CorralServer
@@ -24,22 +30,54 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 ACCOUNT = "corral-test-bea"
 
 
+def dcgm_page() -> str:
+    """As NVIDIA's exporter on node2 prints it: every GPU has a use by which it can be told."""
+    labels = 'UUID="GPU-{0}",device="nvidia{0}",modelName="NVIDIA A100-SXM4-80GB",Hostname="node2.cluster.example"'
+    return "".join(
+        f'DCGM_FI_DEV_{name}{{gpu="{index}",{labels.format(index)}}} {value}\n'
+        for index in range(8)
+        for name, value in (("GPU_UTIL", 10 + index), ("GPU_TEMP", 40 + index), ("FB_USED", 1024), ("FB_FREE", 1024))
+    )
+
+
 @pytest.fixture(scope="module")
-def server(slurm_cluster: SlurmCluster) -> Iterator[CorralServer]:
+def exporters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
+    """What readings of nodes are fetched from: corral's own exporter, a page as NVIDIA's makes it, and nobody."""
+    folder = tmp_path_factory.mktemp("dcgm")
+    (folder / "metrics").write_text(dcgm_page())
+    dcgm = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    threading.Thread(target=dcgm.serve_forever, daemon=True).start()
+    process, address = started("--port", "0", "--virtual-gpus", "8xA100-80G", "--interval", "0.5")
+    try:
+        yield (f"node1={address}/metrics", f"127.0.0.1:{dcgm.server_address[1]}", "node3=127.0.0.1:1")
+    finally:
+        process.terminate()
+        process.communicate()
+        dcgm.shutdown()
+        dcgm.server_close()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def server(slurm_cluster: SlurmCluster, exporters: tuple[str, ...]) -> Iterator[CorralServer]:
     home = Path(tempfile.mkdtemp(prefix="corral-two-", dir="/tmp"))
     home.chmod(0o755)  # jobs' accounts pass here
-    started = server_on(
+    made = server_on(
         slurm_cluster,
         home / "home",
         local=True,
         settings="local: {virtual_nodes: 2x4xA100-80G, allow_root: true, "
-        f"run_as: {{users: {{operator: root, bea: {ACCOUNT}}}}}}}\n",
+        f"run_as: {{users: {{operator: root, bea: {ACCOUNT}}}}}}}\n"
+        f"monitoring: {{interval_seconds: 1, scrape: {json.dumps(exporters)}}}\n",
         accounts="{bea: physics}",
     )
-    started.start()
-    yield started
-    if started.is_running:
-        started.stop()
+    made.start()
+    yield made
+    if made.is_running:
+        made.stop()
     slurm_cluster.run("scancel", "--user=root", check=False)
     shutil.rmtree(home, ignore_errors=True)
 
@@ -77,6 +115,10 @@ def test_jobs_go_to_the_cluster_that_their_label_names_and_their_logs_are_found(
     far, near = (ended(http, job["id"]) for job in jobs)
     assert (far["state"], near["state"]) == ("completed", "completed")
     logs = [http.get(f"/jobs/{job['id']}/logs").text for job in jobs]
+    for cluster, job in (("hpc", far), ("local", near)):
+        listed = http.get(f"/jobs?cluster={cluster}&state=completed").json()["items"]
+        assert [one["id"] for one in listed] == [job["id"]]
+    assert [http.get(f"/overview?cluster={name}").json()["nodes"] for name in ("hpc", "local")] == [4, 2]
     assert "on node" in logs[0]
     assert "on this machine" in logs[1]
 
@@ -99,6 +141,75 @@ def test_jobs_go_where_their_volumes_and_their_flavor_say(http: httpx.Client) ->
         job = ended(http, answer.json()["id"])
         assert job["state"] == "completed", job
         assert "on node" in http.get(f"/jobs/{job['id']}/logs").text
+
+
+def test_a_version_of_a_dataset_is_mounted_there(http: httpx.Client, server: CorralServer, tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("version one\n")
+    shell = operator_of(server)
+    shell.ok("dataset", "create", "digits")
+    version = shell.read("dataset", "commit", "digits", str(tmp_path))["id"]
+    text = 'cat "$CORRAL_MOUNT_DIGITS/one"; echo of $CORRAL_DATASET_DIGITS_VERSION on $SLURMD_NODENAME'
+    body = {"command": ["sh", "-c", text], "mounts": ["dataset:digits:/data"], "labels": {"corral.cluster": "hpc"}}
+    job = ended(http, http.post("/jobs", json=body).json()["id"])
+    assert job["state"] == "completed", job
+    log = http.get(f"/jobs/{job['id']}/logs").text
+    assert "version one\n" in log
+    assert f"of {version} on node" in log
+
+
+def test_gpus_of_slurm_nodes_are_read_from_the_exporters_that_settings_name(
+    http: httpx.Client, exporters: tuple[str, ...]
+) -> None:
+    def readings(node: str) -> list[dict[str, Any] | None]:
+        found = http.get("/gpus", params={"limit": 200}).json()["items"]
+        return [gpu["reading"] for gpu in found if gpu["node"] == node]
+
+    # As NVIDIA's exporter numbers them, on the node of that short name.
+    wait_until(lambda: all(readings("node2")), "node2 is read")
+    uses = {gpu["id"]: gpu["reading"]["utilization"] for gpu in node_named(http, "node2")["gpus"]}
+    assert uses == {f"node2-gpu{index}": pytest.approx((10 + index) / 100) for index in range(8)}
+    # corral's own exporter calls its node otherwise; the settings say which one it is.
+    wait_until(lambda: all(readings("node1")), "node1 is read")
+    assert readings("node3") == [None] * 8
+    parts = {part["name"]: part for part in http.get("/about").json()["parts"]}
+    own, dcgm, away = (parts[f"exporter {name.replace('http://', '').replace('/metrics', '')}"] for name in exporters)
+    assert (own["healthy"], dcgm["healthy"], away["healthy"]) == (True, True, False)
+    assert "Connection refused" in away["detail"]
+    assert http.get("/readyz").status_code == 200, "the server is ready without it"
+
+
+def test_a_jobs_chart_is_of_the_devices_that_slurm_gave_it(http: httpx.Client, slurm_cluster: SlurmCluster) -> None:
+    others = ("node1", "node3", "node4")
+    for node in others:
+        assert http.post(f"/nodes/{node}/cordon").status_code == 200
+    foreign = slurm_cluster.run(
+        "sbatch", "--parsable", "-w", "node2", "--gres=gpu:3", "--output=/dev/null", "--wrap", "sleep 300"
+    ).strip()
+    try:
+        # Whoever was there before has the first ones.
+        wait_until(lambda: node_named(http, "node2")["taken"]["gpus"] == 3, "it is seen", seconds=60)
+        assert [gpu["index"] for gpu in node_named(http, "node2")["gpus"] if gpu["taken"]] == [0, 1, 2]
+        text = "echo has $SLURM_JOB_GPUS; sleep 600"
+        body = {"command": ["sh", "-c", text], "gpus": 2, "labels": {"corral.cluster": "hpc"}}
+        job = http.post("/jobs", json=body).json()["id"]
+        wait_until(lambda: "has " in http.get(f"/jobs/{job}/logs").text, "it runs")
+        given = [int(index) for index in http.get(f"/jobs/{job}/logs").text.split()[1].split(",")]
+
+        def chart() -> dict[str, float]:
+            answer = http.get(f"/jobs/{job}/metrics", params={"metric": "utilization", "per_gpu": True}).json()
+            return {one["subject"]: one["points"][-1]["mean"] for one in answer["series"] if one["points"]}
+
+        assert given == [3, 4]
+        wait_until(lambda: len(chart()) == 2, "its chart has both")
+        assert chart() == {f"node2-gpu{index}": pytest.approx((10 + index) / 100) for index in given}
+        http.post(f"/jobs/{job}/stop").raise_for_status()
+        ended(http, job)
+    finally:
+        slurm_cluster.run("scancel", foreign)
+        for node in others:
+            http.post(f"/nodes/{node}/uncordon")
+        # The next story begins with everything free.
+        wait_until(lambda: node_named(http, "node2")["taken"]["gpus"] == 0, "it is free again", seconds=60)
 
 
 def test_a_users_job_is_that_users_in_slurm(server: CorralServer, slurm_cluster: SlurmCluster) -> None:
@@ -182,6 +293,7 @@ def test_a_cluster_that_does_not_answer_says_so_and_the_other_goes_on(
     try:
         wait_until(lambda: not clusters()["hpc"]["healthy"], "it is seen", seconds=60)
         assert clusters()["hpc"]["detail"].startswith("Slurm: ")
+        assert clusters()["hpc"]["since"] > clusters()["local"]["since"]
         assert clusters()["local"]["healthy"]
         job = http.post("/jobs", json={"command": ["true"], "gpus": 1, "labels": {"corral.cluster": "local"}}).json()
         assert ended(http, job["id"])["state"] == "completed"

@@ -22,7 +22,10 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CorralServer]:
-    server = CorralServer(tmp_path_factory.mktemp("storage") / "home", "--virtual-gpus", "2xA100-80G")
+    home = tmp_path_factory.mktemp("storage") / "home"
+    home.mkdir()
+    (home / "corral.yaml").write_text("monitoring: {interval_seconds: 1}\n")
+    server = CorralServer(home, "--virtual-gpus", "2xA100-80G", "--config", str(home / "corral.yaml"))
     server.start()
     yield server
     server.kill()
@@ -81,8 +84,25 @@ def test_a_full_volume_holds_those_who_write_and_says_so(server: CorralServer) -
     assert ask(server, "GET", f"/jobs/{held}")["state"] == "queued"
     events = ask(server, "GET", "/events?limit=100")["items"]
     assert "volume.full" in [event["action"] for event in events]
+
+    def alerts() -> dict[str, Any]:
+        found = ask(server, "GET", "/alerts?state=firing")["items"]
+        return {alert["rule"]: alert for alert in found if alert["scope"] == "volume"}
+
+    wait_until(lambda: alerts().keys() == {"volume-nearly-full", "volume-full"}, "somebody is told")
+    told, number = alerts()["volume-full"], volume(server, "small")["id"]
+    assert (told["subject"], told["owner"], told["severity"], told["state"]) == (
+        number,
+        "operator",
+        "warning",
+        "firing",
+    )
+    assert told["text"].startswith(f"volume small ({number}) of operator is 191 % full: ")
+    for rule in ("volume-nearly-full", "volume-full"):
+        ask(server, "PATCH", f"/alert-rules/{rule}", {"clear_seconds": 0})
     ask(server, "PATCH", "/volumes/small", {"size": "16MiB"})
     ended(server, held)
+    wait_until(lambda: not alerts(), "there is room again")
 
 
 def test_deleting_removes_the_files_and_then_the_name(server: CorralServer) -> None:

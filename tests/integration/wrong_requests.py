@@ -35,6 +35,9 @@ WRONG_ABOUT_THE_REST: list[tuple[str, str, Any, int, str]] = [
     ("PUT", "/registry-logins/Upper", {"registry": "h", "username": "a", "secret": "s"}, 422, "name"),
     ("PUT", "/registry-logins/x", {"registry": "h", "username": "a", "secret": ""}, 422, "secret"),
     ("DELETE", "/registry-logins/nothing", None, 404, "login"),
+    ("GET", "/overview?cluster=nowhere", None, 422, "cluster"),
+    ("GET", "/jobs?cluster=nowhere", None, 422, "cluster"),
+    ("GET", "/jobs:counts?cluster=nowhere", None, 422, "cluster"),
     # reports
     ("POST", "/reports", {}, 422, "period"),
     ("POST", "/reports", {"period": "7d", "since": "2026-01-01T00:00:00Z"}, 422, "period"),

@@ -20,7 +20,7 @@ from tests.servers.prometheus import HOW_TO_INSTALL as HOW_TO_INSTALL_PROMETHEUS
 from tests.servers.prometheus import PrometheusServer, find_program
 from tests.servers.s3_server import S3Server, s3_serving
 from tests.servers.slurm import HOW_TO_INSTALL as HOW_TO_INSTALL_SLURM
-from tests.servers.slurm import SlurmCluster, is_installed
+from tests.servers.slurm import HOW_TO_INSTALL_REST, SlurmCluster, has_rest, is_installed
 from tests.servers.stores import StorePlace
 
 DATABASES = ("sqlite", "postgresql")
@@ -57,6 +57,15 @@ def slurm_cluster() -> Iterator[SlurmCluster]:
             yield started
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def slurm_rest(slurm_cluster: SlurmCluster) -> SlurmCluster:
+    """The same cluster, with slurmrestd."""
+    if not has_rest():
+        pytest.skip(HOW_TO_INSTALL_REST)
+    slurm_cluster.start_rest()
+    return slurm_cluster
 
 
 @pytest.fixture(scope="session")

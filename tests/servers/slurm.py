@@ -18,11 +18,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+HOW_TO_INSTALL_REST = (
+    "slurmrestd or Slurm's tokens are not installed, or this is not root: run scripts/install-test-servers as root "
+    "(Debian packages: slurmrestd slurm-wlm-jwt-plugin)"
+)
 HOW_TO_INSTALL = (
     "Slurm is not installed, or this is not root: run scripts/install-test-servers as root "
     "(Debian packages: slurmctld slurmd slurmdbd slurm-client munge mariadb-server)"
 )
 NEEDED = ("slurmctld", "slurmd", "slurmdbd", "sbatch", "munged", "mariadbd")
+#: It runs neither as root nor as Slurm's own account.
+REST_ACCOUNT = "daemon"
 #: how long until a node that does not answer counts as down
 NODE_TIMEOUT_SECONDS = 10
 
@@ -30,6 +36,12 @@ NODE_TIMEOUT_SECONDS = 10
 def is_installed() -> bool:
     paths = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     return os.geteuid() == 0 and all(shutil.which(name, path=paths) for name in NEEDED)
+
+
+def has_rest() -> bool:
+    """slurmrestd, and what makes and checks its tokens."""
+    plugins = Path("/usr/lib").glob("*/slurm*/auth_jwt.so")
+    return shutil.which("slurmrestd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is not None and any(plugins)
 
 
 @dataclass(kw_only=True)
@@ -43,6 +55,7 @@ class SlurmCluster:
     prefix: str = "node"
     #: more lines for slurm.conf
     settings: Sequence[str] = ()
+    _rest_port: int = 0
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     # ------------------------------------------------------------------------------------ for tests
@@ -109,6 +122,33 @@ class SlurmCluster:
     def kill_controller(self) -> None:
         self._end("slurmctld", signal.SIGKILL)
 
+    @property
+    def rest_socket(self) -> Path:
+        return self.directory / "run" / "rest" / "slurmrestd.sock"
+
+    def start_rest(self) -> str:
+        """The address of slurmrestd, which is started once. It takes tokens only, also at its socket."""
+        if "slurmrestd" not in self._processes:
+            place = self.rest_socket.parent
+            place.mkdir(exist_ok=True)
+            shutil.chown(place, REST_ACCOUNT)
+            self.rest_socket.unlink(missing_ok=True)
+            self._rest_port = self._rest_port or _free_ports(1)[0]
+            account = ["setpriv", f"--reuid={REST_ACCOUNT}", f"--regid={REST_ACCOUNT}", "--clear-groups"]
+            addresses = [f"unix:{self.rest_socket}", f"127.0.0.1:{self._rest_port}"]
+            command = ["slurmrestd", "-s", "v0.0.38,dbv0.0.38", "-a", "rest_auth/jwt", *addresses]
+            # The name stands for a token of its own: it passes on those of its callers.
+            self._start("slurmrestd", *account, "env", "SLURM_JWT=daemon", *command)
+            self._wait(lambda: _answers(self._rest_port), "slurmrestd")
+        return f"http://127.0.0.1:{self._rest_port}"
+
+    def kill_rest(self) -> None:
+        self._end("slurmrestd", signal.SIGKILL)
+
+    def token(self, seconds: int = 3600) -> str:
+        """One of root's."""
+        return self.run("scontrol", "token", f"lifespan={seconds}").strip().removeprefix("SLURM_JWT=")
+
     def start_node(self, name: str) -> None:
         (self.directory / "state" / name).mkdir(parents=True, exist_ok=True)
         self._start(f"slurmd-{name}", "slurmd", "-D", "-N", name, "-f", str(self.conf))
@@ -157,10 +197,21 @@ class SlurmCluster:
         accounting.write_text(self._accounting_settings(ports))
         self.conf.write_text(self._controller_settings(ports))
 
+    def _token_settings(self) -> list[str]:
+        if not has_rest():
+            return []
+        key = self.directory / "etc" / "jwt.key"
+        if not key.exists():
+            key.touch(mode=0o600)
+            key.write_bytes(os.urandom(32))
+        return ["AuthAltTypes=auth/jwt", f"AuthAltParameters=jwt_key={key}"]
+
     def _accounting_settings(self, ports: Sequence[int]) -> str:
         run, log = self.directory / "run", self.directory / "log"
+        tokens = "\n".join(self._token_settings())
         return f"""AuthType=auth/munge
 AuthInfo=socket={run}/munge.sock
+{tokens}
 DbdHost=localhost
 DbdAddr=127.0.0.1
 DbdPort={ports[1]}
@@ -178,13 +229,13 @@ PidFile={run}/slurmdbd.pid
     def _controller_settings(self, ports: Sequence[int]) -> str:
         run, log, state = (self.directory / name for name in ("run", "log", "state"))
         host = socket.gethostname().split(".")[0]
-        tracked = "cgroup" if _has_groups() else "linuxproc"
+        tracked = "cgroup" if has_groups() else "linuxproc"
         nodes = "\n".join(
             f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={self.cpus} "
             f"RealMemory={self.memory_mib} Gres=gpu:{self.gpu_type}:{self.gpus} State=UNKNOWN"
             for name, port in zip(self.node_names, ports[3:], strict=True)
         )
-        more = "\n".join(self.settings)
+        more = "\n".join([*self.settings, *self._token_settings()])
         return f"""ClusterName=local
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
@@ -311,9 +362,15 @@ PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP
             time.sleep(0.1)
 
 
-def _has_groups() -> bool:
+def has_groups() -> bool:
     """The groups that Slurm needs to hold jobs in, of the kind that its Debian version knows how to use."""
     return all(os.access(f"/sys/fs/cgroup/{name}", os.W_OK) for name in ("freezer", "memory"))
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
+        return True
+    return False
 
 
 def _free_ports(count: int) -> list[int]:

@@ -134,7 +134,7 @@ export interface paths {
         };
         /**
          * List Alerts
-         * @description Newest first. Scientists see those about their own jobs.
+         * @description Newest first. Scientists see those about their own jobs and volumes.
          */
         get: operations["list_alerts"];
         put?: never;
@@ -4152,6 +4152,11 @@ export interface components {
              * @description When it was last asked; null before the first time.
              */
             observed_at: string | null;
+            /**
+             * Since
+             * @description Since when it answers, or does not, as far as this server has seen.
+             */
+            since: string | null;
         };
         /** CollectionCreate */
         CollectionCreate: {
@@ -5121,6 +5126,8 @@ export interface components {
         GpuView: {
             /** Allocated */
             allocated: number;
+            /** Cluster */
+            cluster: string;
             /**
              * Evidence
              * @description What was seen, oldest first; also of times that are over.
@@ -7187,6 +7194,11 @@ export interface components {
          * @description A place in a line; of a job that the caller may not see only whose it is and how large.
          */
         OrderedJobView: {
+            /**
+             * Cluster
+             * @description The only cluster where it may run; null: several will do.
+             */
+            cluster: string | null;
             /** Detail */
             detail: string;
             /** @description When it is expected to start; null while nothing can be told. */
@@ -7267,7 +7279,10 @@ export interface components {
              * @description Held by jobs, and not used at this moment.
              */
             idle_gpus: number;
-            /** Jobs */
+            /**
+             * Jobs
+             * @description By state; of one cluster without those that have ended.
+             */
             jobs: {
                 [key: string]: number;
             };
@@ -17307,6 +17322,8 @@ export interface operations {
                 until?: string | null;
                 /** @description Members of arrays of this name. */
                 array?: string | null;
+                /** @description That ran there last, or wait and may run there. */
+                cluster?: string | null;
             };
             header?: never;
             path?: never;
@@ -19508,6 +19525,8 @@ export interface operations {
                 until?: string | null;
                 /** @description Members of arrays of this name. */
                 array?: string | null;
+                /** @description That ran there last, or wait and may run there. */
+                cluster?: string | null;
             };
             header?: never;
             path?: never;
@@ -21507,7 +21526,10 @@ export interface operations {
     };
     get_overview: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only this one; alerts are of all. */
+                cluster?: string | null;
+            };
             header?: never;
             path?: never;
             cookie?: never;

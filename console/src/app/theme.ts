@@ -35,6 +35,8 @@ export const theme = createTheme({
     Drawer: { defaultProps: { position: "right", size: "md", padding: "lg" } },
     // Its placeholder for the focus is something that a menu may not contain.
     Menu: { defaultProps: { withInitialFocusPlaceholder: false } },
+    // Browsers leave two pixels beside it, which puts its border out of line with everything else.
+    Fieldset: { defaultProps: { mx: 0 } },
     Modal: { defaultProps: { centered: true } },
   },
 });

@@ -1,67 +1,96 @@
-/** How each cluster is, where there are several; one that does not answer is told wherever it is looked at. */
-import { Alert, Badge, Group } from "@mantine/core";
+/** How each cluster is, where there are several: a click narrows the page to it. One that does not answer is told always. */
+import { Alert, Badge, Group, Text, UnstyledButton } from "@mantine/core";
 import { CircleCheck, TriangleAlert } from "lucide-react";
 
-import { $api, type Schema } from "@/api/client";
+import { useCluster, useClusters, useSetCluster, type Cluster } from "@/app/cluster";
+import classes from "@/parts/ClusterHealth.module.css";
 import { words } from "@/parts/clusters.words";
 import { useFormat } from "@/words/format";
 import { useWords } from "@/words/words";
 
-type Cluster = Schema<"ClusterView">;
-
-/** A cluster that falls silent sends no news: it is asked. */
-const ASK_MS = 15_000;
-
 export function ClusterHealth() {
   const t = useWords(words);
-  const { data } = $api.useQuery("get", "/clusters", {}, { refetchInterval: ASK_MS });
-  const clusters = data?.items ?? [];
+  const format = useFormat();
+  const clusters = useClusters() ?? [];
   const silent = clusters.filter((cluster) => !cluster.healthy);
   if (clusters.length < 2 && silent.length === 0) return null;
   return (
     <section aria-label={t("clusters")}>
       {clusters.length > 1 && (
-        <Group gap="xs" mb="sm">
+        <div className={classes.cards}>
           {clusters.map((cluster) => (
-            <ClusterBadge key={cluster.name} cluster={cluster} />
+            <ClusterCard key={cluster.name} cluster={cluster} />
           ))}
-        </Group>
+        </div>
       )}
-      {silent.map((cluster) => (
+      {silent.map(({ name, since, detail }) => (
         <Alert
-          key={cluster.name}
+          key={name}
           color="red"
           mb="sm"
           icon={<TriangleAlert size={18} aria-hidden />}
-          title={t("trouble", { name: cluster.name })}
+          title={since === null ? t("trouble", { name }) : t("troubleSince", { name, at: format.dayTime(since) })}
         >
-          {t("troubleText", { detail: cluster.detail })}
+          {t("troubleText", { detail })}
         </Alert>
       ))}
     </section>
   );
 }
 
-function ClusterBadge({ cluster }: { cluster: Cluster }) {
+function ClusterCard({ cluster }: { cluster: Cluster }) {
   const t = useWords(words);
   const format = useFormat();
+  const chosen = useCluster();
+  const setCluster = useSetCluster();
+  const { name, healthy, since } = cluster;
+  const Icon = healthy ? CircleCheck : TriangleAlert;
   const facts = [
     t("nodes", { ready: cluster.nodes_ready, n: cluster.nodes }),
     t("free", { free: format.number(cluster.gpus_free), n: cluster.gpus }),
     ...(cluster.gpus_taken > 0 ? [t("taken", { n: cluster.gpus_taken })] : []),
-    ...(cluster.healthy && cluster.detail !== "" ? [cluster.detail] : []),
   ];
-  const Icon = cluster.healthy ? CircleCheck : TriangleAlert;
   return (
-    <Badge
-      variant="light"
-      size="lg"
-      tt="none"
-      fw={400}
-      color={cluster.healthy ? "gray" : "red"}
-      leftSection={<Icon size={14} aria-hidden />}
+    <UnstyledButton
+      className={`panel ${classes.card}`}
+      data-silent={healthy ? undefined : true}
+      aria-pressed={chosen === name}
+      onClick={() => setCluster(chosen === name ? "" : name)}
     >
-      <b>{cluster.name}</b> · {t(cluster.healthy ? "answers" : "silent")} · {facts.join(" · ")}
-    </Badge>
+      <Group justify="space-between" wrap="nowrap" gap="xs">
+        <Group gap={8} wrap="nowrap" miw={0}>
+          <Icon size={16} aria-hidden color={healthy ? "var(--corral-good)" : "var(--corral-bad)"} />
+          <Text fw={600} truncate>
+            {name}
+          </Text>
+          <Badge variant="light" color="gray" size="sm" tt="none" fw={500} style={{ flexShrink: 0 }}>
+            {t(cluster.engine === "slurm" ? "slurm" : "local")}
+          </Badge>
+        </Group>
+        <Text size="xs" c={healthy ? "dimmed" : "var(--mantine-color-error)"} style={{ flexShrink: 0 }}>
+          {since === null ? t("notAsked") : t(healthy ? "answersSince" : "silentSince", { at: format.dayTime(since) })}
+        </Text>
+      </Group>
+      <Bar cluster={cluster} />
+      <Text size="xs" c="dimmed">
+        {facts.join(" · ")}
+      </Text>
+      {healthy && cluster.detail !== "" && (
+        <Text size="xs" c="dimmed">
+          {cluster.detail}
+        </Text>
+      )}
+    </UnstyledButton>
+  );
+}
+
+/** What jobs hold, then what others have taken; the words below say the same. */
+function Bar({ cluster: { gpus, gpus_free: free, gpus_taken: taken } }: { cluster: Cluster }) {
+  const width = (part: number) => ({ width: `${gpus === 0 ? 0 : (100 * part) / gpus}%` });
+  return (
+    <div className={classes.bar} aria-hidden>
+      <span className={classes.held} style={width(Math.max(0, gpus - free - taken))} />
+      <span className={classes.taken} style={width(taken)} />
+    </div>
   );
 }

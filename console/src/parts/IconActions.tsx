@@ -15,6 +15,8 @@ export function IconActions({ actions }: { actions: readonly RowAction[] }) {
             // Not `disabled`: the reason must be found by keyboard too.
             aria-disabled={refusal !== undefined}
             data-disabled={refusal === undefined ? undefined : true}
+            // Faint, but no box: in a row of icons it would stand out more than those that can be used.
+            bg={refusal === undefined ? undefined : "transparent"}
             onClick={() => refusal === undefined && onClick()}
           >
             <Icon size={15} />

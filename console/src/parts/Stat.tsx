@@ -16,7 +16,12 @@ export function Stat({
   chart?: ReactNode;
 }) {
   return (
-    <div className="panel" style={{ padding: "12px 14px", minWidth: 0 }} role="group" aria-label={label}>
+    <div
+      className="panel"
+      style={{ padding: "12px 14px", minWidth: 0, height: "100%" }}
+      role="group"
+      aria-label={label}
+    >
       <Text size="xs" c="dimmed">
         {label}
       </Text>
@@ -32,7 +37,7 @@ export function Stat({
         </Text>
         {chart}
       </Group>
-      <Text size="xs" c="dimmed" component="div" truncate>
+      <Text size="xs" c="dimmed" component="div" lineClamp={2}>
         {detail ?? " "}
       </Text>
     </div>

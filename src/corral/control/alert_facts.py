@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from corral.control.holders import holders
 from corral.control.ports import GpuReading, Holder, Transaction
-from corral.control.records import EventFilter
+from corral.control.records import EventFilter, VolumeState
 from corral.control.state import State
-from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact, PoolFact, QueueFact
+from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact, PoolFact, QueueFact, VolumeFact
 from corral.core.alerts.recent import Recent
 from corral.core.model import Gpu, GpuHealth, Node, NodeState
 
@@ -53,6 +53,7 @@ def facts_of(
     readings: Mapping[str, GpuReading],
     recent: Recent,
     failures: Sequence[FailureFact],
+    volumes: Sequence[VolumeFact],
     now: float,
 ) -> Facts:
     """`readings` are those that can be believed."""
@@ -75,6 +76,7 @@ def facts_of(
         queues=seen.queues,
         pools=[PoolFact(id=name, gpus=len(free), free=sum(free)) for name, free in pools.items()],
         failures=failures,
+        volumes=volumes,
     )
 
 
@@ -99,6 +101,21 @@ def failures(tx: Transaction, now: float) -> list[FailureFact]:
             message=str(event.detail.get("message") or "")[:200],
         )
     return list(found.values())
+
+
+def volumes(tx: Transaction) -> list[VolumeFact]:
+    """Those that can become full: a bucket has no size here."""
+    return [
+        VolumeFact(
+            id=volume.id,
+            name=volume.name,
+            owner=volume.owner,
+            size_bytes=volume.size_bytes,
+            used_bytes=volume.used_bytes,
+        )
+        for volume in tx.volumes.all()
+        if volume.size_bytes and volume.state is not VolumeState.DELETING
+    ]
 
 
 def _gpu(

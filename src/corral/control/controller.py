@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from corral.control.checkpoints import told_at_launch
@@ -66,6 +67,8 @@ class ClusterHealth:
     healthy: bool
     detail: str
     at: float
+    #: when it was first seen to be so, as far as this server has seen
+    since: float
 
 
 @dataclass(slots=True)
@@ -100,8 +103,9 @@ class Controller:
         self.engines = dict(engines)
         self.health: dict[str, ClusterHealth] = {}
         self.cycle_seconds: Callable[[float], None] = lambda seconds: None
-        #: called before an attempt is launched, on a thread that may wait; what it raises ends the attempt
-        self.prepare: Callable[[LaunchOrder], None] = lambda order: None
+        #: called with the cluster before an attempt is launched there, on a thread that may wait; what it raises ends
+        #: the attempt
+        self.prepare: Callable[[str, LaunchOrder], None] = lambda cluster, order: None
         #: the same, for what is only known or secret then: the address of an image, the login to pull it
         self.complete: Callable[[LaunchOrder], LaunchOrder] = lambda order: order
         self._store = store
@@ -122,7 +126,15 @@ class Controller:
         self._outboxes = {
             name: Lanes(
                 [
-                    Outbox(lane, engine, workspace, self._launch_refused, checkpoints, self._prepare, self._complete)
+                    Outbox(
+                        lane,
+                        engine,
+                        workspace,
+                        self._launch_refused,
+                        checkpoints,
+                        partial(self._prepare, name),
+                        self._complete,
+                    )
                     for lane in _lanes(name, engine)
                 ]
             )
@@ -373,8 +385,8 @@ class Controller:
             # Before the next regular look, others would be sent to a node that is not there.
             self.observe_soon()
 
-    def _prepare(self, order: LaunchOrder) -> None:
-        self.prepare(order)
+    def _prepare(self, cluster: str, order: LaunchOrder) -> None:
+        self.prepare(cluster, order)
 
     def _complete(self, order: LaunchOrder) -> LaunchOrder:
         return self.complete(order)
@@ -406,11 +418,16 @@ class Controller:
         try:
             observation = self.engines[name].observe()
         except EngineUnavailable as error:
-            self.health[name] = ClusterHealth(healthy=False, detail=str(error), at=observed_at)
+            self._note_health(name, False, str(error), observed_at)
             log.warning("cluster %s cannot be observed: %s", name, error)
             return
-        self.health[name] = ClusterHealth(healthy=True, detail="", at=observed_at)
+        self._note_health(name, True, "", observed_at)
         self.execute(reconcile, name, observation, observed_at).add_done_callback(_log_failure)
+
+    def _note_health(self, name: str, healthy: bool, detail: str, at: float) -> None:
+        before = self.health.get(name)
+        since = before.since if before is not None and before.healthy == healthy else at
+        self.health[name] = ClusterHealth(healthy=healthy, detail=detail, at=at, since=since)
 
 
 def _lanes(name: str, engine: Engine) -> list[str]:

@@ -54,6 +54,7 @@ class LineView:
 class GpuView:
     gpu: Gpu
     node: str
+    cluster: str
     held_milli: int
     jobs: tuple[Job, ...]
     #: others hold it who are not corral's
@@ -209,6 +210,7 @@ def node_views(state: State) -> list[NodeView]:
                 GpuView(
                     gpu=gpu,
                     node=slot.node.id,
+                    cluster=slot.node.cluster,
                     held_milli=sum(milli for _, milli in held[gpu.id]),
                     jobs=tuple(job for job, _ in held[gpu.id]),
                     is_taken=gpu.id in slot.node.taken.gpus,

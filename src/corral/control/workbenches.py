@@ -38,6 +38,9 @@ LAUNCH_PROBLEMS: Mapping[int, str] = {
     85: "the SSH server did not start: its log tells why",
     86: "SSH logs in as the account that it runs as, and that account may not log in: ask an operator for one of your "
     "own (local.run_as), or create the workbench without SSH",
+    87: "its Jupyter could not be opened for the server, which is on another machine: its log tells why",
+    88: "the python3 in its environment is older than 3.9: name a virtual environment that has a later one",
+    89: "it was killed while it started, as happens to what has too little memory: ask for more (--memory 4G)",
 }
 _WHAT_TO_DO = {
     Tool.JUPYTER: (
@@ -76,8 +79,8 @@ def needed_tools(spec: JobSpec) -> list[Tool]:
     return [tool for tool, wanted in ((Tool.JUPYTER, spec.jupyter), (Tool.SSHD, spec.ssh)) if wanted]
 
 
-def host_settings(record: JobRecord, *, ssh_listen: str, ssh_ports: tuple[int, int]) -> dict[str, Any]:
-    """What the program in the workbench is told."""
+def host_settings(record: JobRecord, *, listen: str, ports: tuple[int, int], is_elsewhere: bool) -> dict[str, Any]:
+    """What the program in the workbench is told. On another machine than the server's its Jupyter listens, too."""
     spec = record.spec
     return {
         "base_url": base_url(record.job.id),
@@ -86,8 +89,9 @@ def host_settings(record: JobRecord, *, ssh_listen: str, ssh_ports: tuple[int, i
         # In an image the paths of the node mean nothing.
         "venv": spec.venv if spec.image is None else None,
         "workdir": spec.workdir,
-        "ssh_listen": ssh_listen,
-        "ssh_ports": list(ssh_ports),
+        "ssh_listen": listen,
+        "ssh_ports": list(ports),
+        "relay": {"listen": listen, "ports": list(ports)} if is_elsewhere else None,
     }
 
 

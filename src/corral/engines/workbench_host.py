@@ -4,7 +4,8 @@ last used them, and ends them together.
 Run by path, with the standard library of Python 3.9 or later alone, on a node or inside an image. It finds its settings
 in the job's directory and leaves its state there, so that it works wherever that directory is shared, and goes on
 without the server. How to reach it, and who may, is the server's business: Jupyter listens on a socket that only the
-job's own account can open, and SSH takes only the keys that the server has written down.
+job's own account can open, and SSH takes only the keys that the server has written down. A server on another machine
+comes through a relay (`workbench_relay.py`), which takes only the key that it has given to this workbench.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -32,6 +34,9 @@ SETTINGS = "settings.json"
 KEYS = "authorized_keys"
 STATUS = "status.json"
 SOCKET = "jupyter.sock"
+RELAY = "relay.py"
+RELAY_KEY = "relay.pem"
+RELAY_PORT = "relay_port"
 #: In the environment of everything that somebody runs over SSH.
 SESSION_VARIABLE = "CORRAL_SSH_SESSION"
 
@@ -41,6 +46,8 @@ NO_SSHD = 82
 JUPYTER_FAILED = 84
 SSHD_FAILED = 85
 NO_LOGIN = 86
+RELAY_FAILED = 87
+KILLED = 89
 
 POLL_SECONDS = 2.0
 #: The kernel takes 107 bytes.
@@ -106,11 +113,14 @@ def find_sshd(env: Mapping[str, str]) -> str | None:
     return shutil.which("sshd", path=path) if shutil.which("ssh-keygen", path=path) else None
 
 
-# ---------------------------------------------------------------- the two services
+# ---------------------------------------------------------------- the services
 
 
 class Service(ABC):
     """One server program of the workbench."""
+
+    #: how the workbench ends when it does not start
+    failed: int
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
@@ -151,23 +161,36 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def socket_path() -> str:
-    """Where Jupyter listens: in the run directory. A path that the kernel would find too long goes by this process."""
+    """Where the server finds Jupyter on its own machine: in the run directory. A path that the kernel would find too
+    long goes by this process."""
     full = os.path.join(os.getcwd(), SOCKET)
     return full if len(full.encode()) <= MAX_SOCKET_PATH else f"/proc/{os.getpid()}/cwd/{SOCKET}"
 
 
+def own_directory() -> str:
+    """A directory of this machine's own for the socket: not every file system that machines share can hold one."""
+    made = tempfile.mkdtemp(prefix="corral-")
+    if len(os.path.join(made, SOCKET).encode()) <= MAX_SOCKET_PATH:
+        return made
+    os.rmdir(made)
+    return tempfile.mkdtemp(prefix="corral-", dir="/tmp")
+
+
 class Jupyter(Service):
-    def __init__(self, program: str, *, base_url: str, root: Path, env: Mapping[str, str]) -> None:
+    failed = JUPYTER_FAILED
+
+    def __init__(self, program: str, *, sock: str, base_url: str, root: Path, env: Mapping[str, str]) -> None:
         super().__init__()
+        self._sock = sock
         self._base_url = base_url
         runtime = Path("jupyter-runtime")
         runtime.mkdir(mode=0o700, exist_ok=True)
-        Path(SOCKET).unlink(missing_ok=True)
+        Path(sock).unlink(missing_ok=True)
         self.process = subprocess.Popen(
             [
                 program,
                 "--no-browser",
-                f"--ServerApp.sock={socket_path()}",
+                f"--ServerApp.sock={sock}",
                 "--ServerApp.sock_mode=0600",
                 f"--ServerApp.base_url={base_url}",
                 f"--ServerApp.root_dir={root}",
@@ -187,7 +210,7 @@ class Jupyter(Service):
 
     def ask(self, path: str) -> Any:
         """The answer of Jupyter's own API; None while it gives none."""
-        connection = UnixConnection(SOCKET)
+        connection = UnixConnection(self._sock)
         try:
             connection.request("GET", f"{self._base_url}api/{path}")
             answer = connection.getresponse()
@@ -211,7 +234,32 @@ class Jupyter(Service):
         return latest
 
 
+class Relay(Service):
+    """The way to Jupyter from another machine."""
+
+    failed = RELAY_FAILED
+
+    def __init__(self, home: Path, *, listen: str, ports: list[int], sock: str) -> None:
+        super().__init__()
+        Path(RELAY_PORT).unlink(missing_ok=True)
+        first, last = ports
+        words = [listen, str(first), str(last), str(home / RELAY_KEY), sock, RELAY_PORT]
+        self.process = subprocess.Popen([sys.executable, "-Iu", str(home / RELAY), *words], stdin=subprocess.DEVNULL)
+
+    @property
+    def port(self) -> int | None:
+        try:
+            return int(Path(RELAY_PORT).read_text())
+        except FileNotFoundError:
+            return None
+
+    def _answers(self) -> bool:
+        return self.port is not None
+
+
 class Sshd(Service):
+    failed = SSHD_FAILED
+
     def __init__(self, program: str, *, home: Path, listen: str, ports: list[int], root: Path) -> None:
         super().__init__()
         self._program = program
@@ -404,7 +452,10 @@ class Workbench:
         self._env = environment(os.environ, settings.get("venv"))
         self._root = Path(settings.get("workdir") or home.parent / "work")
         self._jupyter: Jupyter | None = None
+        self._relay: Relay | None = None
         self._sshd: Sshd | None = None
+        #: on this machine's own disk
+        self._directory = ""
         self._is_stopping = False
         self._activity = Activity(time.time())
 
@@ -413,19 +464,24 @@ class Workbench:
         self._start()
         deadline = time.monotonic() + READY_SECONDS
         while not self._is_stopping:
-            for service, failed in ((self._jupyter, JUPYTER_FAILED), (self._sshd, SSHD_FAILED)):
-                if service is not None and service.ended is not None and not self._is_stopping:
+            for service in self._services:
+                if service.ended is not None and not self._is_stopping:
                     say(f"{type(service).__name__} has ended with {service.ended}")
+                    failed = KILLED if service.ended == -signal.SIGKILL else service.failed
                     return self._end(1 if service.was_ready else failed)
             is_ready = self._report()
             if not is_ready and time.monotonic() > deadline:
                 say(f"it was not ready within {READY_SECONDS:.0f} s")
-                return self._end(JUPYTER_FAILED if self._jupyter and not self._jupyter.is_ready else SSHD_FAILED)
+                return self._end(next(service.failed for service in self._services if not service.was_ready))
             # Short steps: the handler only sets a mark, and a stop shall not wait for the next look.
             until = time.monotonic() + (POLL_SECONDS if is_ready else 0.1)
             while not self._is_stopping and time.monotonic() < until:
                 time.sleep(0.1)
         return self._end(0)
+
+    @property
+    def _services(self) -> list[Service]:
+        return [service for service in (self._jupyter, self._relay, self._sshd) if service is not None]
 
     def _start(self) -> None:
         """All that is asked for, or nothing."""
@@ -443,7 +499,7 @@ class Workbench:
         self._root.mkdir(parents=True, exist_ok=True)
         self._env = with_home(self._env, self._root)
         if jupyter is not None:
-            self._jupyter = Jupyter(jupyter, base_url=self._settings["base_url"], root=self._root, env=self._env)
+            self._start_jupyter(jupyter)
         if sshd is not None:
             self._sshd = Sshd(
                 sshd,
@@ -454,19 +510,31 @@ class Workbench:
             )
             self._sshd.start(self._env)
 
+    def _start_jupyter(self, program: str) -> None:
+        relay = self._settings.get("relay")
+        sock = socket_path()
+        if relay:
+            self._directory = own_directory()
+            sock = os.path.join(self._directory, SOCKET)
+        self._jupyter = Jupyter(program, sock=sock, base_url=self._settings["base_url"], root=self._root, env=self._env)
+        if relay:
+            self._relay = Relay(self._home, listen=relay["listen"], ports=list(relay["ports"]), sock=sock)
+
     def _report(self) -> bool:
         """Write down how it is; whether everything is ready."""
-        now, jupyter, sshd = time.time(), self._jupyter, self._sshd
-        services = {service.process.pid for service in (jupyter, sshd) if service is not None and service.process}
-        self._activity.look(now, services, jupyter.used_at() if jupyter is not None else 0.0)
-        is_ready = all(service.is_ready for service in (jupyter, sshd) if service is not None)
+        now, jupyter, relay, sshd = time.time(), self._jupyter, self._relay, self._sshd
+        pids = {service.process.pid for service in self._services if service.process}
+        self._activity.look(now, pids, jupyter.used_at() if jupyter is not None else 0.0)
+        # Each is asked, whether or not another one is ready.
+        is_ready = not [service for service in self._services if not service.is_ready]
         if not is_ready:
             self._activity.used_at = now  # nobody can use it yet
         told: dict[str, Any] = {
             "attempt": int(os.environ.get("CORRAL_ATTEMPT", "0")),
             "at": now,
             "account": account_name(),
-            "jupyter_ready": jupyter is not None and jupyter.was_ready,
+            "jupyter_ready": jupyter is not None and jupyter.was_ready and (relay is None or relay.was_ready),
+            "relay_port": relay.port if relay is not None else None,
             "ssh_ready": sshd is not None and sshd.was_ready,
             "ssh_port": sshd.port if sshd is not None else None,
             "ssh_host_key": sshd.host_key if sshd is not None else None,
@@ -485,11 +553,12 @@ class Workbench:
     def _end(self, code: int) -> int:
         """Whoever is still there after the grace time is ended by the engine."""
         self._is_stopping = True
-        services = [service for service in (self._jupyter, self._sshd) if service is not None]
-        for service in services:
+        for service in self._services:
             service.terminate()
-        for service in services:
+        for service in self._services:
             service.wait()
+        if self._directory:
+            shutil.rmtree(self._directory, ignore_errors=True)
         return code
 
 

@@ -16,7 +16,7 @@ from corral.control.controller import Controller, ControllerStopped
 from corral.control.ports import Clock, NoticeRefused, Notifier, Round, Store
 from corral.control.records import ChannelRecord
 from corral.core.alerts.evaluating import evaluate
-from corral.core.alerts.facts import Facts, FailureFact
+from corral.core.alerts.facts import Facts, FailureFact, VolumeFact
 from corral.core.alerts.recent import Recent
 from corral.server.delivering import POLL_SECONDS, Delivering
 from corral.server.secrets import SecretBox, SecretUnreadable
@@ -101,20 +101,20 @@ class Alerting:
         now = self._clock.now()
         with self._store.read() as tx:
             rules, live, silences = tx.alerts.rules(), tx.alerts.live(), tx.alerts.silences()
-            failures = alert_facts.failures(tx, now)
-        evaluation = evaluate(rules, self._facts(failures, now), live, silences, now)
+            failures, volumes = alert_facts.failures(tx, now), alert_facts.volumes(tx)
+        evaluation = evaluate(rules, self._facts(failures, volumes, now), live, silences, now)
         if evaluation.is_empty:
             return False
         self._controller.execute(alerts.apply, evaluation).result(_ANSWER_SECONDS)
         self._delivering.wake()
         return True
 
-    def _facts(self, failures: Sequence[FailureFact], now: float) -> Facts:
+    def _facts(self, failures: Sequence[FailureFact], volumes: Sequence[VolumeFact], now: float) -> Facts:
         seen = self._controller.inspect(alert_facts.look, now).result(_ANSWER_SECONDS)
         readings = {gpu: latest.reading for gpu, latest in self._readings.all(now).items() if not latest.stale}
         with self._recent_lock:
             self._recent.retain({gpu.id for node in seen.nodes for gpu in node.gpus})
-            return alert_facts.facts_of(seen, readings, self._recent, failures, now)
+            return alert_facts.facts_of(seen, readings, self._recent, failures, volumes, now)
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -13,12 +13,14 @@ from corral.engines.local.engine import LocalEngine
 from corral.engines.local.fleet import HostFleet, VirtualFleet, fleet_for
 from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.storage.orders import StoragePlaces
-from corral.engines.slurm.commands import SlurmCommands
+from corral.engines.slurm.commands import Slurm, SlurmCommands
 from corral.engines.slurm.engine import SlurmEngine
 from corral.engines.slurm.fleet import FleetRules
 from corral.engines.slurm.orders import SlurmRules
+from corral.engines.slurm.rest import SlurmRest
 from corral.engines.slurm.submitters import Submitter
-from corral.server.sections import ClusterSettings
+from corral.engines.slurm.tokens import Tokens
+from corral.server.sections import ClusterSettings, SlurmSettings
 from corral.server.settings import Settings
 
 #: where there are no real ones
@@ -81,7 +83,7 @@ def slurm_engine(
     slurm = cluster.slurm
     return SlurmEngine(
         root=Path(slurm.root) if slurm.root else settings.home / "slurm" / cluster.name,
-        slurm=SlurmCommands(conf=slurm.conf, programs=slurm.programs),
+        slurm=_access(slurm),
         rules=SlurmRules(
             fleet=FleetRules(partitions=frozenset(slurm.partitions), models=slurm.models),
             partition=slurm.partitions[0] if slurm.partitions else "",
@@ -96,6 +98,20 @@ def slurm_engine(
         account_of=_account_of(slurm.accounts, accounts),
         storage=places,
         top=str(settings.home),
+    )
+
+
+def _access(slurm: SlurmSettings) -> Slurm:
+    """Through slurmrestd where there is one, and by Slurm's programs otherwise."""
+    commands = SlurmCommands(conf=slurm.conf, programs=slurm.programs)
+    if (rest := slurm.rest) is None:
+        return commands
+    return SlurmRest(
+        url=rest.url,
+        tokens=Tokens(file=rest.token_file, command=rest.token_command, conf=slurm.conf),
+        commands=commands,
+        user=rest.user or "",
+        version=rest.api_version or "",
     )
 
 

@@ -48,6 +48,7 @@ from corral.server.timetravel import TimeTravel
 from corral.server.volume_files import VolumeStorage
 from corral.server.workbenching import Workbenching
 from corral.telemetry.readings import LatestReadings
+from corral.telemetry.scraping import ScrapingCollector
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -94,6 +95,8 @@ class ServerContext:
     #: the command that holds a task's GPUs until its program comes
     task_holder: tuple[str, ...]
     readings: LatestReadings
+    #: of other nodes, from which readings are fetched
+    exporters: tuple[ScrapingCollector, ...]
     clock: Clock
     identities: Identities
     passwords: Passwords

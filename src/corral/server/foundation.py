@@ -13,7 +13,7 @@ from typing import Any
 from corral.control.controller import Controller
 from corral.control.ports import Clock, Store
 from corral.control.records import EventRecord
-from corral.engines import workbench_host
+from corral.engines import workbench_host, workbench_relay, workbench_start
 from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.storage.driver import DirectoryVolumes
 from corral.engines.local.tools import LocalTools
@@ -33,10 +33,18 @@ from corral.server.stream import EventFeed
 from corral.server.workbenching import Workbenching
 from corral.stores import open_store
 from corral.stores.checkpoints import DirectoryCheckpoints
+from corral.stores.workbench_keys import WorkbenchKeys
 from corral.stores.workbenches import DirectoryWorkbenches
 from corral.stores.workspace import DirectoryWorkspace
 
 log = logging.getLogger("corral.server")
+
+#: By the names that they have in a workbench's directory.
+_WORKBENCH_PROGRAMS = {
+    "host.py": Path(workbench_start.__file__),
+    workbench_start.PROGRAM: Path(workbench_host.__file__),
+    workbench_host.RELAY: Path(workbench_relay.__file__),
+}
 
 
 class SystemClock:
@@ -155,7 +163,8 @@ def _workbenches(
     return Workbenching(
         controller=controller,
         store=store,
-        files=DirectoryWorkbenches(workspace.home, Path(workbench_host.__file__)),
+        files=DirectoryWorkbenches(workspace.home, _WORKBENCH_PROGRAMS),
+        keys=WorkbenchKeys(workspace.key_file),
         tools=LocalTools(),
         clock=clock,
         ssh_listen=settings.server.host,

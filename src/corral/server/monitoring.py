@@ -58,6 +58,8 @@ class Monitoring:
     history: History
     self_test: SelfTest
     alerting: Alerting
+    #: on other nodes, as far as settings name them
+    exporters: tuple[ScrapingCollector, ...]
 
 
 @contextmanager
@@ -110,8 +112,9 @@ def monitored(
             alerting,
             NodeLoads(lambda: _ask(controller, _gpu_homes), lambda loads: _tell_loads(controller, loads)),
         ]
+        exporters = _exporters(settings, controller)
         sampling = Sampling(
-            _collectors(settings, controller, fleet),
+            [*_own_collectors(settings, controller, fleet), *exporters],
             sinks,
             holders=lambda: controller.inspect(holders).result(ANSWER_SECONDS),
             clock=clock,
@@ -124,7 +127,13 @@ def monitored(
         parts.callback(meter.stop)
         sampling.start()
         parts.callback(sampling.stop)
-        yield Monitoring(readings=readings, history=history, self_test=_self_test(fleet), alerting=alerting)
+        yield Monitoring(
+            readings=readings,
+            history=history,
+            self_test=_self_test(fleet),
+            alerting=alerting,
+            exporters=exporters,
+        )
 
 
 def open_history(settings: Settings, clock: Clock) -> History:
@@ -141,21 +150,21 @@ def open_history(settings: Settings, clock: Clock) -> History:
     )
 
 
-def _collectors(settings: Settings, controller: Controller, fleet: Fleet) -> list[Collector]:
-    own: list[Collector]
+def _own_collectors(settings: Settings, controller: Controller, fleet: Fleet) -> list[Collector]:
     if isinstance(fleet, VirtualFleet):
-        own = [VirtualCollector(fleet, lambda: _ask(controller, _held_parts))]
-    else:
-        own = [NvmlCollector(), HostCollector(fleet.nodes()[0].id, settings.home)]
-    scraping = [
+        return [VirtualCollector(fleet, lambda: _ask(controller, _held_parts))]
+    return [NvmlCollector(), HostCollector(fleet.nodes()[0].id, settings.home)]
+
+
+def _exporters(settings: Settings, controller: Controller) -> tuple[ScrapingCollector, ...]:
+    return tuple(
         ScrapingCollector(
             target,
             lambda: _ask(controller, _gpu_places),
             timeout_seconds=settings.monitoring.interval_seconds,
         )
         for target in settings.monitoring.scrape
-    ]
-    return [*own, *scraping]
+    )
 
 
 def _self_test(fleet: Fleet) -> SelfTest:

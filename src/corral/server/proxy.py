@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any
 
@@ -17,13 +16,15 @@ from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
-from websockets.asyncio.client import ClientConnection, unix_connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
+from corral.server.reaching import Way
+
 Header = tuple[bytes, bytes]
-#: A connection to a job's Jupyter; blocking, so it is made on a thread. Raises OSError.
-Connect = Callable[[str], socket.socket]
+#: The way to a job's Jupyter; reads files, so it is asked on a thread. Raises OSError.
+WayTo = Callable[[str], Way]
 
 #: In the scope of a request whose answer is not corral's own.
 FOREIGN = "corral.foreign"
@@ -165,37 +166,40 @@ class _Stream(httpcore.AsyncNetworkStream):
 
 
 class _Network(httpcore.AsyncNetworkBackend):
-    """The host of an address is `<attempt>`: the socket of its job."""
+    """The host of an address is `<attempt>`: the way to its job."""
 
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+    def __init__(self, way_to: WayTo) -> None:
+        self._way_to = way_to
 
     async def connect_tcp(self, host: str, port: int, *args: Any, **options: Any) -> httpcore.AsyncNetworkStream:
         try:
-            connected = await connected_socket(self._connect, host.partition(".")[0])
-            return _Stream(*await asyncio.open_unix_connection(sock=connected))
+            way = await opened(self._way_to, host.partition(".")[0])
+            if way.tls is None:
+                return _Stream(*await asyncio.open_unix_connection(sock=way.connection))
+            return _Stream(*await asyncio.open_connection(sock=way.connection, **way.agreeing))
         except OSError as error:
             raise httpcore.ConnectError(str(error)) from error
 
 
-async def connected_socket(connect: Connect, job_id: str) -> socket.socket:
+async def opened(way_to: WayTo, job_id: str) -> Way:
+    """Connected. Raises OSError."""
     for _ in range(_CONNECT_TRIES - 1):
         try:
-            return await asyncio.to_thread(connect, job_id)
+            return await (await asyncio.to_thread(way_to, job_id)).open()
         except BlockingIOError:
             # Its queue is full at this moment.
             await asyncio.sleep(0.05)
-    return await asyncio.to_thread(connect, job_id)
+    return await (await asyncio.to_thread(way_to, job_id)).open()
 
 
 class JupyterProxy:
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+    def __init__(self, way_to: WayTo) -> None:
+        self._way_to = way_to
         self._pool = httpcore.AsyncConnectionPool(
             max_connections=None,
             max_keepalive_connections=50,
             keepalive_expiry=15.0,
-            network_backend=_Network(connect),
+            network_backend=_Network(way_to),
         )
 
     async def close(self) -> None:
@@ -232,17 +236,21 @@ class JupyterProxy:
             if name.lower() not in (b"host", b"origin", b"user-agent") and not name.lower().startswith(b"sec-websocket")
         ]
         origin = websocket.headers.get("origin")
+        address = f"{host_for(websocket)}{target_of(websocket).decode('latin-1')}"
         try:
-            return await unix_connect(
-                uri=f"ws://{host_for(websocket)}{target_of(websocket).decode('latin-1')}",
-                sock=await connected_socket(self._connect, job_id),
+            way = await opened(self._way_to, job_id)
+            kind: dict[str, Any] = {"unix": True} if way.tls is None else way.agreeing
+            return await connect(
+                f"ws://{address}" if way.tls is None else f"wss://{address}",
+                sock=way.connection,
+                **kind,
                 origin=Origin(origin) if origin is not None else None,
                 additional_headers=headers,
                 user_agent_header=websocket.headers.get("user-agent"),
                 subprotocols=[Subprotocol(name) for name in websocket.scope.get("subprotocols", [])] or None,
                 compression=None,
                 max_size=MAX_MESSAGE_BYTES,
-                # Both ends are on this machine; the browser's end is pinged by the server.
+                # The browser's end is pinged by the server, and a machine that is gone is noticed by the kernel.
                 ping_interval=None,
                 open_timeout=30.0,
                 close_timeout=5.0,

@@ -80,7 +80,7 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False) -> bool:
         except (HistoryTooNew, HistoryUnavailable) as error:
             raise CannotStart(f"cannot open the metric history: {error}", EXIT_STORE) from None
         if demo:
-            arrivals = Demo(assembly.context.controller)
+            arrivals = Demo(assembly.context.controller, assembly.context.committing.wake)
             arrivals.start()
             parts.callback(arrivals.stop)
         server = _Server(settings, assembly)

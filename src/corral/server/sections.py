@@ -21,11 +21,13 @@ from corral.core.ordering import POLICIES as ORDERING_POLICIES
 from corral.core.placement import POLICIES as PLACEMENT_POLICIES
 from corral.core.quantities import MAX_COUNT, parse_bytes
 from corral.engines.local.virtual import parse_virtual_gpus, parse_virtual_nodes
+from corral.engines.slurm.rest_words import VERSIONS, options_of, parse_place
 from corral.server.validation import unknown_name
-from corral.telemetry.scraping import metrics_url
+from corral.telemetry.scraping import readable_target
 
 _JOB_NAME_PART = re.compile(r"[A-Za-z0-9_-]*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ACCOUNT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*")
 
 
@@ -120,9 +122,34 @@ Weight = Annotated[float, Field(ge=0, le=1000)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
+class SlurmRestSettings(Section):
+    """slurmrestd, and the token with which it is asked."""
+
+    #: http://login1:6820, or unix:/run/slurmrestd.socket
+    url: Annotated[str, _readable_by(parse_place)]
+    #: a file with the token, which somebody keeps up to date
+    token_file: Annotated[str, AfterValidator(_absolute_path)] | None = None
+    #: a command that prints one: [scontrol, token, lifespan=3600]
+    token_command: Texts = ()
+    #: whose token it is; null: whom it names itself
+    user: Annotated[str, Field(max_length=64), _matching(_ACCOUNT_NAME, "corral")] | None = None
+    #: null: the newest that slurmrestd and corral both know
+    api_version: Annotated[str, _one_of(VERSIONS, "api_version")] | None = None
+
+    @model_validator(mode="after")
+    def _one_token(self) -> SlurmRestSettings:
+        if self.token_file and self.token_command:
+            raise ValueError("give token_file or token_command, not both")
+        if not (self.token_file or self.token_command or self.url.startswith("unix:")):
+            raise ValueError("give token_file or token_command: slurmrestd is asked without a token at a socket only")
+        return self
+
+
 class SlurmSettings(Section):
     """An existing Slurm cluster, and how corral's jobs are given to it."""
 
+    #: Slurm is asked through slurmrestd; null: by its programs
+    rest: SlurmRestSettings | None = None
     #: Slurm's own settings; null: where its programs look for them
     conf: Annotated[str, AfterValidator(_absolute_path)] | None = None
     #: where its programs are; null: on the PATH
@@ -145,6 +172,12 @@ class SlurmSettings(Section):
     path: str = "/usr/local/bin:/usr/bin:/bin"
     #: a job that others keep waiting in Slurm for so long goes back to corral's queue
     pending_seconds: Annotated[float, Field(ge=1, le=3600)] = 20.0
+
+    @model_validator(mode="after")
+    def _options_for_rest(self) -> SlurmSettings:
+        if self.rest is not None:
+            options_of(self.options)
+        return self
 
 
 class ClusterSettings(Section):
@@ -235,8 +268,8 @@ class MonitoringSettings(Section):
     metrics_retention_days: Annotated[float, Field(gt=0, le=3650)] = 30
     #: their means per hour
     hourly_retention_days: Annotated[float, Field(gt=0, le=36_500)] = 365
-    #: addresses of exporters on other nodes: corral's own or NVIDIA's DCGM exporter
-    scrape: Annotated[Texts, _each_readable_by(metrics_url)] = ()
+    #: addresses of exporters on other nodes, or NODE=ADDRESS: corral's own or NVIDIA's DCGM exporter
+    scrape: Annotated[Texts, _each_readable_by(readable_target)] = ()
     alert_thresholds: AlertThresholds = AlertThresholds()
     health: HealthSettings = HealthSettings()
     idle_reclaim: IdleReclaimSettings = IdleReclaimSettings()

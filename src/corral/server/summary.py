@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from corral.control import views
+from corral.control.job_clusters import homes_of, is_of
 from corral.control.ports import GpuReading, HostReading, Transaction
 from corral.control.state import State
 from corral.core.alerts.model import AlertState, Severity
-from corral.core.model import GpuHealth, JobState, NodeState
+from corral.core.model import GpuHealth, Job, JobState, NodeState
 from corral.server.schemas.base import number
 from corral.server.schemas.fleet import Measured, OverviewView
 from corral.server.totals import totals_of
@@ -44,23 +45,27 @@ def counted(tables: Transaction) -> Counts:
     return Counts(jobs=tables.jobs.counts(), alerts=firing)
 
 
-def overview_of(state: State, now: float, counts: Counts, sight: Sight) -> OverviewView:
-    """Allocation: GPUs asked for by unfinished jobs, of all. Utilisation: measured use by running jobs, of all."""
-    gpus = [gpu for node in views.node_views(state) for gpu in node.gpus]
-    asked_milli, waits = _asked_and_waits(state, now)
+def overview_of(state: State, now: float, counts: Counts, sight: Sight, cluster: str | None = None) -> OverviewView:
+    """Allocation: GPUs asked for by unfinished jobs, of all. Utilisation: measured use by running jobs, of all.
+    Of one `cluster`, or of everything."""
+    nodes = [view for view in views.node_views(state) if cluster in (None, view.node.cluster)]
+    names = {view.node.id for view in nodes}
+    gpus = [gpu for view in nodes for gpu in view.gpus]
+    homes = homes_of(state)
+    live = [job for job in state.snapshot.jobs.values() if cluster is None or is_of(state, homes, job, cluster)]
+    jobs = counts.jobs if cluster is None else Counter(job.state.value for job in live)
+    asked_milli, waits = _asked_and_waits(live, now)
     fresh = sight.fresh()
     totals = totals_of(gpus, asked_milli, fresh)
     health = Counter(gpu.gpu.health for gpu in gpus)
     severities = Counter(counts.alerts)
-    states = Counter(node.state for node in state.snapshot.nodes.values())
-    hosts = [
-        latest.reading for name, latest in sight.hosts.items() if name in state.snapshot.nodes and not latest.stale
-    ]
+    states = Counter(view.node.state for view in nodes)
+    hosts = [latest.reading for name, latest in sight.hosts.items() if name in names and not latest.stale]
     used, total = _memory(hosts)
     known = [fresh[gpu.gpu.id] for gpu in gpus if gpu.gpu.id in fresh]
     held = {gpu.gpu.id for gpu in gpus if gpu.held_milli}
     return OverviewView(
-        nodes=len(state.snapshot.nodes),
+        nodes=len(nodes),
         nodes_by_state={node_state.value: states[node_state] for node_state in NodeState},
         gpus=totals.gpus,
         gpus_free=sum(gpu.is_free for gpu in gpus),
@@ -79,19 +84,19 @@ def overview_of(state: State, now: float, counts: Counts, sight: Sight) -> Overv
         cpu=_mean(host.cpu for host in hosts),
         memory_used_bytes=used,
         memory_total_bytes=total,
-        jobs={job_state.value: counts.jobs.get(job_state.value, 0) for job_state in JobState},
-        running=counts.jobs.get(JobState.RUNNING.value, 0),
-        queued=counts.jobs.get(JobState.QUEUED.value, 0),
+        jobs={job_state.value: jobs.get(job_state.value, 0) for job_state in JobState},
+        running=jobs.get(JobState.RUNNING.value, 0),
+        queued=jobs.get(JobState.QUEUED.value, 0),
         wait_seconds_median=median(waits) if waits else None,
         wait_seconds_max=max(waits, default=None),
         alerts={severity.value: severities[severity] for severity in Severity},
     )
 
 
-def _asked_and_waits(state: State, now: float) -> tuple[int, list[float]]:
+def _asked_and_waits(jobs: Iterable[Job], now: float) -> tuple[int, list[float]]:
     """GPUs that unfinished jobs ask for, and for how long each of those in a queue has waited: in one pass."""
     asked, waits = 0, []
-    for job in state.snapshot.jobs.values():
+    for job in jobs:
         asked += job.request.total_gpu_milli
         if job.state is JobState.QUEUED and job.queued_at is not None:
             waits.append(max(0.0, now - job.queued_at))

@@ -18,7 +18,9 @@ from corral.control.ports import Clock, LaunchOrder, Store, Tool, ToolProbe, Tra
 from corral.control.records import JobRecord, JobSpec
 from corral.control.state import State
 from corral.control.workbenches import HOST_COMMAND, Idle, idle_seconds
-from corral.core.model import Job, JobKind, JobState
+from corral.core.model import CLUSTER_LABEL, Job, JobKind, JobState, Request
+from corral.server.reaching import Reaching, listen_address
+from corral.stores.workbench_keys import WorkbenchKeys
 from corral.stores.workbenches import DirectoryWorkbenches
 
 log = logging.getLogger("corral.server.workbenches")
@@ -34,12 +36,15 @@ class Workbenching:
         controller: Controller,
         store: Store,
         files: DirectoryWorkbenches,
+        keys: WorkbenchKeys,
         tools: ToolProbe,
         clock: Clock,
         ssh_listen: str,
         ssh_ports: tuple[int, int],
     ) -> None:
         self.files = files
+        self.reaching = Reaching(controller=controller, files=files, keys=keys)
+        self._keys = keys
         self._controller = controller
         self._store = store
         self._tools = tools
@@ -61,20 +66,33 @@ class Workbenching:
 
     # ---------------------------------------------------------------- asked by others
 
-    def missing(self, spec: JobSpec) -> list[Tool]:
-        """What is not there where a workbench would run."""
+    def missing(self, spec: JobSpec, request: Request) -> list[Tool]:
+        """What is not there where a workbench would run. Other machines cannot be looked at from here: what one lacks
+        that may run there shows when it does."""
+        cluster = dict(request.labels).get(CLUSTER_LABEL)
+        if self.reaching.is_elsewhere(cluster) if cluster else self.reaching.has_elsewhere():
+            return []
         return self._tools.missing(workbenches.needed_tools(spec), venv=spec.venv, env=spec.env)
 
-    def prepare(self, order: LaunchOrder) -> None:
-        """Before an attempt is launched. Jobs that are no workbenches cost nothing here."""
+    def prepare(self, cluster: str, order: LaunchOrder) -> None:
+        """Before an attempt is launched. Jobs that are no workbenches cost nothing here. Raises EngineUnavailable."""
         if order.command != HOST_COMMAND:
             return
         with self._store.read() as tables:
             record = tables.jobs.get(order.job_id)
             keys = workbenches.let_in(tables, record) if record is not None else []
-        if record is not None:
-            settings = workbenches.host_settings(record, ssh_listen=self._ssh_listen, ssh_ports=self._ssh_ports)
-            self.files.prepare(record.job.id, settings, keys)
+        if record is None:
+            return
+        address = self.reaching.node_address(cluster, order.instances[0].node)
+        settings = workbenches.host_settings(
+            record,
+            listen=self._ssh_listen if address is None else listen_address(address),
+            ports=self._ssh_ports,
+            is_elsewhere=address is not None,
+        )
+        self.files.prepare(
+            record.job.id, settings, keys, relay_key=None if address is None else self._keys.of(record.job.id)
+        )
 
     def status(self, job: Job) -> WorkbenchStatus | None:
         """What its present attempt says of itself."""

@@ -7,16 +7,18 @@ order in which they lie: `needs_scan` says when, and `unindexed` keeps databases
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Text, cast, func, literal, or_
+from sqlalchemy import Boolean, ColumnElement, Text, and_, cast, func, literal, not_, or_, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from corral.control.records import JobFilter
+from corral.core.model import CLUSTER_LABEL, JobState
 from corral.stores.codec import to_json
-from corral.stores.tables import PlainText, job_rows
+from corral.stores.tables import PlainText, attempt_rows, job_rows, node_rows
 
 #: Behind every name that begins with another: nothing sorts after it.
 _LAST = "\U0010ffff"
@@ -52,13 +54,16 @@ def job_conditions(where: JobFilter) -> list[ColumnElement[bool]]:
         conditions.append(job_rows.c.created_at < where.until)
     if where.array is not None:
         conditions += _is_of_array(where.array)
+    if where.cluster is not None:
+        conditions.append(_is_of_cluster(where.cluster, where.cluster_models))
     return conditions
 
 
 def needs_scan(where: JobFilter) -> bool:
     """Whether matches may be rare anywhere in the table. Databases expect to meet them soon when they read in the order
     of an index, and then look up all rows one by one; read as they lie and sorted afterwards takes a third of that."""
-    return bool(where.text or where.name_contains or where.array or where.since is not None or where.until is not None)
+    has_time = where.since is not None or where.until is not None
+    return bool(where.text or where.name_contains or where.array or where.cluster or has_time)
 
 
 def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -125,3 +130,40 @@ def _is_of_array(array: str) -> list[ColumnElement[bool]]:
         func.ltrim(index, "0123456789") == "",
         job_rows.c.spec.contains(made, autoescape=True),
     ]
+
+
+def _is_of_cluster(cluster: str, models: Sequence[str]) -> ColumnElement[bool]:
+    """By the node of its last attempt; a job without one by the label that binds it, if one does, and by the models
+    that it asks for. No gang is on two clusters, so its first node tells."""
+    there = select(node_rows.c.id).where(node_rows.c.cluster == cluster)
+    ran = select(attempt_rows.c.job_id).where(
+        attempt_rows.c.job_id == job_rows.c.id,
+        attempt_rows.c.number == job_rows.c.attempt,
+        _FirstNode(attempt_rows.c.allocation).in_(there),
+    )
+    waits = or_(job_rows.c.attempt == 0, job_rows.c.state == JobState.QUEUED.value)
+    bound = job_rows.c.body.contains(to_json([CLUSTER_LABEL, cluster]), autoescape=True)
+    is_free = not_(job_rows.c.body.contains(to_json([CLUSTER_LABEL])[:-1] + ",", autoescape=True))
+    named = [job_rows.c.body.contains(to_json(model), autoescape=True) for model in models]
+    suits = or_(not_(job_rows.c.body.contains('"models":[', autoescape=True)), *named)
+    return or_(and_(waits, or_(bound, is_free), suits), and_(not_(waits), ran.exists()))
+
+
+class _FirstNode(FunctionElement[str]):
+    """Of an allocation, which is JSON."""
+
+    name = "first_node"
+    type = PlainText()
+    inherit_cache = True
+
+
+@compiles(_FirstNode, "sqlite")
+def _extracted(element: _FirstNode, compiler: SQLCompiler, **options: Any) -> str:
+    (column,) = element.clauses
+    return f"json_extract({compiler.process(column, **options)}, '$.grants[0].node')"
+
+
+@compiles(_FirstNode, "postgresql")
+def _looked_up(element: _FirstNode, compiler: SQLCompiler, **options: Any) -> str:
+    (column,) = element.clauses
+    return f"(CAST({compiler.process(column, **options)} AS json) #>> '{{grants,0,node}}')"

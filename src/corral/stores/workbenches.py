@@ -1,6 +1,6 @@
 """The directories of workbenches, on a file system that the nodes share with the server (on one machine: any).
 
-    <jobs>/<shard>/<job>/workbench/          the server's: host.py, settings.json, authorized_keys
+    <jobs>/<shard>/<job>/workbench/          the server's: programs, settings.json, authorized_keys, relay.pem
     <jobs>/<shard>/<job>/workbench/run/      the workbench's own: status.json, jupyter.sock, keys of its SSH server
     <jobs>/<shard>/<job>/work/               what its owner keeps there, when no other directory is named
 
@@ -26,7 +26,7 @@ from corral.control.ports import WorkbenchStatus
 
 SETTINGS = "settings.json"
 KEYS = "authorized_keys"
-PROGRAM = "host.py"
+RELAY_KEY = "relay.pem"
 STATUS = "status.json"
 SOCKET = "jupyter.sock"
 _MAX_STATUS_BYTES = 1 << 16
@@ -41,14 +41,16 @@ class NotTheWorkbench(ConnectionError):
 
 
 class DirectoryWorkbenches:
-    """Implements `corral.control.ports.WorkbenchFiles`. `home_of` gives a job's directory, and `program` is the file
-    that runs in a workbench."""
+    """Implements `corral.control.ports.WorkbenchFiles`. `home_of` gives a job's directory, and `programs` are the files
+    that run in a workbench, by the names that they have there."""
 
-    def __init__(self, home_of: Callable[[str], Path], program: Path) -> None:
+    def __init__(self, home_of: Callable[[str], Path], programs: Mapping[str, Path]) -> None:
         self._home_of = home_of
-        self._program = program
+        self._programs = programs
 
-    def prepare(self, job_id: str, settings: Mapping[str, Any], keys: Sequence[str]) -> None:
+    def prepare(
+        self, job_id: str, settings: Mapping[str, Any], keys: Sequence[str], relay_key: bytes | None = None
+    ) -> None:
         self._home_of(job_id).mkdir(parents=True, exist_ok=True)
         with _directory(self._home_of(job_id)) as home:
             _make(home, "workbench", 0o711)
@@ -56,9 +58,12 @@ class DirectoryWorkbenches:
                 _make(home, "work", 0o700)
             with _below(home, "workbench") as own:
                 _make(own, "run", 0o700)
-                _replace(own, PROGRAM, self._program.read_bytes())
+                for name, program in self._programs.items():
+                    _replace(own, name, program.read_bytes())
                 _replace(own, SETTINGS, json.dumps(dict(settings)).encode())
                 _replace(own, KEYS, _lines(keys))
+                if relay_key is not None:
+                    _replace(own, RELAY_KEY, relay_key, is_secret=True)
 
     def put_keys(self, job_id: str, keys: Sequence[str]) -> bool:
         try:
@@ -106,7 +111,7 @@ def parse_status(data: bytes) -> WorkbenchStatus | None:
     """What the program in the workbench told, or None: its owner can write anything there."""
     try:
         told = json.loads(data)
-        port, key = told["ssh_port"], told["ssh_host_key"]
+        port, key, relay_port = told["ssh_port"], told["ssh_host_key"], told.get("relay_port")
         status = WorkbenchStatus(
             attempt=int(told["attempt"]),
             at=float(told["at"]),
@@ -116,12 +121,20 @@ def parse_status(data: bytes) -> WorkbenchStatus | None:
             ssh_port=None if port is None else int(port),
             ssh_host_key=None if key is None else _matched(_HOST_KEY, key),
             ssh_sessions=int(told["ssh_sessions"]),
+            relay_port=None if relay_port is None else _unprivileged(int(relay_port)),
             is_busy=told["busy"] is True,
             used_at=float(told["used_at"]),
         )
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
     return status if status.ssh_port is None or 0 < status.ssh_port < 65536 else None
+
+
+def _unprivileged(port: int) -> int:
+    """The server connects to this one: at the low ports are services that jobs cannot have."""
+    if not 1024 <= port < 65536:
+        raise ValueError(f"{port} is no port of a workbench")
+    return port
 
 
 def _matched(pattern: re.Pattern[str], value: Any) -> str:
@@ -162,16 +175,20 @@ def _make(parent: int, name: str, mode: int) -> None:
             os.chown(name, above.st_uid, above.st_gid, dir_fd=parent, follow_symlinks=False)
 
 
-def _replace(parent: int, name: str, content: bytes) -> None:
-    """Whole or not at all; readable for the job's account, as nothing of it is secret."""
+def _replace(parent: int, name: str, content: bytes, *, is_secret: bool = False) -> None:
+    """Whole or not at all; readable for the job's account, and what is secret for nobody else."""
     draft = f".{name}.{os.getpid()}"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(draft, dir_fd=parent)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(draft, flags, 0o644, dir_fd=parent)
+    mode = 0o600 if is_secret else 0o644
+    descriptor = os.open(draft, flags, mode, dir_fd=parent)
     with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(descriptor, 0o644)
+        os.fchmod(descriptor, mode)
         file.write(content)
+        above = os.fstat(parent)
+        if is_secret and above.st_uid != os.geteuid():
+            os.fchown(descriptor, above.st_uid, above.st_gid)
     os.rename(draft, name, src_dir_fd=parent, dst_dir_fd=parent)
 
 

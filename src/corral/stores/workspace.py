@@ -51,6 +51,11 @@ class DirectoryWorkspace:
     def remove(self, job_ids: Sequence[str]) -> None:
         for job_id in job_ids:
             shutil.rmtree(self.home(job_id), ignore_errors=True)
+            self.key_file(job_id).unlink(missing_ok=True)
+
+    def key_file(self, job_id: str) -> Path:
+        """The server's own, beside the job's directory: not even the job's account can write there."""
+        return self.home(job_id).with_name(f"{job_id}.key")
 
     def home(self, job_id: str) -> Path:
         """A job's directory, whether it is there or not."""

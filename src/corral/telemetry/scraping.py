@@ -7,8 +7,9 @@ not of this fleet are left out.
 from __future__ import annotations
 
 import logging
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from urllib.parse import urlsplit
 
 import httpx
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 DEFAULT_PORT = 9400
 #: A node with 16 GPUs and everything switched on prints less than a tenth of this.
 MAX_BYTES = 16 << 20
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 #: The GPUs of the fleet, by node and index.
 Known = Callable[[], Mapping[tuple[str, int], str]]
@@ -32,28 +34,38 @@ class ScrapeFailed(Exception):
 
 
 class ScrapingCollector:
-    """`target` is an address such as gpu-7:9400 or a URL. Without `known` every GPU is taken under its own UUID.
-    Use from one thread."""
+    """`target` is an address such as gpu-7:9400 or a URL, after `NODE=` where the exporter does not tell which node it
+    is on, or calls it otherwise. Without `known` every GPU is taken under its own UUID. Use from one thread; `problem`
+    may be read by any."""
 
     def __init__(self, target: str, known: Known | None = None, *, timeout_seconds: float = 5.0) -> None:
-        self.url = metrics_url(target)
-        self.name = f"scrape {target}"
-        self._host = urlsplit(self.url).hostname or ""
+        self._node, address = split_target(target)
+        self.url = metrics_url(address)
+        place = urlsplit(self.url)
+        #: without a password that may be in the URL
+        self.address = f"{place.hostname}:{place.port}" if place.port else place.hostname or ""
+        self.label = f"{self._node}={self.address}" if self._node else self.address
+        self.name = f"scrape {self.label}"
+        #: what is wrong with it, in words; "" while it answers well
+        self.problem = "not read yet"
+        self._host = place.hostname or ""
         self._known = known
         self._timeout = timeout_seconds
         self._client: httpx.Client | None = None
         self._xids = XidMemory()
-        self._problem = ""
 
     def collect(self, at: float) -> Collected:
         try:
             samples, bad = parse(self._fetch(), NAMES)
             if not samples:
                 raise ScrapeFailed("it answers, but with no metric of a GPU or a host")
-            found = _Fleet(None if self._known is None else self._known(), self._host)
+            known = None if self._known is None else self._known()
+            found = _Fleet(known, self._host, self._node)
             collected = Collected(
                 gpus=gpu_readings(samples, at, found.gpu, self._xids), hosts=host_readings(samples, at, found.node)
             )
+            if known and not collected.gpus and not collected.hosts:
+                raise ScrapeFailed(self._strange(found.asked))
         except ScrapeFailed as error:
             self._complain(str(error))
             return Collected()
@@ -89,25 +101,35 @@ class ScrapingCollector:
             raise ScrapeFailed(str(error) or type(error).__name__) from error
         return body.decode(errors="replace")
 
+    def _strange(self, asked: Collection[str]) -> str:
+        if self._node:
+            return f"it answers, but node {self._node} is not known here, or has no such GPUs"
+        told = ", ".join(sorted(asked)[:3]) or self._host
+        return f"it answers, but of no node that is known here (it says {told}): name its node as NODE={self.address}"
+
     def _complain(self, problem: str) -> None:
         """Once for each problem, and once when it is over."""
-        if problem == self._problem:
+        if problem == self.problem:
             return
         if problem:
-            logger.warning("%s: %s", self.url, problem)
+            logger.warning("exporter %s: %s", self.label, problem)
         else:
-            logger.info("%s answers again", self.url)
-        self._problem = problem
+            logger.info("exporter %s answers", self.label)
+        self.problem = problem
 
 
 class _Fleet:
     """Whose GPU is it?"""
 
-    def __init__(self, known: Mapping[tuple[str, int], str] | None, target_host: str) -> None:
+    def __init__(self, known: Mapping[tuple[str, int], str] | None, target_host: str, node: str) -> None:
         self._known = known
         self._ids = frozenset(known.values()) if known is not None else frozenset()
         self._nodes = frozenset(node for node, _ in known) if known is not None else frozenset()
         self._target_host = target_host
+        #: which the operator has said that all of it is
+        self._node = node
+        #: the hosts that were looked for
+        self.asked: set[str] = set()
 
     def gpu(self, labels: GpuLabels) -> str | None:
         if self._known is None:
@@ -121,10 +143,22 @@ class _Fleet:
 
     def node(self, host: str) -> str | None:
         """By its full name, or by its short one."""
-        name = host or self._target_host
+        name = self._node or host or self._target_host
+        self.asked.add(name)
         if self._known is None:
             return name
         return next((node for node in (name, name.partition(".")[0]) if node in self._nodes), None)
+
+
+def split_target(text: str) -> tuple[str, str]:
+    """`NODE=TARGET` as its two parts; the node is "" where none is named. A URL may have a = of its own."""
+    node, is_named, target = text.partition("=")
+    return (node, target) if is_named and _NODE.fullmatch(node) else ("", text)
+
+
+def readable_target(text: str) -> None:
+    """Raises ValueError for what is neither an address nor `NODE=` and one."""
+    metrics_url(split_target(text)[1])
 
 
 def metrics_url(target: str) -> str:

@@ -16,7 +16,7 @@ from corral.control.work import Work
 from corral.control.workbenches import HOST_COMMAND, LAUNCH_PROBLEMS, Idle, explained, idle_seconds
 from corral.core.lifecycle import Stop
 from corral.core.model import EndReason, Job, JobKind, JobState, Request
-from corral.engines import workbench_host
+from corral.engines import workbench_host, workbench_start
 from tests.unit.control.world import ANN, BOB, ROOT, Desk
 
 
@@ -183,6 +183,9 @@ def test_the_program_and_the_words_for_its_ends_agree() -> None:
         workbench_host.JUPYTER_FAILED,
         workbench_host.SSHD_FAILED,
         workbench_host.NO_LOGIN,
+        workbench_host.RELAY_FAILED,
+        workbench_host.KILLED,
+        workbench_start.OLD_PYTHON,
         83,
     }
     assert told == set(LAUNCH_PROBLEMS)

@@ -35,9 +35,10 @@ class Node:
             (source / file).write_text(text)
         return self.repository.commit(name, source, message="", author="ann").commit
 
-    def provide(self, commit: Commit, attempt: str = "j-1.1") -> Path:
-        rank_dir = self.root / "attempts" / attempt / "0"
-        rank_dir.mkdir(parents=True, exist_ok=True)
+    def provide(self, commit: Commit, attempt: str = "j-1.1", mark: Path | None = None) -> Path:
+        rank_dir = mark or self.root / "attempts" / attempt / "0"
+        if mark is None:
+            rank_dir.mkdir(parents=True, exist_ok=True)
         around = Surroundings(
             attempt_id=attempt,
             rank_dir=str(rank_dir),
@@ -132,3 +133,16 @@ def test_unused_versions_go_the_oldest_first_and_used_ones_stay(node: Node) -> N
     node.most_bytes = 1500
     node.provide(commits[3])
     assert node.checkouts() == {commits[3].id}
+
+
+def test_an_engine_without_claims_leaves_a_mark_for_as_long_as_it_knows_the_attempt(node: Node) -> None:
+    first, second, third = (node.commit(f"set{number}", one=str(number) * 1000) for number in range(3))
+    mark = node.root / "j-1.1"
+    mark.touch()
+    node.most_bytes = 1500
+    node.provide(first, "j-1.1", mark)
+    node.provide(second, "j-2.1")
+    assert first.id in node.checkouts(), "it is used, although it was asked for longest ago"
+    mark.unlink()
+    node.provide(third, "j-3.1")
+    assert node.checkouts() == {third.id}

@@ -32,7 +32,7 @@ TOLD = {
 def files(tmp_path: Path) -> DirectoryWorkbenches:
     program = tmp_path / "program.py"
     program.write_text("print('hello')")
-    found = DirectoryWorkbenches(lambda job_id: tmp_path / "jobs" / job_id, program)
+    found = DirectoryWorkbenches(lambda job_id: tmp_path / "jobs" / job_id, {"host.py": program})
     found.prepare("j-1", {"jupyter": True, "workdir": None}, ["ssh-ed25519 AAAA"])
     return found
 
@@ -144,7 +144,7 @@ def test_its_socket_is_found_however_deep_it_lies(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.touch()
     deep = tmp_path.joinpath(*["a-rather-long-name"] * 8)
-    files = DirectoryWorkbenches(lambda job_id: deep / job_id, program)
+    files = DirectoryWorkbenches(lambda job_id: deep / job_id, {"host.py": program})
     files.prepare("j-1", {}, [])
     run = deep / "j-1" / "workbench" / "run"
     assert len(str(run)) > 107

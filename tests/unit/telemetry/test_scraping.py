@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from corral.telemetry import scraping
-from corral.telemetry.scraping import ScrapingCollector, metrics_url
+from corral.telemetry.scraping import ScrapingCollector, metrics_url, readable_target, split_target
 
 KNOWN = {("n1", 0): "GPU-a", ("n1", 1): "GPU-b", ("n2", 0): "n2-gpu0"}
 GOOD = (
@@ -99,6 +99,34 @@ def test_without_a_host_label_the_address_counts(target: Target) -> None:
     collector = ScrapingCollector(target.address, lambda: {("127.0.0.1", 0): "mine"})
     assert uses(collector) == {"mine": 0.1}
     collector.close()
+
+
+def test_who_names_a_node_says_whose_gpus_they_are(target: Target) -> None:
+    """An exporter in a container, or of a node that its engine calls otherwise, does not know the node's name."""
+    target.says('DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-other",Hostname="pod-7f"} 10\ncorral_exporter_cpu_ratio 0.5\n')
+    stranger = ScrapingCollector(target.address, lambda: KNOWN)
+    assert stranger.problem == "not read yet"
+    assert stranger.collect(7.0).gpus == ()
+    assert stranger.problem == (
+        "it answers, but of no node that is known here (it says 127.0.0.1, pod-7f): "
+        f"name its node as NODE={target.address}"
+    )
+    named = ScrapingCollector(f"n2={target.address}", lambda: KNOWN)
+    found = named.collect(7.0)
+    assert [reading.gpu_id for reading in found.gpus] == ["n2-gpu0"]
+    assert [host.node for host in found.hosts] == ["n2"]
+    assert (named.problem, named.label) == ("", f"n2={target.address}")
+    wrong = ScrapingCollector(f"n9={target.address}", lambda: KNOWN)
+    wrong.collect(7.0)
+    assert wrong.problem == "it answers, but node n9 is not known here, or has no such GPUs"
+    for each in (stranger, named, wrong):
+        each.close()
+
+
+def test_a_password_in_an_address_is_told_to_nobody() -> None:
+    collector = ScrapingCollector("n1=http://ann:secret@gpu-7:9400/metrics")
+    assert (collector.label, collector.name) == ("n1=gpu-7:9400", "scrape n1=gpu-7:9400")
+    assert collector.url == "http://ann:secret@gpu-7:9400/metrics"
 
 
 def hang(target: Target) -> Answer:
@@ -190,6 +218,7 @@ def test_garbage_is_told_once_until_it_is_over(
 def test_nobody_there_and_a_fleet_that_does_not_answer(target: Target, caplog: pytest.LogCaptureFixture) -> None:
     nobody = ScrapingCollector("127.0.0.1:1", lambda: KNOWN, timeout_seconds=0.3)
     assert nobody.collect(1.0).gpus == ()
+    assert "refused" in nobody.problem
 
     def fails() -> dict[tuple[str, int], str]:
         raise TimeoutError("the controller is busy")
@@ -213,6 +242,22 @@ def test_nobody_there_and_a_fleet_that_does_not_answer(target: Target, caplog: p
 )
 def test_addresses_are_completed(given: str, url: str) -> None:
     assert metrics_url(given) == url
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        ("gpu-7", ("", "gpu-7")),
+        ("node7=gpu-7:9500", ("node7", "gpu-7:9500")),
+        ("n.1-a=http://gpu-7/metrics?a=b", ("n.1-a", "http://gpu-7/metrics?a=b")),
+        ("http://gpu-7/metrics?a=b", ("", "http://gpu-7/metrics?a=b")),
+    ],
+)
+def test_a_node_may_stand_before_its_address(given: str, parts: tuple[str, str]) -> None:
+    assert split_target(given) == parts
+    readable_target(given)
+    with pytest.raises(ValueError, match="is neither HOST:PORT nor a URL"):
+        readable_target("node7=")
 
 
 @pytest.mark.parametrize("given", ["", ":9400", "gpu-7:port", "gpu-7:99999", "ftp://gpu-7", "http://", "gpu 7", "//"])

@@ -19,6 +19,7 @@ import { $api } from "@/api/client";
 import { useLiveState } from "@/api/LiveProvider";
 import { useIsOperator, useMe, useSignOut } from "@/app/session";
 import classes from "@/app/shell/Header.module.css";
+import { ClusterSwitch } from "@/app/shell/ClusterSwitch";
 import { LanguageMenu, ThemeSwitch } from "@/app/shell/switches";
 import { words } from "@/app/shell/words";
 import { useFormat } from "@/words/format";
@@ -29,6 +30,7 @@ export function Header() {
   const isOperator = useIsOperator();
   return (
     <Group flex={1} miw={0} justify="space-between" wrap="nowrap" gap="xs">
+      <ClusterSwitch w={170} visibleFrom="sm" />
       <UnstyledButton className={classes.search} onClick={() => spotlight.open()} aria-keyshortcuts="Control+K">
         <Search size={15} aria-hidden />
         <Text size="sm" truncate flex={1}>
@@ -38,7 +40,7 @@ export function Header() {
           Ctrl K
         </Kbd>
       </UnstyledButton>
-      <Group gap={2} wrap="nowrap">
+      <Group gap={2} wrap="nowrap" ml="auto">
         <LiveBadge />
         {isOperator && <AlertBell />}
         <LanguageMenu />

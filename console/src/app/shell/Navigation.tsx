@@ -2,6 +2,7 @@ import { Badge, NavLink, Stack, Text } from "@mantine/core";
 import { Link, useRouterState } from "@tanstack/react-router";
 
 import { $api } from "@/api/client";
+import { useClusterSearch } from "@/app/cluster";
 import { PAGES, SECTIONS, type Page } from "@/app/pages";
 import { useIsOperator } from "@/app/session";
 import classes from "@/app/shell/Navigation.module.css";
@@ -37,6 +38,7 @@ function Entry({ page }: { page: Page }) {
   const path = useRouterState({ select: (state) => state.location.pathname });
   const active = page.path === "/" ? path === "/" : path === page.path || path.startsWith(`${page.path}/`);
   const count = useCount(page);
+  const searchFor = useClusterSearch();
   const Icon = page.icon;
   return (
     <NavLink
@@ -57,7 +59,7 @@ function Entry({ page }: { page: Page }) {
           </Badge>
         ) : undefined
       }
-      renderRoot={(props) => <Link to={page.path} {...props} />}
+      renderRoot={(props) => <Link to={page.path} search={searchFor(page.path)} {...props} />}
     />
   );
 }

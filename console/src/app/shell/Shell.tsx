@@ -6,6 +6,7 @@ import { Suspense, useEffect } from "react";
 
 import { PAGES } from "@/app/pages";
 import { SessionGate, useIsOperator } from "@/app/session";
+import { ClusterSwitch } from "@/app/shell/ClusterSwitch";
 import { OperatorsOnly, PageLoading } from "@/app/shell/fallbacks";
 import { Header } from "@/app/shell/Header";
 import { Logo } from "@/app/shell/Logo";
@@ -47,6 +48,7 @@ function Frame() {
       </AppShell.Header>
       <AppShell.Navbar component="nav" aria-label={t("navigation")}>
         <ScrollArea type="hover" scrollbarSize={6} px="xs" py="sm">
+          <ClusterSwitch hiddenFrom="sm" mb="sm" />
           <Navigation />
         </ScrollArea>
       </AppShell.Navbar>

@@ -112,7 +112,7 @@ function SaidAndCame({ accuracy }: { accuracy: Accuracy }) {
         },
       },
       xAxis: { ...axis, name: t("said"), nameGap: 26 },
-      yAxis: { ...axis, name: t("came"), nameGap: 40 },
+      yAxis: { ...axis, name: t("came"), nameGap: 58 },
       series: [
         ...OUTCOMES.map((outcome) => ({
           name: t(`outcome_${outcome}`),

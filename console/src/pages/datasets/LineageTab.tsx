@@ -1,5 +1,5 @@
 /** Where each version came from and where it went: the job that made it, and the jobs that used it. */
-import { Button, Code, Group, Stack, Text } from "@mantine/core";
+import { Box, Button, Code, Group, Stack, Text } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { ArrowRight, Waypoints } from "lucide-react";
 
@@ -65,15 +65,10 @@ function useColumns(): readonly Column<Line>[] {
     {
       key: "made",
       title: t("producedBy"),
+      wide: true,
       render: ({ produced_by: maker }) => (
         <Group gap={8} wrap="nowrap" justify="space-between">
-          {maker === null ? (
-            <Text size="sm" c="dimmed">
-              {t("byHand")}
-            </Text>
-          ) : (
-            <UsingJob job={maker} />
-          )}
+          <Maker job={maker} />
           <ArrowRight size={14} aria-hidden style={{ flexShrink: 0, opacity: 0.5 }} />
         </Group>
       ),
@@ -81,13 +76,17 @@ function useColumns(): readonly Column<Line>[] {
     {
       key: "version",
       title: t("version"),
-      render: ({ short, tags, message }) => (
+      render: ({ short, tags, message, produced_by: maker }) => (
         <>
           <Group gap={6}>
             <Code>{short}</Code>
             {tags.length > 0 && <TagBadges tags={tags} />}
           </Group>
           <Faint>{message}</Faint>
+          {/* Three columns do not fit beside each other there. */}
+          <Box hiddenFrom="sm" mt={4}>
+            <Maker job={maker} />
+          </Box>
         </>
       ),
     },
@@ -95,8 +94,8 @@ function useColumns(): readonly Column<Line>[] {
       key: "used",
       title: t("usedBy"),
       render: ({ used_by: users }) => (
-        <Group gap={8} wrap="nowrap" align="flex-start">
-          <ArrowRight size={14} aria-hidden style={{ flexShrink: 0, opacity: 0.5, marginTop: 4 }} />
+        <Group gap={8} wrap="nowrap">
+          <ArrowRight size={14} aria-hidden style={{ flexShrink: 0, opacity: 0.5 }} />
           <Stack gap={2}>
             {users.length === 0 && (
               <Text size="sm" c="dimmed">
@@ -111,6 +110,16 @@ function useColumns(): readonly Column<Line>[] {
       ),
     },
   ];
+}
+
+function Maker({ job }: { job: LineageJob | null }) {
+  const t = useWords(words);
+  if (job !== null) return <UsingJob job={job} />;
+  return (
+    <Text size="sm" c="dimmed">
+      {t("byHand")}
+    </Text>
+  );
 }
 
 function UsingJob({ job }: { job: LineageJob }) {

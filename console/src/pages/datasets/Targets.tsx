@@ -89,6 +89,7 @@ function useColumns(): readonly Column<Target>[] {
     {
       key: "metadata",
       title: t("metadata"),
+      wide: true,
       render: ({ metadata }) =>
         metadata.kind === "store" ? (
           t("metadataStore")
@@ -106,7 +107,11 @@ function useColumns(): readonly Column<Target>[] {
         storage.kind === "directory" ? (
           <>
             {t("storageDirectory")}
-            {storage.path !== null && <Faint>{storage.path}</Faint>}
+            {storage.path !== null && (
+              <Text size="xs" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+                {storage.path}
+              </Text>
+            )}
           </>
         ) : (
           <>

@@ -3,6 +3,7 @@ import { CircuitBoard, Search } from "lucide-react";
 import { useMemo, useState } from "react";
 
 import { useAll } from "@/api/useAll";
+import { useCluster } from "@/app/cluster";
 import { useFilters } from "@/app/useFilters";
 import { GpuTable } from "@/pages/gpus/GpuTable";
 import { matching, type Gpu, type GpuChoice } from "@/pages/gpus/rules";
@@ -26,15 +27,17 @@ export default function GpusPage() {
   const page = useWords(navigation);
   const t = useWords(words);
   const gpus = useAll("/gpus");
-  const free = gpus.data?.filter((gpu) => gpu.allocated === 0 && !gpu.taken).length ?? 0;
+  const cluster = useCluster();
+  const here = useMemo(
+    () => gpus.data?.filter((gpu) => cluster === "" || gpu.cluster === cluster),
+    [gpus.data, cluster],
+  );
+  const free = here?.filter((gpu) => gpu.allocated === 0 && !gpu.taken).length ?? 0;
   return (
     <>
-      <PageHeader
-        title={page("gpus")}
-        detail={gpus.data !== undefined && t("summary", { n: gpus.data.length, free })}
-      />
+      <PageHeader title={page("gpus")} detail={here !== undefined && t("summary", { n: here.length, free })} />
       {gpus.error !== null && <ProblemNote error={gpus.error} onRetry={() => void gpus.refetch()} />}
-      {(gpus.data !== undefined || gpus.error === null) && <Gpus gpus={gpus.data} />}
+      {(gpus.data !== undefined || gpus.error === null) && <Gpus gpus={here} />}
     </>
   );
 }

@@ -6,6 +6,7 @@ import { fitting, matching, refusalOf, type Gpu } from "@/pages/gpus/rules";
 const usual: Gpu = {
   id: "a-gpu0",
   index: 0,
+  cluster: "local",
   node: "a",
   model: "A10",
   memory_bytes: 1,

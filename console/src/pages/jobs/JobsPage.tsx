@@ -6,6 +6,7 @@ import { useCallback, useMemo, useState } from "react";
 
 import { $api } from "@/api/client";
 import { usePages } from "@/api/useAll";
+import { useCluster } from "@/app/cluster";
 import { useFilters } from "@/app/useFilters";
 import { JobMenu } from "@/pages/jobs/actions/JobMenu";
 import type { Job } from "@/pages/jobs/actions/possible";
@@ -64,7 +65,8 @@ export default function JobsPage() {
 /** The same object as long as it asks the same: times relative to now move on once a minute. */
 function useQueryOf(filters: JobFilters) {
   const now = useNow();
-  const text = JSON.stringify(queryOf(filters, now));
+  const cluster = useCluster();
+  const text = JSON.stringify({ ...queryOf(filters, now), cluster: cluster || undefined });
   return useMemo(() => JSON.parse(text) as ReturnType<typeof queryOf>, [text]);
 }
 
@@ -110,7 +112,7 @@ function JobTable({
           onSelect={setChosen}
           sorting={sorting}
           onSort={sort}
-          empty={isSameFilters(filters, {}) ? <NoJobs /> : <NothingFound />}
+          empty={isSameFilters(filters, {}) && query.cluster === undefined ? <NoJobs /> : <NothingFound />}
         />
       </PlannedStarts>
       {items !== undefined && items.length > 0 && (

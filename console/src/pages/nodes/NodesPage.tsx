@@ -3,6 +3,7 @@ import { Search, Server } from "lucide-react";
 import { useMemo, useState } from "react";
 
 import { useAll } from "@/api/useAll";
+import { useCluster } from "@/app/cluster";
 import { useFilters } from "@/app/useFilters";
 import { useNodeColumns } from "@/pages/nodes/columns";
 import { matching, type Node } from "@/pages/nodes/rules";
@@ -21,23 +22,25 @@ import { states } from "@/words/common";
 import { navigation } from "@/words/navigation";
 import { useWords } from "@/words/words";
 
-const FILTERS = { q: "", state: "", cluster: "", model: "" };
+const FILTERS = { q: "", state: "", model: "" };
 const STATES = ["ready", "cordoned", "draining", "down"] as const;
 
 export default function NodesPage() {
   const page = useWords(navigation);
   const t = useWords(words);
   const nodes = useAll("/nodes");
-  const ready = nodes.data?.filter((node) => node.state === "ready").length ?? 0;
+  const cluster = useCluster();
+  const here = useMemo(
+    () => nodes.data?.filter((node) => cluster === "" || node.cluster === cluster),
+    [nodes.data, cluster],
+  );
+  const ready = here?.filter((node) => node.state === "ready").length ?? 0;
   return (
     <>
-      <PageHeader
-        title={page("nodes")}
-        detail={nodes.data !== undefined && t("summary", { ready, n: nodes.data.length })}
-      />
+      <PageHeader title={page("nodes")} detail={here !== undefined && t("summary", { ready, n: here.length })} />
       <ClusterHealth />
       {nodes.error !== null && <ProblemNote error={nodes.error} onRetry={() => void nodes.refetch()} />}
-      {(nodes.data !== undefined || nodes.error === null) && <Nodes nodes={nodes.data} />}
+      {(nodes.data !== undefined || nodes.error === null) && <Nodes nodes={here} />}
     </>
   );
 }
@@ -91,7 +94,6 @@ function FilterBar({
 }) {
   const t = useWords(words);
   const stateWord = useWords(states);
-  const clusters = [...new Set(nodes.map((node) => node.cluster))];
   const models = [...new Set(nodes.flatMap((node) => node.gpus.map((gpu) => gpu.model)))].sort();
   return (
     <Group gap="xs" mb="sm">
@@ -111,15 +113,6 @@ function FilterBar({
         value={filters.state}
         onChange={(state) => setFilters({ state })}
       />
-      {clusters.length > 1 && (
-        <FilterSelect
-          label={t("cluster")}
-          everything={t("allClusters")}
-          options={clusters}
-          value={filters.cluster}
-          onChange={(cluster) => setFilters({ cluster })}
-        />
-      )}
       {models.length > 1 && (
         <FilterSelect
           label={t("model")}

@@ -46,7 +46,7 @@ describe("refusalOf", () => {
 describe("matching", () => {
   const nodes = [usual, node({ id: "dgx-02", state: "down", labels: {}, jobs: [job] })];
   const ids = (choice: Partial<Parameters<typeof matching>[1]>) =>
-    matching(nodes, { q: "", state: "", cluster: "", model: "", ...choice }).map((one) => one.id);
+    matching(nodes, { q: "", state: "", model: "", ...choice }).map((one) => one.id);
   it("narrows by state, label and user", () => {
     expect(ids({})).toEqual(["dgx-01", "dgx-02"]);
     expect(ids({ state: "down" })).toEqual(["dgx-02"]);

@@ -24,16 +24,14 @@ export function fitting(verb: Verb, nodes: readonly Node[]): readonly Node[] {
 export interface NodeChoice {
   readonly q: string;
   readonly state: string;
-  readonly cluster: string;
   readonly model: string;
 }
 
-export function matching(nodes: readonly Node[], { q, state, cluster, model }: NodeChoice): readonly Node[] {
+export function matching(nodes: readonly Node[], { q, state, model }: NodeChoice): readonly Node[] {
   const text = q.trim().toLowerCase();
   return nodes.filter(
     (node) =>
       (state === "" || node.state === state) &&
-      (cluster === "" || node.cluster === cluster) &&
       (model === "" || node.gpus.some((gpu) => gpu.model === model)) &&
       (text === "" ||
         [

@@ -6,7 +6,6 @@ export const words = defineWords({
   summary: ["{ready} of {n} ready", "{n} 个中 {ready} 个就绪"],
   find: ["Find by name, label or user", "按名称、标签或用户查找"],
   cluster: ["Cluster", "集群"],
-  allClusters: ["All clusters", "全部集群"],
   allStates: ["All states", "全部状态"],
   allModels: ["All models", "全部型号"],
   model: ["Model", "型号"],

@@ -2,13 +2,16 @@
 import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { Plus } from "lucide-react";
+import { useMemo } from "react";
 
 import { $api } from "@/api/client";
+import { useCluster } from "@/app/cluster";
 import { useIsOperator } from "@/app/session";
 import { RangePicker } from "@/charts/RangePicker";
 import { useRange } from "@/charts/ranges";
 import { useMetrics } from "@/charts/useMetrics";
 import { Alerts } from "@/pages/overview/Alerts";
+import { ofCluster } from "@/pages/overview/map/gpus";
 import { MapPanel } from "@/pages/overview/map/MapPanel";
 import classes from "@/pages/overview/Overview.module.css";
 import { Quota } from "@/pages/overview/Quota";
@@ -29,9 +32,11 @@ export default function OverviewPage() {
   const t = useWords(words);
   const isOperator = useIsOperator();
   const [range] = useRange();
-  const overview = $api.useQuery("get", "/overview");
+  const cluster = useCluster();
+  const overview = $api.useQuery("get", "/overview", { params: { query: cluster === "" ? {} : { cluster } } });
   // A new answer is new throughout; comparing it with the one before would cost more than drawing it.
   const map = $api.useQuery("get", "/gpus/map", {}, { structuralSharing: false });
+  const here = useMemo(() => (map.data === undefined ? undefined : ofCluster(map.data, cluster)), [map.data, cluster]);
   const trends = useMetrics({ of: "everything" }, range);
   const now = overview.data;
   const unready = now === undefined ? 0 : now.nodes - (now.nodes_by_state.ready ?? 0);
@@ -54,11 +59,11 @@ export default function OverviewPage() {
       </PageHeader>
       {overview.error !== null && <ProblemNote error={overview.error} onRetry={() => void overview.refetch()} />}
       <ClusterHealth />
-      <Tiles now={now} trends={trends.data} />
+      <Tiles now={now} trends={cluster === "" ? trends.data : undefined} />
       <div className={classes.columns}>
         <div className={classes.column}>
           {map.error === null ? (
-            <MapPanel data={map.data} />
+            <MapPanel data={here} />
           ) : (
             <ProblemNote error={map.error} onRetry={() => void map.refetch()} />
           )}
@@ -68,7 +73,7 @@ export default function OverviewPage() {
           {isOperator && <Alerts />}
           <Waiting />
           {!isOperator && <Quota />}
-          <Users data={map.data} />
+          <Users data={here} />
           <Resources />
         </div>
       </div>

@@ -3,6 +3,7 @@ import { memo } from "react";
 
 import { $api } from "@/api/client";
 import { words } from "@/pages/overview/words";
+import { OfAll } from "@/parts/OfAll";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { kinds } from "@/words/common";
@@ -17,7 +18,7 @@ export const Resources = memo(function Resources() {
   const { data, error, refetch } = $api.useQuery("get", "/panel", { params: { query: { limit: 1 } } });
   if (error !== null && data === undefined) return <ProblemNote error={error} onRetry={() => void refetch()} />;
   return (
-    <Panel title={t("panel")}>
+    <Panel title={t("panel")} tools={<OfAll />}>
       {data === undefined ? (
         <Skeleton h={140} />
       ) : (

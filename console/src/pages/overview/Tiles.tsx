@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
 import { $api, type Schema } from "@/api/client";
+import { useClusterSearch } from "@/app/cluster";
 import { useIsOperator, useMe } from "@/app/session";
 import { SERIES_COLORS } from "@/charts/colors";
 import { seriesOf, sparkOf, type Metrics } from "@/charts/series";
@@ -169,10 +170,11 @@ function MyJobsTile() {
 }
 
 function Tile({ to, children }: { to: string | undefined; children: ReactNode }) {
+  const searchFor = useClusterSearch();
   return to === undefined ? (
     <div className={classes.tile}>{children}</div>
   ) : (
-    <Link to={to} className={classes.tile}>
+    <Link to={to} search={to.includes("?") ? undefined : searchFor(to)} className={classes.tile}>
       {children}
     </Link>
   );

@@ -7,6 +7,7 @@ import { seriesColor } from "@/charts/colors";
 import { LineChart, type Line } from "@/charts/LineChart";
 import { pointsOf, seriesOf, type Metrics } from "@/charts/series";
 import { words } from "@/pages/overview/words";
+import { OfAll } from "@/parts/OfAll";
 import { Panel } from "@/parts/Panel";
 import { ProblemNote } from "@/parts/ProblemNote";
 import { useFormat } from "@/words/format";
@@ -31,7 +32,7 @@ export const Trends = memo(function Trends({
   const lines = useMemo(() => (data === undefined ? undefined : linesOf(data, t)), [data, t]);
   if (error !== null && data === undefined) return <ProblemNote error={error} onRetry={() => void onRetry()} />;
   return (
-    <Panel title={t("trends")}>
+    <Panel title={t("trends")} tools={<OfAll />}>
       <ChartGrid>
         <Trend title={t("use")} lines={lines?.use} format={(value) => format.percent(value)} />
         <Trend title={t("jobCount")} lines={lines?.jobs} format={format.number} />

@@ -7,8 +7,10 @@ import { memo } from "react";
 
 import { $api, type Schema } from "@/api/client";
 import { useAll } from "@/api/useAll";
+import { useCluster, useClusterSearch } from "@/app/cluster";
 import classes from "@/pages/overview/Overview.module.css";
 import { words } from "@/pages/overview/words";
+import { mayRunOn } from "@/pages/queue/order";
 import { EmptyState } from "@/parts/EmptyState";
 import { useNow } from "@/parts/Moment";
 import { Panel } from "@/parts/Panel";
@@ -23,6 +25,8 @@ const JOBS = 6;
 
 export const Waiting = memo(function Waiting() {
   const t = useWords(words);
+  const cluster = useCluster();
+  const searchFor = useClusterSearch();
   const queues = useAll("/queues");
   const busy = queues.data?.filter((queue) => queue.queued > 0).sort((left, right) => right.queued - left.queued) ?? [];
   const orders = useQueries({
@@ -33,12 +37,16 @@ export const Waiting = memo(function Waiting() {
   const isLoading = queues.data === undefined || orders.some((order) => order.isPending);
   const next = isLoading
     ? undefined
-    : firstOf(orders.flatMap((order) => order.data?.lines.flatMap((line) => line.jobs) ?? []));
+    : firstOf(
+        orders
+          .flatMap((order) => order.data?.lines.flatMap((line) => line.jobs) ?? [])
+          .filter((job) => mayRunOn(job, cluster)),
+      );
   return (
     <Panel
       title={t("nextUp")}
       tools={
-        <Link to="/queue" className={classes.link}>
+        <Link to="/queue" search={searchFor("/queue")} className={classes.link}>
           <Text size="xs">{t("allWaiting")}</Text>
         </Link>
       }

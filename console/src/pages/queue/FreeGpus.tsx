@@ -3,6 +3,7 @@ import { Group, Skeleton, Text } from "@mantine/core";
 import { useMemo } from "react";
 
 import { $api, type Schema } from "@/api/client";
+import { useCluster } from "@/app/cluster";
 import { words } from "@/pages/queue/words";
 import { Meter } from "@/parts/Meter";
 import { useWords } from "@/words/words";
@@ -16,7 +17,11 @@ interface ModelCount {
 export function FreeGpus({ pool }: { pool: string }) {
   const t = useWords(words);
   const { data: map } = $api.useQuery("get", "/gpus/map", {});
-  const counts = useMemo(() => (map === undefined ? undefined : freePerModel(map, pool)), [map, pool]);
+  const cluster = useCluster();
+  const counts = useMemo(
+    () => (map === undefined ? undefined : freePerModel(map, pool, cluster)),
+    [map, pool, cluster],
+  );
   if (counts === undefined) return <Skeleton h={18} w={220} />;
   return (
     <Group gap="lg" role="group" aria-label={t("freeGpus")}>
@@ -36,16 +41,19 @@ export function FreeGpus({ pool }: { pool: string }) {
   );
 }
 
-/** Free is what takes work: untouched by jobs, healthy, on a node that is ready. */
-export function freePerModel(map: Schema<"GpuMapView">, pool: string): readonly ModelCount[] {
+/** Free is what takes work: untouched by jobs of corral and of others, healthy, on a node that is ready. */
+export function freePerModel(map: Schema<"GpuMapView">, pool: string, cluster = ""): readonly ModelCount[] {
   const counts = new Map<string, { free: number; total: number }>();
   for (const [at, model] of map.gpus.model.entries()) {
+    const node = map.nodes[map.gpus.node[at] ?? -1];
     if (map.pools[map.gpus.pool[at] ?? -1] !== pool) continue;
+    if (cluster !== "" && node?.cluster !== cluster) continue;
     const name = map.models[model] ?? "";
     const count = counts.get(name) ?? { free: 0, total: 0 };
-    const isReady = map.nodes[map.gpus.node[at] ?? -1]?.state === "ready";
+    const isReady = node?.state === "ready";
     count.total += 1;
-    if (map.gpus.allocated[at] === 0 && map.gpus.health[at] === "healthy" && isReady) count.free += 1;
+    const isUntouched = map.gpus.allocated[at] === 0 && map.gpus.taken[at] !== true;
+    if (isUntouched && map.gpus.health[at] === "healthy" && isReady) count.free += 1;
     counts.set(name, count);
   }
   return [...counts]

@@ -5,10 +5,12 @@ import { Affix, Alert, Button, Group, Text } from "@mantine/core";
 import { Info, TriangleAlert } from "lucide-react";
 import { useMemo, useState } from "react";
 
+import { useCluster } from "@/app/cluster";
 import { useIsOperator, useMe } from "@/app/session";
 import {
   areOfOneSequence,
   hasOwnOrder,
+  mayRunOn,
   rowsOf,
   withWish,
   type Line,
@@ -50,12 +52,14 @@ export function LinePanel({ line, policy, onlyMine, chosen, onChoose, actions }:
   const [wish, setWish] = useState<Wish>();
   const move = useMove();
   const places = useMemo(() => withWish(line.jobs, wish), [line.jobs, wish]);
+  const cluster = useCluster();
   const rows = useMemo(
     () =>
-      rowsOf(places).filter(({ place }, index) =>
-        onlyMine ? place.user === me.name : index < count || place.user === me.name,
+      rowsOf(places).filter(
+        ({ place }, index) =>
+          mayRunOn(place, cluster) && (onlyMine ? place.user === me.name : index < count || place.user === me.name),
       ),
-    [places, count, onlyMine, me.name],
+    [places, count, onlyMine, me.name, cluster],
   );
   const list = useGlide(
     rows.map((row) => row.key),

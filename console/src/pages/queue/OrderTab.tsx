@@ -4,10 +4,11 @@ import { CircleStop, Crosshair, Hourglass, ListOrdered, Pin, PinOff, UserRound }
 import { useMemo, useState } from "react";
 
 import { $api, type Schema } from "@/api/client";
+import { useCluster } from "@/app/cluster";
 import { useIsOperator, useMe } from "@/app/session";
 import { FreeGpus } from "@/pages/queue/FreeGpus";
 import { LinePanel } from "@/pages/queue/LinePanel";
-import { hasOwnOrder, lineKey, type Place } from "@/pages/queue/order";
+import { hasOwnOrder, lineKey, mayRunOn, type Place } from "@/pages/queue/order";
 import { RunningPanel } from "@/pages/queue/RunningPanel";
 import { useQueueActions, type Named, type QueueActions } from "@/pages/queue/useQueueActions";
 import { words } from "@/pages/queue/words";
@@ -36,7 +37,8 @@ export function OrderTab({
   const actions = useQueueActions();
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const places = useMemo(() => data?.lines.flatMap((line) => line.jobs) ?? [], [data]);
-  const mine = places.filter((place) => place.user === me.name);
+  const cluster = useCluster();
+  const mine = places.filter((place) => place.user === me.name && mayRunOn(place, cluster));
   function choose(id: string) {
     const next = new Set(chosen);
     if (!next.delete(id)) next.add(id);
@@ -79,7 +81,7 @@ export function OrderTab({
           actions={actions}
         />
       ))}
-      {places.length === 0 && <NothingWaits queue={queue} />}
+      {places.every((place) => !mayRunOn(place, cluster)) && <NothingWaits queue={queue} />}
       {places.length > 0 && onlyMine && mine.length === 0 && (
         <Panel>
           <EmptyState icon={UserRound} title={t("noneOfMine")} hint={t("noneOfMineHint")} />

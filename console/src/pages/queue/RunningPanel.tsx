@@ -5,6 +5,7 @@ import { useMemo } from "react";
 
 import type { Schema } from "@/api/client";
 import { usePages } from "@/api/useAll";
+import { useCluster } from "@/app/cluster";
 import { useIsOperator, useMe } from "@/app/session";
 import { Size } from "@/pages/queue/PlaceRow";
 import type { QueueActions } from "@/pages/queue/useQueueActions";
@@ -26,14 +27,16 @@ const HOLDING = ["starting", "running", "stopping"];
 export function RunningPanel({ queue, onlyMine, actions }: { queue: Queue; onlyMine: boolean; actions: QueueActions }) {
   const t = useWords(words);
   const me = useMe();
+  const cluster = useCluster();
   const jobs = usePages("/jobs", {
     queue: queue.name,
     state: HOLDING,
     sort: "id",
     user: onlyMine ? me.name : undefined,
+    cluster: cluster || undefined,
   });
   const columns = useRunningColumns();
-  const unseen = onlyMine || jobs.hasMore ? 0 : queue.running - (jobs.items?.length ?? queue.running);
+  const unseen = onlyMine || cluster !== "" || jobs.hasMore ? 0 : queue.running - (jobs.items?.length ?? queue.running);
   return (
     <Panel title={t("runningNow")}>
       {jobs.error !== null && jobs.items === undefined ? (

@@ -75,3 +75,8 @@ export function withWish(places: readonly Place[], wish: Wish | undefined): read
       : { ...taken, position: place.position, planned_start: null, estimated_start: null };
   });
 }
+
+/** Whether it is shown where only one cluster is: it waits for that one, or for any. */
+export function mayRunOn(place: Place, cluster: string): boolean {
+  return cluster === "" || place.cluster === null || place.cluster === cluster;
+}

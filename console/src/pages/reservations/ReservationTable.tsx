@@ -1,5 +1,5 @@
 /** The same as the calendar, in words: every reservation with what can be done with it. */
-import { Group, Switch } from "@mantine/core";
+import { Group, Switch, Text } from "@mantine/core";
 import { CalendarRange, Pencil, Trash2 } from "lucide-react";
 import { useMemo } from "react";
 
@@ -85,7 +85,10 @@ function useColumns(): readonly Column<Reservation>[] {
         render: (one) => (
           <>
             {one.name}
-            <Faint>{one.note || `${c("pool")} ${one.pool}`}</Faint>
+            {one.note !== "" && <Faint>{one.note}</Faint>}
+            <Text size="xs" c="dimmed" component="div" hiddenFrom="sm">
+              {spoken.gpus(one)} · {spoken.when(one)}
+            </Text>
           </>
         ),
       },
@@ -93,6 +96,7 @@ function useColumns(): readonly Column<Reservation>[] {
       {
         key: "gpus",
         title: t("gpus"),
+        wide: true,
         sort: (one) => one.gpu_count,
         render: (one) => (
           <>
@@ -105,6 +109,7 @@ function useColumns(): readonly Column<Reservation>[] {
       {
         key: "when",
         title: t("when"),
+        wide: true,
         sort: (one) => one.since,
         render: (one) => (
           <Group gap={0} component="span">

@@ -88,7 +88,7 @@ function useColumns(): readonly Column<ObjectStore>[] {
   const c = useWords(common);
   return [
     { key: "name", title: c("name"), sort: (store) => store.name, render: (store) => store.name },
-    { key: "kind", title: t("kind"), sort: (store) => store.kind, render: (store) => t(store.kind) },
+    { key: "kind", title: t("kind"), wide: true, sort: (store) => store.kind, render: (store) => t(store.kind) },
     {
       key: "bucket",
       title: t("bucket"),

@@ -79,7 +79,8 @@ function useColumns(): readonly Column<Simulation>[] {
           </>
         ),
       },
-      { key: "state", title: c("state"), render: (one) => <StateBadge state={one.state} /> },
+      // Without it the answer still says what has not been worked out, or went wrong.
+      { key: "state", title: c("state"), wide: true, render: (one) => <StateBadge state={one.state} /> },
       {
         key: "window",
         title: t("window"),

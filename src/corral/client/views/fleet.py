@@ -59,6 +59,7 @@ class GpuView(TypedDict):
     id: str
     index: int
     node: str
+    cluster: NotRequired[str]
     model: str
     memory_bytes: int
     health: str
@@ -126,6 +127,8 @@ class ClusterView(TypedDict):
     healthy: bool
     detail: str
     observed_at: NotRequired[str | None]
+    #: since when it answers, or does not
+    since: NotRequired[str | None]
     nodes: int
     nodes_ready: NotRequired[int]
     gpus: int

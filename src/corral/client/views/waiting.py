@@ -119,6 +119,8 @@ class OrderedJobView(TypedDict):
     user: str
     gpus: float
     nodes: int
+    #: the only one where it may run
+    cluster: NotRequired[str | None]
     priority: int
     pinned: bool
     score: float | None

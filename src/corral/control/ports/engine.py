@@ -177,6 +177,14 @@ class LaunchesAtOnce(Protocol):
     launches_at_once: int
 
 
+@runtime_checkable
+class NodesElsewhere(Protocol):
+    """An engine whose nodes are other machines than the server's."""
+
+    def address_of(self, node: str) -> str:
+        """Where the server reaches a node. Raises EngineUnavailable while nobody can tell."""
+
+
 class Engine(Protocol):
     """What really runs attempts. Every method is idempotent by attempt id and returns within a second."""
 

@@ -30,6 +30,8 @@ class WorkbenchStatus:
     #: the public key that its SSH server shows
     ssh_host_key: str | None = None
     ssh_sessions: int = 0
+    #: where it lets the server in from another machine
+    relay_port: int | None = None
     #: somebody is logged in, or something computes
     is_busy: bool = False
     #: when it was last used
@@ -39,8 +41,11 @@ class WorkbenchStatus:
 class WorkbenchFiles(Protocol):
     """The directory of a workbench, shared by the server and the program that runs in it."""
 
-    def prepare(self, job_id: str, settings: Mapping[str, Any], keys: Sequence[str]) -> None:
-        """Everything that the program finds when it starts; what was there before is replaced. Raises OSError."""
+    def prepare(
+        self, job_id: str, settings: Mapping[str, Any], keys: Sequence[str], relay_key: bytes | None = None
+    ) -> None:
+        """Everything that the program finds when it starts; what was there before is replaced. `relay_key` is what it
+        and the server know each other by, when it runs on another machine. Raises OSError."""
 
     def put_keys(self, job_id: str, keys: Sequence[str]) -> bool:
         """Whose SSH keys are let in from now on; whether that changed anything. A workbench without a directory is

@@ -180,6 +180,10 @@ class JobFilter:
     until: float | None = None
     #: members of arrays of this name, whoever's they are
     array: str | None = None
+    #: that ran there last, or wait and may run there
+    cluster: str | None = None
+    #: the GPU models of that cluster
+    cluster_models: tuple[str, ...] = ()
 
 
 EVERY_JOB = JobFilter()

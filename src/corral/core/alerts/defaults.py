@@ -24,7 +24,12 @@ class Thresholds:
 
 def builtin_rules(thresholds: Thresholds) -> tuple[AlertRule, ...]:
     """Those that come with corral; installations can change them and switch them off."""
-    rules = (*_rules_of_readings(thresholds), *_rules_of_trouble(), *_rules_of_work(thresholds))
+    rules = (
+        *_rules_of_readings(thresholds),
+        *_rules_of_trouble(),
+        *_rules_of_work(thresholds),
+        *_rules_of_storage(),
+    )
     return tuple(replace(rule, builtin=True) for rule in rules)
 
 
@@ -160,5 +165,27 @@ def _rules_of_work(thresholds: Thresholds) -> tuple[AlertRule, ...]:
             enabled=thresholds.free_gpus is not None,
             notify_resolved=False,
             description="GPUs of a pool are free for whoever waits for them.",
+        ),
+    )
+
+
+def _rules_of_storage() -> tuple[AlertRule, ...]:
+    """What runs out of room."""
+    return (
+        AlertRule(
+            name="volume-nearly-full",
+            signal="volume-full",
+            comparison=Comparison.AT_LEAST,
+            threshold=90,
+            severity=Severity.INFO,
+            notify_resolved=False,
+            description="A volume is nearly full; its owner sees this alert too.",
+        ),
+        AlertRule(
+            name="volume-full",
+            signal="volume-full",
+            comparison=Comparison.AT_LEAST,
+            threshold=100,
+            description="A volume is full: jobs that would write to it wait for room; its owner sees this alert too.",
         ),
     )

@@ -21,6 +21,7 @@ class Scope(StrEnum):
     JOB = "job"
     QUEUE = "queue"
     POOL = "pool"
+    VOLUME = "volume"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +85,19 @@ class PoolFact:
     free: int = 0
 
 
-Fact = GpuFact | NodeFact | QueueFact | FailureFact | PoolFact
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VolumeFact:
+    """A volume that has a size."""
+
+    id: str
+    name: str = ""
+    owner: str = ""
+    size_bytes: int = 0
+    #: None until it was measured
+    used_bytes: int | None = None
+
+
+Fact = GpuFact | NodeFact | QueueFact | FailureFact | PoolFact | VolumeFact
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,6 +108,7 @@ class Facts:
     queues: Sequence[QueueFact] = ()
     pools: Sequence[PoolFact] = ()
     failures: Sequence[FailureFact] = ()
+    volumes: Sequence[VolumeFact] = ()
 
     def of(self, scope: Scope) -> Sequence[Fact]:
         """Everything of that kind that there is, whether it can be measured at this moment or not."""
@@ -109,3 +123,5 @@ class Facts:
                 return self.pools
             case Scope.JOB:
                 return self.failures
+            case Scope.VOLUME:
+                return self.volumes

@@ -80,7 +80,7 @@ class Alert:
     id: int = 0
     rule: str
     subject: str
-    #: gpu, node, job, queue, pool or cluster
+    #: gpu, node, job, queue, pool or volume
     scope: str
     severity: Severity
     state: AlertState = AlertState.PENDING
@@ -88,7 +88,7 @@ class Alert:
     value: float = 0.0
     worst: float = 0.0
     text: str = ""
-    #: whose job it is about; "" means: only operators see it
+    #: whose job or volume it is about; "" means: only operators see it
     owner: str = ""
     pending_since: float = 0.0
     fired_at: float | None = None

@@ -19,7 +19,7 @@ class Finding:
 
     #: what is the case, in words, without the threshold
     text: str
-    #: whose job it is about; "" means: only operators see it
+    #: whose job or volume it is about; "" means: only operators see it
     owner: str = ""
     #: what an action would be done to
     jobs: tuple[str, ...] = ()

@@ -24,7 +24,8 @@ def base_environment(server: Mapping[str, str], *, python_dir: str) -> dict[str,
     """`python_dir` ends the PATH: on a machine whose only `python` is the server's own, a job finds that one."""
     base = {name: server[name] for name in INHERITED if name in server}
     path = base.get("PATH") or "/usr/local/bin:/usr/bin:/bin"
-    base["PATH"] = path if python_dir in path.split(":") else f"{path}:{python_dir}"
+    # An empty part would stand for the directory that a program is in.
+    base["PATH"] = path if not python_dir or python_dir in path.split(":") else f"{path}:{python_dir}"
     return base
 
 

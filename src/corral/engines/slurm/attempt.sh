@@ -14,6 +14,8 @@ if [ "$2" != instance ]; then
   echo "$SLURM_JOB_ID" >"$claim/job"
   if [ "$nodes" -gt 1 ]; then
     trap : TERM
+    # URG is how slurmrestd asks (see rest_words.py): the steps are told from here.
+    trap 'scancel --signal=TERM "$SLURM_JOB_ID" 2>/dev/null' URG
     # --mem=0: all of the job's memory without keeping it from steps that the program itself starts
     srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 --unbuffered \
       --mem=0 --export=ALL /bin/bash "$0" "$dir" instance </dev/null &
@@ -124,7 +126,7 @@ check_place
 check_program
 stop_by=0 killer=
 set -m # programs get a group of their own, and the usual signals
-trap asked_to_stop TERM
+trap asked_to_stop TERM URG
 ( environment; export CORRAL_RUN_DIR=$place; exec -- "${program[@]}" ) >>"$place/log" 2>&1 </dev/null &
 main=$!
 printf '%s\n' "$EPOCHREALTIME" >"$place/up"
@@ -135,7 +137,7 @@ fi
 [ -e "$dir/stop" ] && asked_to_stop
 while kill -0 "$main" 2>/dev/null; do wait "$main"; done
 wait "$main"; code=$?
-trap : TERM
+trap : TERM URG
 decided=$EPOCHREALTIME
 [ -n "$timer" ] && kill -KILL -- -"$timer" 2>/dev/null
 [ -n "$killer" ] && kill -KILL -- -"$killer" 2>/dev/null

@@ -110,9 +110,8 @@ class SlurmCommands:
         #: how often the controller was asked, by program; a benchmark reads it
         self.calls: dict[str, int] = {}
 
-    @property
-    def is_there(self) -> bool:
-        return shutil.which("sbatch", path=self._programs or self._env["PATH"]) is not None
+    def has(self, program: str) -> bool:
+        return shutil.which(program, path=self._programs or self._env["PATH"]) is not None
 
     def nodes(self) -> list[SlurmNode]:
         return nodes_of(self._json("sinfo", "--json"))
@@ -212,9 +211,14 @@ class SlurmCommands:
         if done.returncode == 0:
             return str(done.stdout)
         said = _words_of(program, done.stderr)
-        if any(passing in said for passing in _PASSING):
+        if is_passing(said):
             raise SlurmUnavailable(said)
         raise SlurmRefused(said)
+
+
+def is_passing(said: str) -> bool:
+    """Whether Slurm's words tell of something that may be over soon."""
+    return any(passing in said for passing in _PASSING)
 
 
 def _found(program: str, programs: str | None) -> str:

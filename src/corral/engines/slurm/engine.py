@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import secrets
+import os
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,16 +26,20 @@ from corral.control.ports import (
 )
 from corral.core.model import EndReason
 from corral.engines.aggregation import must_stop
+from corral.engines.local.messages import StorageSpec
 from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.slurm import attempts, rundir, scripts
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
 from corral.engines.slurm.fleet import nodes_seen, others_use, unexplained
+from corral.engines.slurm.installing import engine_id, installed_program
+from corral.engines.slurm.laying_out import give, lay_out
 from corral.engines.slurm.logs import read_log, trim_log
 from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, submission
+from corral.engines.slurm.preparing import Prepared, Preparing
 from corral.engines.slurm.seen import SlurmJob, by_attempt
-from corral.engines.slurm.storage import slurm_specs
-from corral.engines.slurm.submitters import Submitter, give_attempt, give_job, give_storage
+from corral.engines.slurm.storage import slurm_specs, take_long, with_sources
+from corral.engines.slurm.submitters import Submitter
 from corral.engines.slurm.watcher import Watcher
 from corral.engines.slurm.withholding import NodeWords
 
@@ -43,7 +47,6 @@ log = logging.getLogger("corral.engines.slurm")
 
 _Answer = TypeVar("_Answer")
 
-PROGRAM = "attempt.sh"
 DAY = 86_400.0
 
 
@@ -75,8 +78,8 @@ class SlurmEngine:
         self._layout = rundir.Layout(Path(root).resolve())
         self._layout.prepare()
         self._words = NodeWords(self._layout.root, slurm)
-        self._mark = f"corral-{_engine_id(self._layout.root)}-"
-        self._program = _installed_program(self._layout.root)
+        self._mark = f"corral-{engine_id(self._layout.root)}-"
+        self._program = installed_program(self._layout.root)
         self._lock = threading.RLock()
         #: attempts share these by their ids: one and the same is never launched by two at a time
         self._launching = tuple(threading.Lock() for _ in range(64))
@@ -87,11 +90,15 @@ class SlurmEngine:
         self._unexplained: Mapping[str, int] = {}
         self._closed = False
         for attempt_id in self._layout.live():
-            if (attempt := attempts.load(self._layout, attempt_id)) is not None:
+            if (attempt := attempts.load(self._layout, attempt_id)) is None:
+                # An earlier server was about to prepare it, and will say again that it is wanted.
+                self._layout.forget(attempt_id, delete_logs=False)
+            else:
                 self._attempts[attempt_id] = attempt
                 if (status := attempt.status()) is not None:
                     # What is up or over by now is for `observe` to tell.
                     attempt.told = status.phase
+        self._preparing = Preparing(self._mark, self._layout, storage, os.environ, self._take_prepared)
         self._watcher = Watcher(self, look_seconds=look_seconds, rescan_seconds=rescan_seconds)
         self._watcher.start()
 
@@ -106,10 +113,11 @@ class SlurmEngine:
             mine = {job.id for found in by_attempt(jobs, self._mark).values() for job in found}
             named, lost = self._named_gpus(), self._lost_gpus(unexplained(seen, jobs))
             statuses = [attempt.status() for attempt in self._attempts.values()]
+            on_their_way = [one for one in self._preparing.statuses() if one.attempt_id not in self._attempts]
         self._watcher.tell_all()
         return Observation(
             nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet),
-            attempts=tuple(status for status in statuses if status is not None),
+            attempts=(*(status for status in statuses if status is not None), *on_their_way),
             withheld=self._words.found(seen),
         )
 
@@ -121,7 +129,14 @@ class SlurmEngine:
                 self._check_open()
                 attempt = self._attempts.get(order.attempt_id)
             if attempt is None:
-                attempt = self._prepare(order)
+                if self._preparing.has(order.attempt_id):
+                    return
+                specs = self._specs(order)
+                if take_long(specs[0]):
+                    self._check_new(order)
+                    self._preparing.begin(order, specs[0])
+                    return
+                attempt = self._prepare(order, specs)
                 if (bad := next((word for word in order.command if "\0" in word), None)) is not None:
                     attempt.give_up(EndReason.LAUNCH_ERROR, f"{bad!r}: execve: embedded null byte", attempts.clock())
                     self._watcher.look_soon()
@@ -140,6 +155,8 @@ class SlurmEngine:
             self._check_open()
             attempt = self._attempts.get(attempt_id)
             if attempt is None:
+                if (order := self._preparing.drop(attempt_id)) is not None:
+                    self._end_unlaunched(order, EndReason.EXIT_CODE, "stopped before it began")
                 return
             attempt.look(self._layout)
             if attempt.is_over:
@@ -165,7 +182,10 @@ class SlurmEngine:
         with self._lock:
             attempt = self._attempts.get(attempt_id)
             # Asked before reading: after the end nothing is written any more.
-            is_over = attempt is None or attempt.is_over or rank in attempt.exits
+            if attempt is None:
+                is_over = not self._preparing.has(attempt_id)
+            else:
+                is_over = attempt.is_over or rank in attempt.exits
         data, next_offset, end = read_log(place, offset, max(1, limit))
         return LogChunk(data=data, next_offset=next_offset, at_end=is_over and next_offset >= end)
 
@@ -186,8 +206,15 @@ class SlurmEngine:
     def release(self, node: str, *, whoever_withheld: bool) -> None:
         self._words.release(node, whoever_withheld=whoever_withheld)
 
+    def address_of(self, node: str) -> str:
+        if node not in self._addresses:
+            self._addresses = {one.name: one.address for one in self._asked(self._slurm.nodes)}
+        return self._addresses.get(node, node)
+
     def has(self, attempt_id: str) -> bool:
-        return rundir.is_safe_id(attempt_id) and self._layout.attempt(attempt_id).is_dir()
+        return rundir.is_safe_id(attempt_id) and (
+            self._layout.attempt(attempt_id).is_dir() or self._preparing.has(attempt_id)
+        )
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         self._watcher.subscribe(sink)
@@ -197,6 +224,7 @@ class SlurmEngine:
             if self._closed:
                 return
             self._closed = True
+        self._preparing.close()
         self._watcher.stop()
 
     def describe(self) -> Mapping[str, str]:
@@ -254,6 +282,9 @@ class SlurmEngine:
             if not attempt.is_over:
                 for node, gpus in attempt.gpus.items():
                     named.setdefault(node, set()).update(gpus)
+        for order in self._preparing.orders():
+            for instance in order.instances:
+                named.setdefault(instance.node, set()).update(instance.gpu_ids)
         return {node: frozenset(gpus) for node, gpus in named.items()}
 
     def _check_open(self) -> None:
@@ -266,35 +297,70 @@ class SlurmEngine:
         except (SlurmUnavailable, SlurmRefused) as error:
             raise EngineUnavailable(f"Slurm: {error}") from error
 
-    def _prepare(self, order: LaunchOrder) -> Attempt:
-        """Everything that its nodes need, before Slurm hears of it."""
+    def _specs(self, order: LaunchOrder) -> dict[int, list[StorageSpec]]:
+        """What each instance mounts. Raises LaunchRefused."""
+        return {one.rank: slurm_specs(order.storage, self._storage, one.rank) for one in order.instances}
+
+    def _take_prepared(self, order: LaunchOrder, prepared: Prepared) -> None:
+        """What it mounts is there, or cannot be had. By a thread of its own: nobody hears what is raised here."""
+        try:
+            with self._launching[zlib.crc32(order.attempt_id.encode()) % len(self._launching)]:
+                if order.attempt_id in self._attempts:
+                    return  # it was stopped meanwhile
+                if prepared.problem:
+                    self._end_unlaunched(order, EndReason.LAUNCH_ERROR, prepared.problem)
+                    return
+                specs = {rank: with_sources(mine, prepared.sources) for rank, mine in self._specs(order).items()}
+                self._submit(order, self._prepare(order, specs, prepared.said))
+        except LaunchRefused as refusal:
+            self._end_unlaunched(order, EndReason.LAUNCH_ERROR, str(refusal))
+        except EngineUnavailable as error:
+            # It is found missing, and launched again.
+            log.warning("attempt %s: %s", order.attempt_id, error)
+        except Exception as error:
+            log.exception("attempt %s could not be launched", order.attempt_id)
+            self._end_unlaunched(order, EndReason.LAUNCH_ERROR, f"{type(error).__name__}: {error}")
+
+    def _end_unlaunched(self, order: LaunchOrder, reason: EndReason, words: str) -> None:
+        """It ends before Slurm hears of it."""
+        with self._lock:
+            attempt = self._attempts.get(order.attempt_id)
+            if attempt is None:
+                self._check_new(order)
+                attempt = attempts.create(self._layout, order, attempts.clock())
+                attempts.keep(self._layout, attempt)
+                self._attempts[order.attempt_id] = attempt
+            if not attempt.is_over and not attempt.was_submitted:
+                self._conclude(attempt, reason, words)
+        self._watcher.look_soon()
+
+    def _conclude(self, attempt: Attempt, reason: EndReason, words: str) -> None:
+        """The engine's own word about an end, for the next server too."""
+        now = attempts.clock()
+        attempt.give_up(reason, words, now)
+        rundir.write_json(self._layout.attempt(attempt.id) / "verdict", {"reason": reason, "message": words, "at": now})
+
+    def _check_new(self, order: LaunchOrder) -> None:
         if self._layout.was_ordered(order.attempt_id):
             raise LaunchRefused(
                 f"attempt {order.attempt_id} is over here already: its id was given a second time, as happens when an "
                 "older store is put back. Start the job again: the next attempt has another id."
             )
-        specs = {one.rank: slurm_specs(order.storage, self._storage, one.rank) for one in order.instances}
-        who = self._account_of(order)
-        attempt = attempts.create(self._layout, order, attempts.clock())
-        directory = self._layout.attempt(order.attempt_id)
-        rundir.write_text(
-            directory / "attempt", scripts.attempt_text(order, events=str(self._layout.events)), sync=False
+
+    def _prepare(self, order: LaunchOrder, specs: Mapping[int, list[StorageSpec]], said: Sequence[str] = ()) -> Attempt:
+        """Everything that its nodes need, before Slurm hears of it."""
+        self._check_new(order)
+        who, first = self._account_of(order), order.instances[0].node
+        attempt = lay_out(
+            self._layout,
+            order,
+            specs,
+            lambda one: instance_environment(order, one, self._rules, who, master_addr=self.address_of(first)),
+            said,
         )
-        for instance in order.instances:
-            place = self._layout.rank(order.attempt_id, instance.rank)
-            place.mkdir()
-            env = instance_environment(
-                order, instance, self._rules, who, master_addr=self._address_of(order.instances[0].node)
-            )
-            rundir.write_text(
-                place / "instance", scripts.instance_text(order, instance, env, specs[instance.rank]), sync=False
-            )
-            (place / "log").touch()
-        if who is not None and who.account.uid != 0:
+        if who is not None:
             top = self._top or str(self._layout.root)
-            give_attempt(directory, who.owner, top)
-            give_job(order, who.owner, top)
-            give_storage(specs[0], who.owner, self._storage.volumes if self._storage else "")
+            give(self._layout, order, specs[0], who, top, self._storage.volumes if self._storage else "")
         attempts.keep(self._layout, attempt)
         with self._lock:
             self._attempts[order.attempt_id] = attempt
@@ -397,30 +463,4 @@ class SlurmEngine:
             if still is None or still.state == "CANCELLED":
                 words = f"others in Slurm got its place first (job {job_id} waited for {job.reason})"
                 with self._lock:
-                    attempt.give_up(EndReason.PREEMPTED, words, now)
-                    verdict = {"reason": EndReason.PREEMPTED, "message": words, "at": now}
-                    rundir.write_json(self._layout.attempt(attempt.id) / "verdict", verdict)
-
-    def _address_of(self, node: str) -> str:
-        if node not in self._addresses:
-            self._addresses = {one.name: one.address for one in self._asked(self._slurm.nodes)}
-        return self._addresses.get(node, node)
-
-
-def _engine_id(root: Path) -> str:
-    """Several servers may share a cluster, and their attempts may have the same ids."""
-    path = root / "engine-id"
-    if (known := rundir.read_line(path)) is not None:
-        return known
-    rundir.write_text(path, f"{secrets.token_hex(4)}\n")
-    return rundir.read_line(path) or ""
-
-
-def _installed_program(root: Path) -> Path:
-    """Where nodes find it. A new version gets a new name: running jobs read theirs to the end."""
-    text = (Path(__file__).parent / PROGRAM).read_text(encoding="utf-8")
-    path = root / f"attempt-{zlib.crc32(text.encode()):08x}.sh"
-    if not path.exists():
-        rundir.write_text(path, text)
-        path.chmod(0o755)
-    return path
+                    self._conclude(attempt, EndReason.PREEMPTED, words)

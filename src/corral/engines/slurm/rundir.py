@@ -1,6 +1,7 @@
 """What an attempt leaves on the file system that the server and the nodes share.
 
     ROOT/live/ATTEMPT                an empty file for each attempt that is not forgotten
+    ROOT/fetched/ATTEMPT/            files of buckets that it mounts, gone when it is forgotten
     ROOT/events/ATTEMPT.RANK.up|end  something happened to an instance; read and removed by the server
     ROOT/attempts/ATTEMPT/           attempt, job, stop, verdict, order.json, rank-N.log-start
     ROOT/attempts/ATTEMPT/rank-N/    instance, log, up, exit; claim/ in that of rank 0
@@ -67,11 +68,18 @@ class Layout:
     def live(self) -> list[str]:
         return sorted(name for name in os.listdir(self.root / "live") if is_safe_id(name))
 
+    def live_mark(self, attempt_id: str) -> Path:
+        return self.root / "live" / attempt_id
+
+    def fetched(self, attempt_id: str) -> Path:
+        return self.root / "fetched" / attempt_id
+
     def mark_live(self, attempt_id: str) -> None:
-        (self.root / "live" / attempt_id).touch()
+        self.live_mark(attempt_id).touch()
 
     def forget(self, attempt_id: str, *, delete_logs: bool) -> None:
-        (self.root / "live" / attempt_id).unlink(missing_ok=True)
+        self.live_mark(attempt_id).unlink(missing_ok=True)
+        shutil.rmtree(self.fetched(attempt_id), ignore_errors=True)
         if delete_logs:
             shutil.rmtree(self.attempt(attempt_id), ignore_errors=True)
 

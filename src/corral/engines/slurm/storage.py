@@ -1,6 +1,7 @@
 """What attempts mount on a Slurm cluster, as bash on the nodes makes it: pure.
 
-Volumes lie on the file system that all nodes share. Nothing is really mounted, since jobs of Slurm have no right to:
+Volumes lie on the file system that all nodes share; versions of datasets are checked out there, and what is in buckets
+is fetched, before the attempt is given to Slurm. Nothing is really mounted, since jobs of Slurm have no right to:
 programs find each directory by its variable or by a link in the job's directory.
 """
 
@@ -17,22 +18,31 @@ from corral.engines.local.storage.orders import StoragePlaces, storage_specs
 
 #: Stands for the directory that an instance has of its node's disk, which only the node can name.
 _OWN = "@own@"
-_WORDS = {StorageKind.OBJECT: "buckets", StorageKind.DATASET: "datasets"}
 
 
 def slurm_specs(orders: Sequence[StorageOrder], places: StoragePlaces | None, rank: int) -> list[StorageSpec]:
     """Raises LaunchRefused for what this cluster cannot mount."""
     for order in orders:
-        if order.kind in _WORDS:
+        if order.kind is StorageKind.OBJECT and not order.read_only:
             raise LaunchRefused(
-                f"{order.name} cannot be mounted: a Slurm cluster mounts volumes and local storage, not "
-                f"{_WORDS[order.kind]}. Copy what the job needs into a volume, or use another cluster."
+                f"bucket {order.name} cannot be written to from a Slurm cluster, where its files are fetched before "
+                f"the start: mount it read-only ({order.name}:{order.path}:ro), and write into a volume."
             )
     if not orders:
         return []
     if places is None:
         raise LaunchRefused("this cluster has no storage that jobs could mount")
     return storage_specs(orders, places, scratch=_OWN, suffix=f"-{rank}" if rank else "")
+
+
+def take_long(specs: Sequence[StorageSpec]) -> bool:
+    """Whether anything must be fetched or checked out first."""
+    return any(not spec["source"] for spec in specs)
+
+
+def with_sources(specs: Sequence[StorageSpec], sources: Mapping[int, str]) -> list[StorageSpec]:
+    """With the directories that were prepared, by their place among the mounts."""
+    return [{**spec, "source": spec["source"] or sources.get(place, "")} for place, spec in enumerate(specs)]
 
 
 def storage_lines(specs: Sequence[StorageSpec], env: Mapping[str, str]) -> list[str]:

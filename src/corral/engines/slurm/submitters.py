@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from corral.control.ports import LaunchOrder
+from corral.control.ports import LaunchOrder, StorageKind
 from corral.engines.local.accounts import Account
 from corral.engines.local.instance_specs import job_directories
 from corral.engines.local.messages import Owner, StorageSpec
@@ -45,6 +45,8 @@ def give_job(order: LaunchOrder, owner: Owner, top: str) -> None:
         open_way(path, top)
 
 
-def give_storage(specs: list[StorageSpec], owner: Owner, volumes: str) -> None:
+def give_storage(specs: list[StorageSpec], owner: Owner, volumes: str, top: str) -> None:
     for spec in specs:
         let_in(spec, owner, volumes)
+        if spec["kind"] in (StorageKind.DATASET, StorageKind.OBJECT):
+            open_way(spec["source"], top)

@@ -8,15 +8,17 @@ from __future__ import annotations
 import logging
 import random
 import threading
+from collections.abc import Callable
 
 from corral.control.controller import Controller
 from corral.control.errors import Refusal
 from corral.control.jobs import JobDraft, submit
-from corral.control.mount_words import parse_mount
+from corral.control.mount_words import MountWord, parse_mount
 from corral.control.records import JobSpec
 from corral.control.work import Caller
 from corral.core.model import JobKind, JobState, Request
-from corral.server.demo.catalog import PEOPLE, TEAM_MEMBERS, set_up
+from corral.server.demo.catalog import DATASET, OPERATOR, PEOPLE, TEAM_MEMBERS, set_up
+from corral.server.demo.storage import deliveries, head
 
 log = logging.getLogger("corral.demo")
 
@@ -34,6 +36,8 @@ WORK = (
 MODELS = ("A10", "A100-80G")
 #: what some of them read
 MOUNTS = {"resnet-sweep": "ann/imagenet:/data:ro", "bert-finetune": "chen/corpus:/corpus:ro"}
+#: what reads the dataset once it has a version
+DATASET_READERS = ("llama-sft", "eval-suite")
 #: jobs that may wait before the demo holds back
 LONGEST_QUEUE = 14
 ARRIVAL_SECONDS = 3.0
@@ -42,8 +46,10 @@ ARRIVAL_SECONDS = 3.0
 class Demo:
     """Submits jobs on a thread of its own until it is stopped."""
 
-    def __init__(self, controller: Controller, seed: int = 44) -> None:
+    def __init__(self, controller: Controller, wake: Callable[[], None], seed: int = 44) -> None:
+        """`wake` has waiting commits of datasets begun."""
         self._controller = controller
+        self._wake = wake
         self._rng = random.Random(seed)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo", daemon=True)
@@ -59,7 +65,9 @@ class Demo:
         self._controller.execute(set_up).result()
         for _ in range(24):
             self._arrive()
+        stored = deliveries(self._controller, self._wake)
         while not self._stopped.wait(self._rng.expovariate(1 / ARRIVAL_SECONDS)):
+            next(stored, None)
             waiting = self._controller.inspect(lambda state: state.snapshot.count(JobState.QUEUED)).result()
             if waiting < LONGEST_QUEUE:
                 self._arrive()
@@ -67,12 +75,13 @@ class Demo:
     def _arrive(self) -> None:
         user = self._rng.choices(USERS, weights=SHARES)[0]
         try:
-            self._controller.execute(submit, Caller(name=user), [draft(self._rng, user)]).result()
+            has_versions = self._controller.execute(head).result() is not None
+            self._controller.execute(submit, Caller(name=user), [draft(self._rng, user, has_versions)]).result()
         except Refusal as refusal:
             log.info("a demo job was refused: %s", refusal)
 
 
-def draft(rng: random.Random, user: str) -> JobDraft:
+def draft(rng: random.Random, user: str, has_versions: bool = False) -> JobDraft:
     has_one_node = user in TEAM_MEMBERS
     work = [item for item in WORK if item[3] == 1] if has_one_node else WORK
     name, kind, gpus, nodes, shortest, longest, _ = rng.choices(work, weights=[item[-1] for item in work])[0]
@@ -91,5 +100,11 @@ def draft(rng: random.Random, user: str) -> JobDraft:
         time_limit_seconds=None if kind is JobKind.WORKBENCH else float(longest + 60),
         spec=JobSpec(command=("sh", "-c", script)),
         # The team with a node of its own is in no group that these are shared with.
-        mounts=(parse_mount(MOUNTS[name]),) if name in MOUNTS and not has_one_node else (),
+        mounts=() if has_one_node else _mounts(name, has_versions),
     )
+
+
+def _mounts(name: str, has_versions: bool) -> tuple[MountWord, ...]:
+    if name in DATASET_READERS and has_versions:
+        return (parse_mount(f"dataset:{OPERATOR.name}/{DATASET}:/data"),)
+    return (parse_mount(MOUNTS[name]),) if name in MOUNTS else ()

@@ -58,6 +58,8 @@ VOLUMES = (
     ("ben", "results", VolumeType.BLOCK, 50),
     ("chen", "corpus", VolumeType.FILESYSTEM, 500),
 )
+#: GiB of each user
+STORAGE_QUOTAS = {VolumeType.BLOCK: 100, VolumeType.FILESYSTEM: 600}
 #: the operator's, which everybody may read
 DATASET, DATASET_DESCRIPTION = "road-scenes", "street pictures with labels, for detection"
 
@@ -78,7 +80,8 @@ def _people(work: Work) -> None:
         if name not in known:
             email = f"{name}@example.org"
             people.create_user(work, OPERATOR, name, display_name=display_name, email=email)
-            quotas.set_quota(work, OPERATOR, name, {WORKBENCH: Quota(gpu_milli=4 * WHOLE)})
+            stored = {kind: gib * GIB for kind, gib in STORAGE_QUOTAS.items()}
+            quotas.set_quota(work, OPERATOR, name, {WORKBENCH: Quota(gpu_milli=4 * WHOLE)}, stored)
 
 
 def _team(work: Work) -> None:
@@ -128,17 +131,19 @@ def _images(work: Work) -> None:
 
 
 def _volumes(work: Work) -> None:
-    """Everybody may read them; only their owners write."""
+    """Everybody may read them; only their owners write. Beside other clusters, they are on the demo's own."""
+    node = work.state.snapshot.nodes.get(TEAM_NODE)
+    cluster = None if node is None else node.cluster
     for owner, name, volume_type, size in VOLUMES:
         if not any(volume.name == name for volume in work.tx.volumes.of_owner(owner)):
             caller = Caller(name=owner)
-            made = volumes.VolumeDraft(name=name, type=volume_type, size_bytes=size * GIB)
+            made = volumes.VolumeDraft(name=name, type=volume_type, size_bytes=size * GIB, cluster=cluster)
             volumes.create(work, caller, made)
             volumes.share(work, caller, name, [Share(kind=ShareKind.GROUP, name="default")])
 
 
 def _dataset(work: Work) -> None:
-    """Without a version: the demo has no files to commit."""
+    """Without a version: jobs make them, see `storage`."""
     if work.tx.datasets.find(OPERATOR.name, DATASET) is None:
         datasets.create(work, OPERATOR, name=DATASET, target=DEFAULT_TARGET, description=DATASET_DESCRIPTION)
         datasets.share(work, OPERATOR, DATASET, [Share(kind=ShareKind.GROUP, name="default")])

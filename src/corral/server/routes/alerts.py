@@ -1,4 +1,4 @@
-"""Alerts, silences and alert rules. Scientists see alerts about their own jobs; the rest is for operators."""
+"""Alerts, silences and alert rules. Scientists see alerts about their jobs and volumes; the rest is for operators."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def list_alerts(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ListView[AlertView]:
-    """Newest first. Scientists see those about their own jobs."""
+    """Newest first. Scientists see those about their own jobs and volumes."""
     try:
         begin = None if since is None else parse_time(since)
     except ValueError as error:

@@ -15,6 +15,7 @@ from corral.control.errors import NotFound, WrongState
 from corral.control.work import Caller
 from corral.core.model import GpuHealth, NodeState
 from corral.server.auth.callers import AnyCaller, Context, Operator
+from corral.server.cluster_choice import check_cluster
 from corral.server.context import ServerContext
 from corral.server.gpumap import fleet_now, map_of
 from corral.server.paging import Cursor, Limit, page_of
@@ -56,6 +57,7 @@ async def list_clusters(
                 healthy=seen is not None and seen.healthy,
                 detail=_detail(seen, left_out.get(cluster.name, frozenset())),
                 observed_at=rfc3339(seen.at) if seen is not None else None,
+                since=rfc3339(seen.since) if seen is not None else None,
                 nodes=len(mine),
                 nodes_ready=sum(view.node.state is NodeState.READY for view in mine),
                 gpus=sum(len(view.gpus) for view in mine),
@@ -172,7 +174,12 @@ async def get_gpu(gpu: str, caller: AnyCaller, context: Context) -> GpuView:
 
 
 @router.get("/overview", operation_id="get_overview", responses=problems())
-async def get_overview(caller: AnyCaller, context: Context) -> OverviewView:
+async def get_overview(
+    caller: AnyCaller,
+    context: Context,
+    cluster: Annotated[str | None, Query(max_length=253, description="Only this one; alerts are of all.")] = None,
+) -> OverviewView:
+    check_cluster(context, cluster)
     now = context.clock.now()
     stored = await context.read(counted)
     sight = Sight(
@@ -180,7 +187,7 @@ async def get_overview(caller: AnyCaller, context: Context) -> OverviewView:
         hosts=context.readings.hosts(now),
         idle_below=context.settings.idle_rules.utilization,
     )
-    return await context.inspect(overview_of, now, stored, sight)
+    return await context.inspect(overview_of, now, stored, sight, cluster)
 
 
 def measured_now(context: ServerContext) -> Measured:

@@ -15,6 +15,7 @@ from pydantic import Field
 from corral.control import cloning, editing, idling, jobs, scaling, views, workbenches
 from corral.control.catalog import Catalog, load_catalog
 from corral.control.errors import NotFound, in_list
+from corral.control.job_clusters import homes_of
 from corral.control.measuring import usage_totals
 from corral.control.permissions import may_see_job
 from corral.control.ports import Transaction
@@ -26,6 +27,8 @@ from corral.core.idling import IdleRules
 from corral.core.model import Job, JobKind, JobState
 from corral.core.rules import TOLD
 from corral.server.auth.callers import AnyCaller, Context
+from corral.server.cluster_choice import check_cluster
+from corral.server.context import ServerContext
 from corral.server.drafts import change_of, clone_of, draft_of, drafts_of
 from corral.server.estimating import Current
 from corral.server.paging import Cursor, Limit
@@ -82,6 +85,7 @@ async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> Plan
 
 async def where_of(
     caller: AnyCaller,
+    context: Context,
     state: Annotated[list[JobState], Query()] = [],  # noqa: B006 - FastAPI copies defaults
     kind: Annotated[list[JobKind], Query()] = [],  # noqa: B006
     user: Annotated[list[Word], Query()] = [],  # noqa: B006
@@ -91,8 +95,10 @@ async def where_of(
     since: Annotated[Word | None, Query(description="Created at this time or later.")] = None,
     until: Annotated[Word | None, Query(description="Created before this time.")] = None,
     array: Annotated[Word | None, Query(description="Members of arrays of this name.")] = None,
+    cluster: Annotated[Word | None, Query(description="That ran there last, or wait and may run there.")] = None,
 ) -> JobFilter:
     """What the caller asks for, among what the caller may see."""
+    models = () if cluster is None else await _models_of(context, cluster)
     return JobFilter(
         states=tuple(state),
         kinds=tuple(kind),
@@ -104,7 +110,15 @@ async def where_of(
         since=time_of("since", since),
         until=time_of("until", until),
         array=array,
+        cluster=cluster,
+        cluster_models=models,
     )
+
+
+async def _models_of(context: ServerContext, cluster: str) -> tuple[str, ...]:
+    check_cluster(context, cluster)
+    homes = await context.inspect(homes_of)
+    return tuple(sorted(homes.models.get(cluster, ())))
 
 
 Where = Annotated[JobFilter, Depends(where_of)]
@@ -163,7 +177,7 @@ async def delete_job(job: str, caller: AnyCaller, context: Context) -> Response:
 async def start_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     found = await context.read(own_record, caller, job)
     if workbenches.is_hosted(found.spec):
-        missing = await asyncio.to_thread(context.workbenches.missing, found.spec)
+        missing = await asyncio.to_thread(context.workbenches.missing, found.spec, found.job.request)
         return job_view(await context.execute(_changed, workbenches.start, caller, job, missing=missing), caller)
     return job_view(await context.execute(_changed, jobs.start, caller, job), caller)
 

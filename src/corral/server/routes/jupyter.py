@@ -62,8 +62,8 @@ async def pass_on_websocket(websocket: WebSocket, job: str, path: str) -> None:
     except Problem as problem:
         await websocket.send_denial_response(problem.response())
         return
-    except Unreachable:
-        await websocket.send_denial_response(_not_ready(job).response())
+    except Unreachable as error:
+        await websocket.send_denial_response(_not_ready(job, error).response())
         return
     except InvalidStatus as refused:
         answer = refused.response
@@ -83,8 +83,8 @@ async def pass_on_websocket(websocket: WebSocket, job: str, path: str) -> None:
 async def _answer(request: Request, context: ServerContext, job: Job) -> Response:
     try:
         return await context.jupyter.forward(request, job.attempt_id, base_url(job.id))
-    except Unreachable:
-        raise _not_ready(job.id) from None
+    except Unreachable as error:
+        raise _not_ready(job.id, error) from None
 
 
 async def _running(context: ServerContext, identity: Identity, job_id: str) -> Job:
@@ -123,11 +123,12 @@ def _check_operator(context: ServerContext, identity: Identity, job_id: str) -> 
         )
 
 
-def _not_ready(job_id: str) -> Problem:
+def _not_ready(job_id: str, error: Unreachable | None = None) -> Problem:
+    cause = f" ({error})" if error is not None and str(error) else ""
     return Problem(
         503,
         "Not ready yet",
-        f"The Jupyter of workbench {job_id} does not answer: it is starting, or the workbench offers none.",
+        f"The Jupyter of workbench {job_id} does not answer: it is starting, or the workbench offers none{cause}.",
         slug="not-ready",
         headers={"Retry-After": _RELOAD_SECONDS},
     )

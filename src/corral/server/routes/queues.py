@@ -9,6 +9,7 @@ from fastapi import Response
 
 from corral.control import queues, views
 from corral.control.errors import NotFound
+from corral.control.job_clusters import Homes, homes_of
 from corral.control.state import State
 from corral.control.work import Caller, Work
 from corral.core.model import Queue
@@ -73,9 +74,9 @@ async def delete_queues(body: NamesDelete, caller: Operator, context: Context) -
 @router.get("/{name}/order", operation_id="get_queue_order", responses=problems(404))
 async def get_queue_order(name: str, caller: AnyCaller, context: Context) -> OrderView:
     """The waiting jobs in the order in which they go, line by line: the first 500 of each, and the caller's own."""
-    lines, others = await context.inspect(_order, context.clock.now(), name, caller.name)
+    lines, others, homes = await context.inspect(_order, context.clock.now(), name, caller.name)
     expected = context.estimating.of
-    return OrderView(lines=[line_view(line, caller, expected) for line in lines], waiting_for_others=others)
+    return OrderView(lines=[line_view(line, caller, expected, homes) for line in lines], waiting_for_others=others)
 
 
 async def _shown(context: Context, name: str) -> QueueView:
@@ -90,7 +91,7 @@ def _edit(work: Work, caller: Caller, name: str, changes: dict[str, Any]) -> Que
     return queues.edit(work, caller, replace(queues.existing(work, name), **changes))
 
 
-def _order(state: State, now: float, name: str, whose: str) -> tuple[list[views.LineView], int]:
+def _order(state: State, now: float, name: str, whose: str) -> tuple[list[views.LineView], int, Homes]:
     if name not in state.snapshot.queues:
         raise NotFound(f"there is no queue {name!r}", field="queue")
-    return views.queue_order(state, now, name, whose=whose), views.waiting_for_others(state, name)
+    return views.queue_order(state, now, name, whose=whose), views.waiting_for_others(state, name), homes_of(state)

@@ -36,7 +36,7 @@ async def get_about(caller: AnyCaller, context: Context) -> AboutView:
         uptime_seconds=context.clock.now() - context.started_at,
         store=dict(context.store.describe()),
         engines=sorted({cluster.engine for cluster in context.settings.cluster}),
-        parts=await parts_of(context),
+        parts=[*await parts_of(context), *_exporters(context)],
         licence=licence_view(await current_licence(context)),
     )
 
@@ -93,7 +93,7 @@ async def get_metrics(request: Request, context: Context) -> Response:
 
 
 async def parts_of(context: ServerContext) -> list[PartView]:
-    """Every part of the server, and what ails it."""
+    """Every part that the server cannot do without, and what ails it."""
     fault = await _fault_of_store(context)
     parts = [PartView(name="store", healthy=not fault, detail=fault)]
     alive = context.controller.is_alive
@@ -106,6 +106,13 @@ async def parts_of(context: ServerContext) -> list[PartView]:
             detail += f": {health.detail}"
         parts.append(PartView(name=f"cluster {cluster.name}", healthy=healthy, detail=detail))
     return parts
+
+
+def _exporters(context: ServerContext) -> list[PartView]:
+    """Of other nodes. Without one its GPUs have no readings; the server is ready all the same."""
+    return [
+        PartView(name=f"exporter {one.label}", healthy=not one.problem, detail=one.problem) for one in context.exporters
+    ]
 
 
 async def _fault_of_store(context: ServerContext) -> str:

@@ -19,6 +19,7 @@ from corral.server.auth.callers import AnyCaller, Context
 from corral.server.context import ServerContext
 from corral.server.paging import Cursor, Limit
 from corral.server.problems import invalid_field
+from corral.server.reaching import place_of
 from corral.server.routes.jobs import own_record
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView
@@ -33,7 +34,7 @@ async def create_workbench(
 ) -> WorkbenchView:
     """Create a workbench and start it, unless it is held. Refused while what it needs is not there."""
     draft = workbench_draft(body)
-    missing = await asyncio.to_thread(context.workbenches.missing, draft.spec)
+    missing = await asyncio.to_thread(context.workbenches.missing, draft.spec, draft.request)
     record = await context.execute(workbenches.create, caller, draft, missing)
     return await _shown(context, request, caller, record)
 
@@ -69,7 +70,7 @@ async def start_workbench(workbench: str, request: Request, caller: AnyCaller, c
     """Again, with the settings that it was created with."""
     found = await context.read(_own, caller, workbench)
     # Looked for before the use case, which must not wait for a disk.
-    missing = await asyncio.to_thread(context.workbenches.missing, found.spec)
+    missing = await asyncio.to_thread(context.workbenches.missing, found.spec, found.job.request)
     record = await context.execute(_started, caller, found.job.id, missing)
     return await _shown(context, request, caller, record)
 
@@ -96,8 +97,19 @@ async def _shown(context: ServerContext, request: Request, caller: Caller, recor
         status,
         idle_seconds=None if status is None else context.workbenches.idle_seconds(record.job, status),
         server=server,
-        ssh_host=context.settings.workbench.ssh_host or urlsplit(server).hostname or "localhost",
+        ssh_host=await _ssh_host(context, record, server),
     )
+
+
+async def _ssh_host(context: ServerContext, record: JobRecord, server: str) -> str:
+    """The node's own address where that is another machine, else this server's."""
+    here = context.settings.workbench.ssh_host or urlsplit(server).hostname or "localhost"
+    reaching = context.workbenches.reaching
+    if not record.spec.ssh or record.job.state is not JobState.RUNNING or not reaching.has_elsewhere():
+        return here
+    place = await context.inspect(place_of, record.job.id)
+    address = None if place is None else await asyncio.to_thread(reaching.address, place)
+    return address or here
 
 
 def _own(tables: Transaction, caller: Caller, ref: str) -> JobRecord:

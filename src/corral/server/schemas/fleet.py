@@ -73,6 +73,7 @@ class GpuView(View):
     id: str
     index: int
     node: str
+    cluster: str
     model: str
     memory_bytes: int
     health: GpuHealth
@@ -126,6 +127,7 @@ class ClusterView(View):
     healthy: bool
     detail: str = Field(description="What is wrong, in the words of its engine; empty while it answers.")
     observed_at: str | None = Field(description="When it was last asked; null before the first time.")
+    since: str | None = Field(description="Since when it answers, or does not, as far as this server has seen.")
     nodes: int
     nodes_ready: int
     gpus: int
@@ -157,7 +159,7 @@ class OverviewView(View):
     cpu: float | None = Field(description="Mean use of the CPUs of the nodes that tell, 0 to 1.")
     memory_used_bytes: int | None = Field(description="Of the nodes that tell, as the total.")
     memory_total_bytes: int | None
-    jobs: dict[str, int]
+    jobs: dict[str, int] = Field(description="By state; of one cluster without those that have ended.")
     running: int
     queued: int
     wait_seconds_median: float | None = Field(description="How long what waits now has waited so far.")
@@ -254,6 +256,7 @@ def gpu_view(view: views.GpuView, measured: Measured, caller: Caller) -> GpuView
         id=gpu.id,
         index=gpu.index,
         node=view.node,
+        cluster=view.cluster,
         model=gpu.model,
         memory_bytes=gpu.memory_bytes,
         health=gpu.health,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from corral.control import views
+from corral.control.job_clusters import Homes
 from corral.control.permissions import may_see_job
 from corral.control.work import Caller
 from corral.core.model import WHOLE, Blocking, Job, JobKind, Queue
@@ -88,6 +89,7 @@ class OrderedJobView(View):
     user: str
     gpus: Number
     nodes: int
+    cluster: str | None = Field(description="The only cluster where it may run; null: several will do.")
     priority: int
     pinned: bool
     score: float | None
@@ -157,16 +159,18 @@ def queue_view(view: views.QueueView) -> QueueView:
     )
 
 
-def line_view(view: views.LineView, caller: Caller, expected: Callable[[Job], Current | None]) -> LineView:
+def line_view(
+    view: views.LineView, caller: Caller, expected: Callable[[Job], Current | None], homes: Homes
+) -> LineView:
     return LineView(
         model=view.key.model,
         line="gang" if view.key.is_gang else "single",
         length=view.length,
-        jobs=[_ordered_job(place, caller, expected(place.job)) for place in view.places],
+        jobs=[_ordered_job(place, caller, expected(place.job), homes) for place in view.places],
     )
 
 
-def _ordered_job(place: views.LinePlace, caller: Caller, expected: Current | None) -> OrderedJobView:
+def _ordered_job(place: views.LinePlace, caller: Caller, expected: Current | None, homes: Homes) -> OrderedJobView:
     job = place.job
     shown = may_see_job(caller, job.user)
     known = place.planned_start is not None and math.isfinite(place.planned_start)
@@ -177,6 +181,7 @@ def _ordered_job(place: views.LinePlace, caller: Caller, expected: Current | Non
         user=job.user,
         gpus=number(job.request.gpus + job.request.gpu_milli / WHOLE),
         nodes=job.request.nodes,
+        cluster=homes.only(job),
         priority=job.priority,
         pinned=job.pinned_at is not None,
         score=place.score,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from corral.core.alerts.defaults import Thresholds, builtin_rules
-from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact, PoolFact, QueueFact, Scope
+from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact, PoolFact, QueueFact, Scope, VolumeFact
 from corral.core.alerts.model import Alert, AlertState, Severity
 from corral.core.alerts.notices import LISTED, QUIET_SECONDS, compose, may_go_at
 from corral.core.alerts.recent import ERROR_SECONDS, Recent
@@ -33,6 +33,10 @@ FACTS = Facts(
     queues=[QueueFact(id="default", waiting=3, longest_wait_seconds=600, first_job="j-9")],
     pools=[PoolFact(id="default", gpus=2, free=1), PoolFact(id="empty")],
     failures=[FailureFact(id="j-3", at=0, user="bob", reason="oom_killed")],
+    volumes=[
+        VolumeFact(id="v-1", name="data", owner="eve", size_bytes=1 << 30, used_bytes=979 << 20),
+        VolumeFact(id="v-2", name="new", owner="eve", size_bytes=1 << 30),
+    ],
 )
 
 #: values and texts by signal and subject
@@ -52,6 +56,7 @@ MEASURED: dict[str, dict[str, tuple[float, str]]] = {
     "queue-wait": {"default": (10, "the longest wait in queue default is 10 min: j-9")},
     "job-failed": {"j-3": (1, "job j-3 of bob failed: oom killed")},
     "gpus-free": {"default": (1, "1 of 2 GPUs of pool default are free")},
+    "volume-full": {"v-1": (100 * 979 / 1024, "volume data (v-1) of eve is 96 % full: 979MiB of 1GiB")},
 }
 
 
@@ -66,12 +71,16 @@ def test_every_signal_measures_what_is_known_and_leaves_out_the_rest() -> None:
         assert found == MEASURED[name], name
 
 
-def test_only_alerts_about_somebodys_job_have_an_owner() -> None:
+def test_only_alerts_about_what_is_somebodys_have_an_owner() -> None:
     owners = {
         name: {signal.describe(fact, 1).owner for fact in FACTS.of(signal.scope)} - {""}
         for name, signal in SIGNALS.items()
     }
-    assert {name: found for name, found in owners.items() if found} == {"gpu-idle": {"ann"}, "job-failed": {"bob"}}
+    assert {name: found for name, found in owners.items() if found} == {
+        "gpu-idle": {"ann"},
+        "job-failed": {"bob"},
+        "volume-full": {"eve"},
+    }
     assert SIGNALS["gpu-idle"].describe(replace(GPU, users=("ann", "bob")), 60).owner == ""
 
 

@@ -6,6 +6,7 @@ import { BookmarkPlus, ChevronDown, Link2, Pencil, Trash2 } from "lucide-react";
 import { useState, type FormEvent } from "react";
 
 import { stringifySearch } from "@/app/addresses";
+import { useClusterSearch } from "@/app/cluster";
 import { useMe } from "@/app/session";
 import { isSameFilters, searchOf, type JobFilters } from "@/pages/jobs/list/filters";
 import { isFreeName, useSavedViews, type SavedView, type SavedViews } from "@/pages/jobs/list/savedViews";
@@ -46,11 +47,12 @@ export function Views({ filters }: { filters: JobFilters }) {
 const EXACTLY = { exact: true, includeSearch: true };
 
 function ViewLink({ view, isActive }: { view: SavedView; isActive: boolean }) {
+  const search = { ...useClusterSearch()("/jobs"), ...searchOf(view.filters) };
   return (
     <Button
       variant={isActive ? "light" : "subtle"}
       color={isActive ? "blue" : "gray"}
-      renderRoot={(props) => <Link to="/jobs" search={searchOf(view.filters)} activeOptions={EXACTLY} {...props} />}
+      renderRoot={(props) => <Link to="/jobs" search={search} activeOptions={EXACTLY} {...props} />}
     >
       {view.name}
     </Button>

@@ -52,6 +52,17 @@ export function gpusOf(data: MapData): Gpu[] {
   });
 }
 
+/** Only the GPUs of one cluster; an empty name is all of them. */
+export function ofCluster(data: MapData, cluster: string): MapData {
+  if (cluster === "") return data;
+  const isThere = data.gpus.node.map((node) => data.nodes[node]?.cluster === cluster);
+  const columns = Object.entries(data.gpus).map(([name, column]: [string, unknown[]]) => [
+    name,
+    column.filter((_, place) => isThere[place]),
+  ]);
+  return { ...data, gpus: Object.fromEntries(columns) as MapData["gpus"] };
+}
+
 export interface Choice {
   readonly model: string;
   readonly pool: string;

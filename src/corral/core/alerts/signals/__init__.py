@@ -17,6 +17,7 @@ from corral.core.alerts.signals import (
     node_lost,
     queue_length,
     queue_wait,
+    volume_full,
 )
 
 #: every signal by the name that rules use
@@ -109,5 +110,14 @@ SIGNALS: dict[str, Signal] = {
         read=gpus_free.read,
         describe=gpus_free.describe,
         step=4.0,
+    ),
+    "volume-full": Signal(
+        scope=Scope.VOLUME,
+        words="how full a volume is",
+        unit="%",
+        read=volume_full.read,
+        describe=volume_full.describe,
+        step=5.0,
+        gone="the volume is gone",
     ),
 }

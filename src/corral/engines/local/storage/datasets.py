@@ -2,7 +2,7 @@
 
     <root>/<version>.<n>/       the files of one version, read-only
     <root>/<version>.<n>.json   what they were when they were checked out; its time is when they were last asked for
-    <root>/uses/<version>.<n>/  one file for each attempt that mounts them, with where its claim is
+    <root>/uses/<version>.<n>/  one file for each attempt that mounts them, with where its claim or its mark is
 
 A version that is there already is compared with what it was, by sizes and times of every file: whoever changes a file
 leaves a trace there. One that is not as it was is left to those who have it, and checked out anew under the next
@@ -159,11 +159,16 @@ def _is_used(root: Path, place: Path) -> bool:
     uses = root / _USES / place.name
     used = False
     for use in sorted(uses.iterdir()) if uses.is_dir() else ():
-        if claim_state(os.fsdecode(use.read_bytes())) is ClaimState.HELD:
+        if _lives(os.fsdecode(use.read_bytes())):
             used = True
         else:
             use.unlink(missing_ok=True)
     return used
+
+
+def _lives(sign: str) -> bool:
+    """By a claim that is locked as long as the attempt runs, or by a mark that is there as long as it is known."""
+    return os.path.isfile(sign) or claim_state(sign) is ClaimState.HELD
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ class Surroundings:
     """What a provider may use."""
 
     attempt_id: str
-    #: of the instance; its claim is locked as long as the attempt runs
+    #: of the instance; its claim is locked as long as the attempt runs. Of engines without claims: a file that is there
+    #: as long as the attempt is known
     rank_dir: str
     #: goes with the attempt
     scratch: str

@@ -1,0 +1,225 @@
+"""Slurm through slurmrestd: one request for all jobs or all nodes, never one for each.
+
+The server then needs neither munge nor a shell on the cluster, only an address and a token. Jobs of others than the
+token's own user are submitted in that user's name, which Slurm allows to tokens of root and of its own account.
+"""
+
+from __future__ import annotations
+
+import logging
+import pwd
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import httpx
+
+from corral.engines.slurm import rest_words
+from corral.engines.slurm.commands import (
+    PATIENCE_SECONDS,
+    Account,
+    SlurmCommands,
+    SlurmRefused,
+    SlurmUnavailable,
+    Submission,
+    is_passing,
+)
+from corral.engines.slurm.rest_words import Answer, answer_of, is_classic
+from corral.engines.slurm.seen import SlurmJob, SlurmNode, jobs_of, nodes_of
+from corral.engines.slurm.tokens import Token, Tokens
+
+log = logging.getLogger("corral.engines.slurm")
+
+_Answer = TypeVar("_Answer")
+
+#: Slurm reads earlier times as something else.
+_FIRST_TIME = 1_000_000_000
+
+
+class SlurmRest:
+    """Implements `Slurm` with slurmrestd. What its version cannot do is done by `commands`, if they are there."""
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        tokens: Tokens,
+        commands: SlurmCommands,
+        user: str = "",
+        version: str = "",
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """Without `user`, the one that the token names; without `version`, the newest that both sides know."""
+        base, socket = rest_words.parse_place(url)
+        self._place = url
+        self._tokens = tokens
+        self._commands = commands
+        self._user = user
+        self._fixed = version
+        self._found = ""
+        self._lock = threading.Lock()
+        #: how often slurmrestd was asked, by what for; a benchmark reads it
+        self.calls: dict[str, int] = {}
+        # Connections are not kept: who asks is told with each request, and must never be mixed up with another.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        self._client = httpx.Client(
+            base_url=base,
+            transport=transport or httpx.HTTPTransport(uds=socket, limits=limits),
+            timeout=PATIENCE_SECONDS,
+            headers={"Accept": "application/json", "Connection": "close"},
+            trust_env=False,
+        )
+
+    def nodes(self) -> list[SlurmNode]:
+        return nodes_of(self._asked("GET", "slurm/{}/nodes"))
+
+    def jobs(self) -> list[SlurmJob]:
+        return jobs_of(self._asked("GET", "slurm/{}/jobs"))
+
+    def ended(self, since: float) -> list[SlurmJob]:
+        query = {"start_time": f"uts{max(_FIRST_TIME, int(since))}", "skip_steps": "true"}
+        answer = self._answer("GET", "slurmdb/{}/jobs", query=query)
+        if answer.status == 404:
+            return self._by_command("sacct", lambda: self._commands.ended(since), "offers no accounting")
+        if rest_words.NO_DATABASE in answer.codes and self._commands.has("sacct"):
+            return self._commands.ended(since)
+        return jobs_of(self._good(answer, "slurmdb/jobs"))
+
+    def submit(self, job: Submission) -> int:
+        user = self._name_of(job.run_as) if job.run_as is not None else ""
+        try:
+            body = rest_words.job_body(job, self._version())
+        except ValueError as error:
+            raise SlurmRefused(str(error)) from None
+        # Not sent a second time by itself: the first may have come through, and only the engine can tell.
+        document = self._asked("POST", "slurm/{}/job/submit", body=body, user=user, again=False)
+        try:
+            return int(document["job_id"])
+        except (KeyError, ValueError, TypeError):
+            raise SlurmUnavailable("slurmrestd gave no job id") from None
+
+    def signal(self, job_id: int, name: str, *, to_steps: bool) -> None:
+        query = rest_words.signal_query(name, to_steps=to_steps, version=self._version())
+        self._unless_over("DELETE", f"slurm/{{}}/job/{job_id}", query=query)
+
+    def cancel(self, job_id: int, *, only_pending: bool = False) -> None:
+        path = f"slurm/{{}}/job/{job_id}"
+        if only_pending:
+            # Only a job that waits can be put off, and one that is put off cannot begin before it is cancelled.
+            body = rest_words.put_off_body(time.time(), self._version())
+            if not self._unless_over("POST", path, body=body):
+                return
+        self._unless_over("DELETE", path)
+
+    def set_node(self, name: str, *, is_withheld: bool, reason: str) -> None:
+        if is_classic(self._version()):
+            change = lambda: self._commands.set_node(name, is_withheld=is_withheld, reason=reason)  # noqa: E731
+            self._by_command("scontrol", change, "cannot change nodes")
+            return
+        body = rest_words.node_body(is_withheld=is_withheld, reason=reason)
+        self._asked("POST", f"slurm/{{}}/node/{name}", body=body)
+
+    # -------------------------------------------------------------------------------------------- inside
+
+    def _by_command(self, program: str, run: Callable[[], _Answer], why: str) -> _Answer:
+        if not self._commands.has(program):
+            raise SlurmRefused(f"slurmrestd {why} ({self._version()}), and {program} is not here")
+        return run()
+
+    def _version(self) -> str:
+        """Asked once, and again when its paths are not there any more."""
+        if self._fixed:
+            return self._fixed
+        with self._lock:
+            if not self._found:
+                document = self._good(self._sent("GET", "openapi/v3"), "openapi/v3")
+                found = rest_words.best_version(document)
+                if found is None:
+                    known = ", ".join(rest_words.VERSIONS)
+                    raise SlurmUnavailable(f"slurmrestd at {self._place} offers none of {known}")
+                self._found = found
+            return self._found
+
+    def _unless_over(self, method: str, path: str, **options: Any) -> bool:
+        """Whether it was done: what is over is left alone."""
+        answer = self._answer(method, path, **options)
+        if answer.is_over:
+            return False
+        self._good(answer, path)
+        return True
+
+    def _asked(self, method: str, path: str, **options: Any) -> Mapping[str, Any]:
+        return self._good(self._answer(method, path, **options), path)
+
+    def _good(self, answer: Answer, path: str) -> Mapping[str, Any]:
+        if answer.is_good:
+            return answer.document
+        if answer.status in (401, 403, 511):
+            raise SlurmUnavailable(f"slurmrestd does not take the token: {answer.words}")
+        if answer.status == 404 and not answer.codes:
+            self._found = ""
+            raise SlurmUnavailable(f"slurmrestd does not know {path.format(self._fixed or 'its version')}")
+        if rest_words.NO_DATABASE in answer.codes:
+            raise SlurmUnavailable(f"{answer.words}: accounting does not answer slurmrestd")
+        if answer.is_unspecified or is_passing(answer.words):
+            raise SlurmUnavailable(f"{answer.words}: the controller does not answer slurmrestd, or the token is bad")
+        raise SlurmRefused(answer.words)
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        user: str = "",
+        again: bool = True,
+    ) -> Answer:
+        path = path.format(self._version())
+        token = self._tokens.current()
+        answer = self._sent(method, path, query=query, body=body, user=user, token=token)
+        if answer.may_be_the_token and self._tokens.renew(token) and (again or answer.status == 401):
+            answer = self._sent(method, path, query=query, body=body, user=user)
+        return answer
+
+    def _sent(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        user: str = "",
+        token: Token | None = None,
+    ) -> Answer:
+        token = token or self._tokens.current()
+        kind = path.split("/")[-1] if not path.split("/")[-1].isdigit() else "job"
+        self.calls[kind] = self.calls.get(kind, 0) + 1
+        try:
+            got = self._client.request(method, f"/{path}", params=query, json=body, headers=self._headers(token, user))
+        except httpx.TimeoutException:
+            raise SlurmUnavailable(
+                f"slurmrestd at {self._place} did not answer within {PATIENCE_SECONDS:g} s"
+            ) from None
+        except httpx.HTTPError as error:
+            raise SlurmUnavailable(f"slurmrestd at {self._place}: {error or type(error).__name__}") from None
+        try:
+            document = got.json()
+        except ValueError:
+            document = None
+        return answer_of(got.status_code, document, got.text)
+
+    def _headers(self, token: Token | None, user: str) -> dict[str, str]:
+        if token is None:
+            if user:
+                raise SlurmRefused(f"without a token slurmrestd cannot be asked in the name of {user}")
+            return {}
+        name = user or self._user or token.user
+        return {"X-SLURM-USER-TOKEN": token.text, **({"X-SLURM-USER-NAME": name} if name else {})}
+
+    def _name_of(self, account: Account) -> str:
+        try:
+            return pwd.getpwuid(account.uid).pw_name
+        except KeyError:
+            raise SlurmRefused(f"there is no account with the number {account.uid} here") from None

@@ -1,0 +1,172 @@
+"""What lets the server reach the Jupyter of a workbench from another machine, and lets in nobody else.
+
+Run by path beside the workbench's program, with the standard library of Python 3.9 or later alone. The server has given
+one key to this workbench and keeps the same for itself: both ends show its certificate and take no other, so that
+nobody on the network can listen, come in, or pretend to be the workbench. What comes in goes to Jupyter's socket as it
+is. It is a process of its own: whatever strangers do to its port, the workbench itself goes on.
+
+    relay.py LISTEN FIRST LAST KEY SOCKET PORT     listens at one of the ports, and writes which into the file PORT
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import socket
+import ssl
+import sys
+from typing import NoReturn
+
+#: How long somebody has to show the certificate, and how many are given that chance at a time.
+HANDSHAKE_SECONDS = 10.0
+MAX_STRANGERS = 64
+_PORT_TRIES = 50
+_PIECE_BYTES = 1 << 16
+#: A machine that is gone says nothing: after about a minute its connections are over.
+_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def door(key: str) -> ssl.SSLContext:
+    """Shows the certificate in the file, and takes no other."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(key)
+    context.load_verify_locations(key)
+    return context
+
+
+def listening(listen: str, first: int, last: int) -> socket.socket:
+    """At a free port out of a range. Raises OSError."""
+    family = socket.AF_INET6 if ":" in listen else socket.AF_INET
+    problem = OSError(f"no free port between {first} and {last}")
+    for _ in range(_PORT_TRIES):
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((listen, random.randint(first, last)))
+            listener.listen(128)
+        except OSError as error:
+            listener.close()
+            problem = error
+            continue
+        listener.setblocking(False)
+        return listener
+    raise problem
+
+
+class Relay:
+    """Takes connections and passes them on to a socket of this machine."""
+
+    def __init__(self, listener: socket.socket, context: ssl.SSLContext, target: str) -> None:
+        self._listener = listener
+        self._context = context
+        self._target = target
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        strangers = asyncio.Semaphore(MAX_STRANGERS)
+        tasks: set[asyncio.Task[None]] = set()
+        while True:
+            await strangers.acquire()
+            try:
+                accepted, _ = await loop.sock_accept(self._listener)
+            except OSError as error:
+                # Too many open files, or somebody who hung up while waiting: the next one may do better.
+                say(f"a connection was not taken: {error}")
+                strangers.release()
+                await asyncio.sleep(0.1)
+                continue
+            task = loop.create_task(self._serve(accepted, strangers))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+    async def _serve(self, accepted: socket.socket, strangers: asyncio.Semaphore) -> None:
+        try:
+            outside = await self._let_in(accepted)
+        except OSError:
+            # Not the server. Anybody on the network may knock; a line for each would fill the log.
+            accepted.close()
+            return
+        finally:
+            strangers.release()
+        try:
+            inside = await asyncio.open_unix_connection(self._target)
+        except OSError:
+            # Jupyter is not up yet, or gone: whoever came sees that nobody answers.
+            outside[1].close()
+            return
+        await between(outside, inside)
+
+    async def _let_in(self, accepted: socket.socket) -> Streams:
+        """Once it has shown the certificate. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        keep_alive(accepted)
+        reader = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport, _ = await loop.connect_accepted_socket(
+            lambda: protocol, accepted, ssl=self._context, ssl_handshake_timeout=HANDSHAKE_SECONDS
+        )
+        return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+
+async def between(one: Streams, other: Streams) -> None:
+    """Everything both ways, until one end closes."""
+    ways = [asyncio.ensure_future(passed(one[0], other[1])), asyncio.ensure_future(passed(other[0], one[1]))]
+    await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    for way in ways:
+        way.cancel()
+    await asyncio.gather(*ways, return_exceptions=True)
+    for _, writer in (one, other):
+        # What was written before goes out first.
+        writer.close()
+
+
+async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while True:
+            piece = await reader.read(_PIECE_BYTES)
+            if not piece:
+                return
+            writer.write(piece)
+            await writer.drain()
+    except OSError:
+        return  # the connection broke, which is one way to end
+
+
+def keep_alive(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def say(text: str) -> None:
+    print(f"corral: {text}", flush=True)  # noqa: T201
+
+
+def tell_port(path: str, port: int) -> None:
+    """Whole or not at all: others wait for this file."""
+    draft = f"{path}.draft"
+    with open(draft, "w") as file:
+        file.write(str(port))
+    os.replace(draft, path)
+
+
+def main() -> NoReturn:
+    listen, first, last, key, target, port_file = sys.argv[1:]
+    try:
+        context = door(key)
+        listener = listening(listen, int(first), int(last))
+    except OSError as error:
+        say(f"the server cannot be let in at {listen}: {error}")
+        sys.exit(1)
+    tell_port(port_file, listener.getsockname()[1])
+    asyncio.run(Relay(listener, context, target).run())
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

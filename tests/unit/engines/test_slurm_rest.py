@@ -1,0 +1,346 @@
+"""slurmrestd without one: what is sent in each version, what answers mean, and which token is shown when."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from corral.engines.slurm.commands import Account, SlurmCommands, SlurmRefused, SlurmUnavailable, Submission
+from corral.engines.slurm.rest import SlurmRest
+from corral.engines.slurm.rest_words import (
+    VERSIONS,
+    answer_of,
+    best_version,
+    job_body,
+    options_of,
+    parse_place,
+    put_off_body,
+    signal_query,
+)
+from corral.engines.slurm.tokens import PAUSE_SECONDS, SPARE_SECONDS, Tokens, parse_token
+
+GANG = Submission(
+    name="corral-1-j-1.1",
+    comment="corral-1-j-1.1",
+    script="#!/bin/sh\n",
+    nodes=("node1", "node2"),
+    gpus=2,
+    cpus=3,
+    memory_mib=100,
+    minutes=7,
+    partition="gpu",
+    account="physics",
+    env={"PATH": "/bin", "HOME": "/"},
+    extra=("--reservation=corral",),
+)
+NO_PROGRAMS = SlurmCommands(programs="/no/such/place")
+
+
+def made_token(**claims: Any) -> str:
+    part = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"e30.{part}.c2lnbmVk"
+
+
+def rest(
+    tmp_path: Path, handler: Callable[[httpx.Request], httpx.Response], *, version: str = "v0.0.38", **claims: Any
+) -> SlurmRest:
+    (tmp_path / "token").write_text(made_token(**(claims or {"sun": "corral"})))
+    return SlurmRest(
+        url="http://slurm:6820",
+        tokens=Tokens(file=str(tmp_path / "token")),
+        commands=NO_PROGRAMS,
+        version=version,
+        transport=httpx.MockTransport(handler),
+    )
+
+
+def answering(document: Mapping[str, Any], status: int = 200) -> Callable[[httpx.Request], httpx.Response]:
+    return lambda request: httpx.Response(status, json=document)
+
+
+def saying(status: int, text: str) -> Callable[[httpx.Request], httpx.Response]:
+    return lambda request: httpx.Response(status, text=text)
+
+
+def failing(code: int, words: str, status: int = 500) -> Callable[[httpx.Request], httpx.Response]:
+    return answering({"errors": [{"error_number": code, "error": words}]}, status)
+
+
+def test_a_job_says_the_same_in_every_version() -> None:
+    classic = job_body(GANG, "v0.0.38")
+    assert classic["script"] == "#!/bin/sh\n"
+    mine = classic["job"]
+    assert (mine["nodelist"], mine["nodes"], mine["gres"]) == ("node1,node2", [2, 2], "gpu:2")
+    assert (mine["memory_per_node"], mine["time_limit"], mine["no_requeue"]) == (100, 7, True)
+    assert mine["environment"] == {"PATH": "/bin", "HOME": "/"}
+    for version in VERSIONS[1:]:
+        newer = job_body(GANG, version)["job"]
+        assert (newer["required_nodes"], newer["minimum_nodes"], newer["maximum_nodes"]) == (["node1", "node2"], 2, 2)
+        assert (newer["tres_per_node"], newer["memory_per_node"]["number"]) == ("gres/gpu:2", 100)
+        assert (newer["time_limit"]["number"], newer["requeue"]) == (7, False)
+        assert newer["environment"] == ["PATH=/bin", "HOME=/"]
+        same = ("name", "comment", "tasks", "tasks_per_node", "cpus_per_task", "partition", "account", "reservation")
+        assert {name: newer[name] for name in same} == {name: mine[name] for name in same}
+
+
+def test_what_nobody_asked_for_is_left_to_slurm() -> None:
+    plain = Submission(name="a", comment="a", script="", nodes=("node1",))
+    for version in VERSIONS:
+        body = job_body(plain, version)["job"]
+        absent = {"gres", "tres_per_node", "memory_per_node", "time_limit", "partition", "account", "qos"}
+        assert not absent & body.keys()
+        assert None not in body.values()
+
+
+def test_the_newest_version_that_both_know_is_spoken() -> None:
+    def offered(*versions: str) -> dict[str, Any]:
+        return {"paths": {f"/slurm/{version}/jobs/": {} for version in versions}}
+
+    assert best_version(offered("v0.0.36", "v0.0.38")) == "v0.0.38"
+    assert best_version(offered("v0.0.39", "v0.0.40", "v0.0.41", "v0.0.99")) == "v0.0.41"
+    assert best_version(offered("v0.0.36")) is None
+    assert best_version({}) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "to_steps", "query"),
+    [
+        ("v0.0.38", True, {"signal": "URG"}),
+        ("v0.0.38", False, {"signal": "URG"}),
+        ("v0.0.41", True, {"signal": "TERM"}),
+        ("v0.0.41", False, {"signal": "TERM", "flags": "BATCH_JOB"}),
+    ],
+)
+def test_a_stop_reaches_the_script_or_the_steps(version: str, to_steps: bool, query: dict[str, str]) -> None:
+    assert signal_query("TERM", to_steps=to_steps, version=version) == query
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("http://login1:6820/", ("http://login1:6820", None)),
+        ("https://slurm.example.org/rest", ("https://slurm.example.org/rest", None)),
+        ("unix:/run/s.sock", ("http://localhost", "/run/s.sock")),
+        ("unix:///run/s.sock", ("http://localhost", "/run/s.sock")),
+    ],
+)
+def test_where_slurmrestd_is(url: str, found: tuple[str, str | None]) -> None:
+    assert parse_place(url) == found
+
+
+@pytest.mark.parametrize(
+    "url", ["login1:6820", "ftp://login1", "http://", "unix:run/s.sock", "http://u:p@login1", "http://h:x"]
+)
+def test_what_is_no_address_is_said(url: str) -> None:
+    with pytest.raises(ValueError, match=r"form (http://login1:6820|unix:/run)"):
+        parse_place(url)
+
+
+def test_only_some_options_go_without_sbatch() -> None:
+    assert options_of(["--constraint=ib", "--wckey=x"]) == {"constraints": "ib", "wckey": "x"}
+    for bad in ("--exclusive", "--reservation", "-C ib"):
+        with pytest.raises(ValueError, match="--constraint=…, --licenses=…"):
+            options_of([bad])
+
+
+def test_errors_count_whatever_the_status_says() -> None:
+    found = answer_of(200, {"errors": [{"error": "Unable to parse time", "error_code": 2054}]}, "")
+    assert (found.is_good, found.words) == (False, "Unable to parse time")
+    assert answer_of(
+        200, {"errors": [{"error_number": 9003, "error": "Nothing found with query"}], "jobs": []}, ""
+    ).is_good
+    assert answer_of(401, None, "Authentication\n failure").words == "Authentication failure"
+    assert answer_of(500, {}, "").words == "HTTP status 500"
+
+
+@pytest.mark.parametrize(
+    ("handler", "error", "words"),
+    [
+        (failing(2014, "Requested node configuration is not available"), SlurmRefused, "^Requested node configuration"),
+        (failing(-1, "Unspecified error"), SlurmUnavailable, "controller does not answer"),
+        (failing(5005, "Zero Bytes were transmitted or received"), SlurmUnavailable, "Zero Bytes"),
+        (failing(7000, "Unable to connect to database"), SlurmUnavailable, "accounting does not answer"),
+        (failing(1007, "Protocol authentication error", 511), SlurmUnavailable, "does not take the token"),
+        (saying(401, "Authentication failure"), SlurmUnavailable, "does not take the token"),
+        (saying(404, "Unable find requested URL"), SlurmUnavailable, "does not know slurm/v0.0.38"),
+        (answering({"errors": []}), SlurmUnavailable, "gave no job id"),
+    ],
+)
+def test_what_passes_is_tried_again_and_the_rest_is_refused(
+    tmp_path: Path, handler: Callable[[httpx.Request], httpx.Response], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        rest(tmp_path, handler).submit(GANG)
+
+
+@pytest.mark.parametrize("problem", [httpx.ConnectError("refused"), httpx.ReadTimeout("slow"), httpx.ReadError("gone")])
+def test_a_lost_connection_is_unavailable(tmp_path: Path, problem: Exception) -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        raise problem
+
+    with pytest.raises(SlurmUnavailable, match="slurmrestd at http://slurm:6820"):
+        rest(tmp_path, handler).jobs()
+
+
+def test_what_is_over_is_left_alone(tmp_path: Path) -> None:
+    for code in (2017, 2021, 2084):
+        slurm = rest(tmp_path, failing(code, "over"))
+        slurm.cancel(7)
+        slurm.signal(7, "TERM", to_steps=False)
+    with pytest.raises(SlurmRefused, match="denied"):
+        rest(tmp_path, failing(2002, "Access/permission denied")).cancel(7)
+
+
+def test_only_what_waits_is_cancelled(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(request.method)
+        running = request.method == "POST" and request.url.path.endswith("/8")
+        return failing(2073, "Job is no longer pending execution")(request) if running else answering({})(request)
+
+    slurm = rest(tmp_path, handler)
+    slurm.cancel(7, only_pending=True)
+    slurm.cancel(8, only_pending=True)
+    assert asked == ["POST", "DELETE", "POST"]
+    assert put_off_body(5.0, "v0.0.41")["begin_time"]["number"] > 5
+
+
+def test_jobs_are_submitted_in_the_name_of_their_users(tmp_path: Path) -> None:
+    names: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        names.append(request.headers["X-SLURM-USER-NAME"])
+        return answering({"job_id": 5})(request)
+
+    slurm = rest(tmp_path, handler, sun="slurm")
+    assert slurm.submit(Submission(name="a", comment="a", script="", nodes=("n",), run_as=Account(uid=0, gid=0))) == 5
+    slurm.submit(GANG)
+    assert names == ["root", "slurm"]
+    with pytest.raises(SlurmRefused, match="no account with the number 4000000000"):
+        slurm.submit(
+            Submission(name="a", comment="a", script="", nodes=("n",), run_as=Account(uid=4_000_000_000, gid=0))
+        )
+    alone = SlurmRest(
+        url="unix:/s", tokens=Tokens(), commands=NO_PROGRAMS, version="v0.0.38", transport=httpx.MockTransport(handler)
+    )
+    with pytest.raises(SlurmRefused, match=r"without a token .* in the name of root"):
+        alone.submit(Submission(name="a", comment="a", script="", nodes=("n",), run_as=Account(uid=0, gid=0)))
+
+
+def test_a_refused_token_is_read_again_and_no_job_is_sent_twice_for_it(tmp_path: Path) -> None:
+    shown: list[tuple[str, str]] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        shown.append((request.method, request.headers["X-SLURM-USER-TOKEN"]))
+        good = shown[-1][1] == fresh
+        return answering({"jobs": [], "job_id": 3})(request) if good else failing(-1, "Unspecified error")(request)
+
+    slurm = rest(tmp_path, handler)
+    old, fresh = (tmp_path / "token").read_text(), made_token(sun="corral", n=2)
+    with pytest.raises(SlurmUnavailable):
+        slurm.jobs()
+    assert shown == [("GET", old)], "the file had no other"
+    (tmp_path / "token").write_text(f"SLURM_JWT={fresh}\n")
+    with pytest.raises(SlurmUnavailable):
+        slurm.submit(GANG)
+    assert shown[1:] == [("POST", old)], "it may have come through"
+    assert slurm.submit(GANG) == 3
+    assert slurm.jobs() == []
+
+
+def test_a_token_is_fetched_before_it_expires(tmp_path: Path) -> None:
+    clock, file = [1000.0], tmp_path / "token"
+    file.write_text(made_token(sun="a", exp=2000))
+    tokens = Tokens(file=str(file), now=lambda: clock[0])
+    first = tokens.current()
+    file.write_text(made_token(sun="b", exp=9000))
+    assert tokens.current() == first
+    clock[0] = 2001 - SPARE_SECONDS
+    later = tokens.current()
+    assert later is not None
+    assert (later.user, later.expires_at) == ("b", 9000)
+
+
+def test_a_command_makes_tokens_but_not_in_a_storm(tmp_path: Path) -> None:
+    clock, runs = [1000.0], tmp_path / "runs"
+    # Each is longer than the one before.
+    counted = f"runs = open({str(runs)!r}, 'a+'); runs.write('x'); runs.seek(0)"
+    made = f"{counted}; print('SLURM_JWT={made_token(sun='a')}' + runs.read())"
+    tokens = Tokens(command=[sys.executable, "-c", made], now=lambda: clock[0])
+    first = tokens.current()
+    assert first is not None
+    assert not tokens.renew(first)
+    clock[0] += PAUSE_SECONDS
+    assert tokens.renew(first)
+    assert runs.read_text() == "xx"
+
+
+def test_what_gives_no_token_says_so_and_never_tells_one(tmp_path: Path) -> None:
+    secret = made_token(sun="a")
+    assert secret not in repr(parse_token(secret, "it"))
+    cases = {
+        "No such file": Tokens(file=str(tmp_path / "none")),
+        "ended with 3: no right": Tokens(
+            command=[
+                sys.executable,
+                "-c",
+                f"import sys; print('{secret}'); print('no right', file=sys.stderr); sys.exit(3)",
+            ]
+        ),
+        "gives no token": Tokens(command=["echo", f"{secret} {secret}"]),
+        "No such file or directory": Tokens(command=["/no/such/program"]),
+    }
+    for words, tokens in cases.items():
+        with pytest.raises(SlurmUnavailable, match=words) as caught:
+            tokens.current()
+        assert secret not in str(caught.value)
+
+
+def test_what_needs_a_program_that_is_not_there_says_so(tmp_path: Path) -> None:
+    slurm = rest(tmp_path, saying(404, "Unable find requested URL"))
+    with pytest.raises(SlurmRefused, match=r"cannot change nodes \(v0.0.38\), and scontrol is not here"):
+        slurm.set_node("node1", is_withheld=True, reason="x")
+    with pytest.raises(SlurmRefused, match=r"offers no accounting .* sacct is not here"):
+        slurm.ended(0)
+
+
+@pytest.mark.parametrize(
+    "handler", [saying(404, "Unable find requested URL"), failing(7000, "Unable to connect to database", 502)]
+)
+def test_accounting_that_slurmrestd_lacks_is_asked_of_sacct(
+    tmp_path: Path, handler: Callable[[httpx.Request], httpx.Response]
+) -> None:
+    sacct = tmp_path / "sacct"
+    sacct.write_text('#!/bin/sh\necho \'{"jobs": [{"job_id": 7, "state": {"current": "FAILED"}}]}\'\n')
+    sacct.chmod(0o755)
+    (tmp_path / "token").write_text(made_token(sun="corral"))
+    slurm = SlurmRest(
+        url="http://slurm:6820",
+        tokens=Tokens(file=str(tmp_path / "token")),
+        commands=SlurmCommands(programs=str(tmp_path)),
+        version="v0.0.38",
+        transport=httpx.MockTransport(handler),
+    )
+    assert [(one.id, one.state) for one in slurm.ended(0)] == [(7, "FAILED")]
+
+
+def test_newer_versions_change_nodes_themselves(tmp_path: Path) -> None:
+    sent: list[tuple[str, Any]] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        sent.append((request.url.path, json.loads(request.content)))
+        return answering({})(request)
+
+    slurm = rest(tmp_path, handler, version="v0.0.41")
+    slurm.set_node("node1", is_withheld=True, reason="corral: x")
+    slurm.set_node("node1", is_withheld=False, reason="")
+    path = "/slurm/v0.0.41/node/node1"
+    assert sent == [(path, {"state": ["DRAIN"], "reason": "corral: x"}), (path, {"state": ["RESUME"]})]

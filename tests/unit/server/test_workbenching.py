@@ -1,0 +1,108 @@
+"""What a workbench finds when it starts, here and on another machine; and what is looked for before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from corral.control.controller import Controller
+from corral.control.ports import Clock, EngineUnavailable, Instance, LaunchOrder, Store, Tool
+from corral.control.records import JobRecord, JobSpec
+from corral.control.workbenches import HOST_COMMAND
+from corral.core.model import Job, Request
+from corral.server.workbenching import Workbenching
+from corral.stores.workbench_keys import WorkbenchKeys
+from corral.stores.workbenches import DirectoryWorkbenches
+from tests.unit.server.far_nodes import Desk
+
+SPEC = JobSpec(command=HOST_COMMAND, jupyter=True)
+ORDER = LaunchOrder(
+    attempt_id="j-1.2", job_id="j-1", user="ann", command=HOST_COMMAND, instances=(Instance(rank=0, node="node7"),)
+)
+
+
+class NothingInstalled:
+    def missing(self, needed: Sequence[Tool], *, venv: str | None, env: Mapping[str, str]) -> list[Tool]:
+        return list(needed)
+
+
+class OneWorkbench:
+    @contextmanager
+    def read(self) -> Iterator[Any]:
+        record = JobRecord(job=Job(id="j-1", user="ann", name="bench", request=Request()), spec=SPEC)
+        people = SimpleNamespace(user=lambda name: None)
+        yield SimpleNamespace(jobs=SimpleNamespace(get=lambda job_id: record), people=people)
+
+
+class World:
+    def __init__(self, directory: Path) -> None:
+        self.desk = Desk("hpc")
+        self.home = directory / "j-1" / "workbench"
+        self.workbenching = Workbenching(
+            controller=cast("Controller", self.desk),
+            store=cast("Store", OneWorkbench()),
+            files=DirectoryWorkbenches(lambda job_id: directory / job_id, {}),
+            keys=WorkbenchKeys(lambda job_id: directory / f"{job_id}.key"),
+            tools=NothingInstalled(),
+            clock=cast("Clock", None),
+            ssh_listen="192.0.2.9",
+            ssh_ports=(40_000, 49_999),
+        )
+
+    def settings(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.home / "settings.json").read_text())
+        return found
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_on_this_machine_nothing_listens_but_ssh(world: World) -> None:
+    world.workbenching.prepare("local", ORDER)
+    assert (world.settings()["relay"], world.settings()["ssh_listen"]) == (None, "192.0.2.9")
+    assert not (world.home / "relay.pem").exists()
+
+
+def test_on_another_machine_it_listens_there_and_has_a_key(world: World, tmp_path: Path) -> None:
+    world.workbenching.prepare("hpc", ORDER)
+    assert world.settings()["relay"] == {"listen": "127.0.0.1", "ports": [40_000, 49_999]}
+    assert world.settings()["ssh_listen"] == "127.0.0.1"
+    key = world.home / "relay.pem"
+    assert key.stat().st_mode & 0o777 == 0o600
+    # Prepared once more, as after a launch of which nobody knows whether it got through: it may be running already.
+    before = key.read_bytes()
+    world.workbenching.prepare("hpc", ORDER)
+    assert key.read_bytes() == before == (tmp_path / "j-1.key").read_bytes()
+
+
+def test_where_its_node_is_must_be_known_before_it_starts(world: World) -> None:
+    world.desk.far.is_there = False
+    with pytest.raises(EngineUnavailable):
+        world.workbenching.prepare("hpc", ORDER)
+    assert not world.home.exists()
+
+
+@pytest.mark.parametrize(
+    ("clusters", "label", "missing"),
+    [
+        (["local"], None, [Tool.JUPYTER]),
+        (["local", "hpc"], None, []),
+        (["local", "hpc"], "local", [Tool.JUPYTER]),
+        (["local", "hpc"], "hpc", []),
+        (["hpc"], None, []),
+    ],
+)
+def test_what_is_missing_is_looked_for_where_this_machine_can_look(
+    world: World, clusters: list[str], label: str | None, missing: list[Tool]
+) -> None:
+    world.desk.engines = {name: world.desk.engines[name] for name in clusters}
+    request = Request(labels=(("corral.cluster", label),) if label else ())
+    assert world.workbenching.missing(SPEC, request) == missing
