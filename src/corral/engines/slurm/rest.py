@@ -169,21 +169,12 @@ class SlurmRest:
             raise SlurmUnavailable(f"{answer.words}: the controller does not answer slurmrestd, or the token is bad")
         raise SlurmRefused(answer.words)
 
-    def _answer(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
-        user: str = "",
-        again: bool = True,
-    ) -> Answer:
+    def _answer(self, method: str, path: str, *, again: bool = True, **options: Any) -> Answer:
         path = path.format(self._version())
         token = self._tokens.current()
-        answer = self._sent(method, path, query=query, body=body, user=user, token=token)
+        answer = self._sent(method, path, token=token, **options)
         if answer.may_be_the_token and self._tokens.renew(token) and (again or answer.status == 401):
-            answer = self._sent(method, path, query=query, body=body, user=user)
+            answer = self._sent(method, path, **options)
         return answer
 
     def _sent(
