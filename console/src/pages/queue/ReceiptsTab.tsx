@@ -132,7 +132,7 @@ function useColumns(): readonly Column<Receipt>[] {
         title: t("rule"),
         wide: true,
         render: (one) => (
-          <Badge variant="default" tt="none" fw={500} title={one.detail}>
+          <Badge variant="default" tt="none" fw={500} miw="max-content" title={one.detail}>
             {tr(one.rule)}
           </Badge>
         ),
