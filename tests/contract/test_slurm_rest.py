@@ -3,21 +3,25 @@ contract runs through it too."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from corral.core.model import EndReason
 from corral.engines.slurm.commands import Account, SlurmCommands, SlurmRefused, SlurmUnavailable, Submission
 from corral.engines.slurm.rest import SlurmRest
 from corral.engines.slurm.seen import SlurmJob, SlurmNode
 from corral.engines.slurm.tokens import Tokens
-from tests.contract.engine_harness import wait_until
+from tests.contract.engine_harness import order, wait_until
+from tests.contract.slurm_harness import SlurmRestHarness
 from tests.servers.accounts import temporary_account
-from tests.servers.slurm import SlurmCluster
+from tests.servers.slurm import SlurmCluster, has_groups
 
 pytest_plugins = ("tests.servers.fixtures",)
 
@@ -42,7 +46,7 @@ def access(cluster: SlurmCluster, tokens: Tokens, url: str = "") -> SlurmRest:
 
 def job(name: str, script: str = "sleep 600", **options: Any) -> Submission:
     shown = {"nodes": ("node1",), "env": {"PATH": "/usr/bin:/bin", "HOME": "/"}, **options}
-    return Submission(name=name, comment=name, script=f"#!/bin/sh\n{script}\n", **shown)
+    return Submission(name=name, comment=name, line=script, **shown)
 
 
 def found(slurm: SlurmRest, job_id: int) -> SlurmJob:
@@ -66,6 +70,9 @@ def test_both_ways_see_the_same(slurm: SlurmRest, slurm_rest: SlurmCluster) -> N
     seen = wait_for(slurm, gang, "RUNNING")
     assert (seen.nodes, seen.gpus, seen.cpus, seen.memory_mib) == (("node1", "node2"), 3, 2, 120)
     assert seen == next(one for one in commands.jobs() if one.id == gang)
+    # The table says the same as the JSON, but for which devices they are and when the time limit is reached.
+    listed = next(one for one in commands.live() if one.id == gang)
+    assert listed == replace(seen, gpu_indexes={}, exit_code=None, signal=None, ended_at=None, reason=listed.reason)
     assert node(slurm, "node1").used_gpus == 3
     slurm.cancel(gang)
     wait_for(slurm, gang, "CANCELLED")
@@ -107,6 +114,14 @@ def test_a_job_is_its_users_and_only_with_a_token_that_may(
         assert found(slurm, theirs).user == ACCOUNT
         own = slurm.submit(job("own"))
         assert found(slurm, own).user == "root"
+        # At once, and nobody's is taken for another's.
+        mixed = [
+            job(f"mixed-{name}", "true", run_as=one) for _ in range(6) for name, one in (("own", None), ("their", who))
+        ]
+        with ThreadPoolExecutor(4) as together:
+            sent = set(together.map(slurm.submit, mixed))
+        users = {(one.name, one.user) for one in slurm.jobs() if one.id in sent}
+        assert users == {("mixed-own", "root"), ("mixed-their", ACCOUNT)}
         # A token of that person's is good for that person's jobs, and for nobody else's.
         small = tmp_path / "small"
         small.write_text(slurm_rest.run("scontrol", "token", f"username={ACCOUNT}"))
@@ -119,6 +134,7 @@ def test_a_job_is_its_users_and_only_with_a_token_that_may(
         slurm.cancel(own)
         for job_id in (theirs, own):
             wait_for(slurm, job_id, "CANCELLED")
+        wait_until(lambda: not slurm_rest.run("squeue", "-h", f"--user={ACCOUNT}"), "nothing of that account runs")
     assert "not allowed" not in {one.name for one in slurm.jobs()}
 
 
@@ -134,6 +150,18 @@ def test_a_job_is_its_users_and_only_with_a_token_that_may(
 def test_a_refusal_is_in_slurms_words(slurm: SlurmRest, options: dict[str, Any], words: str) -> None:
     with pytest.raises(SlurmRefused, match=f"^{words}"):
         slurm.submit(job("refused", **options))
+
+
+@pytest.mark.skipif(not has_groups(), reason="needs cgroups for memory that root can write: jobs cannot be limited")
+def test_memory_is_limited_and_its_excess_told(slurm_rest: SlurmCluster, tmp_path: Path) -> None:
+    harness = SlurmRestHarness(tmp_path / "engine", slurm_rest)
+    hog = "held = []\nwhile True: held.append(b'x' * (1 << 20))"
+    try:
+        harness.launch(order(sys.executable, "-c", hog, memory_bytes=64 << 20))
+        ended = harness.listener.ended()
+        assert (ended.reason, ended.exit_code) == (EndReason.OOM_KILLED, 137)
+    finally:
+        harness.clean_up()
 
 
 def test_a_node_is_drained_and_resumed(slurm: SlurmRest) -> None:

@@ -178,11 +178,17 @@ def test_gpus_of_slurm_nodes_are_read_from_the_exporters_that_settings_name(
     assert http.get("/readyz").status_code == 200, "the server is ready without it"
 
 
-def test_a_jobs_chart_is_of_the_devices_that_slurm_gave_it(http: httpx.Client) -> None:
+def test_a_jobs_chart_is_of_the_devices_that_slurm_gave_it(http: httpx.Client, slurm_cluster: SlurmCluster) -> None:
     others = ("node1", "node3", "node4")
     for node in others:
         assert http.post(f"/nodes/{node}/cordon").status_code == 200
+    foreign = slurm_cluster.run(
+        "sbatch", "--parsable", "-w", "node2", "--gres=gpu:3", "--output=/dev/null", "--wrap", "sleep 300"
+    ).strip()
     try:
+        # Whoever was there before has the first ones.
+        wait_until(lambda: node_named(http, "node2")["taken"]["gpus"] == 3, "it is seen", seconds=60)
+        assert [gpu["index"] for gpu in node_named(http, "node2")["gpus"] if gpu["taken"]] == [0, 1, 2]
         text = "echo has $SLURM_JOB_GPUS; sleep 600"
         body = {"command": ["sh", "-c", text], "gpus": 2, "labels": {"corral.cluster": "hpc"}}
         job = http.post("/jobs", json=body).json()["id"]
@@ -193,13 +199,17 @@ def test_a_jobs_chart_is_of_the_devices_that_slurm_gave_it(http: httpx.Client) -
             answer = http.get(f"/jobs/{job}/metrics", params={"metric": "utilization", "per_gpu": True}).json()
             return {one["subject"]: one["points"][-1]["mean"] for one in answer["series"] if one["points"]}
 
+        assert given == [3, 4]
         wait_until(lambda: len(chart()) == 2, "its chart has both")
         assert chart() == {f"node2-gpu{index}": pytest.approx((10 + index) / 100) for index in given}
         http.post(f"/jobs/{job}/stop").raise_for_status()
         ended(http, job)
     finally:
+        slurm_cluster.run("scancel", foreign)
         for node in others:
             http.post(f"/nodes/{node}/uncordon")
+        # The next story begins with everything free.
+        wait_until(lambda: node_named(http, "node2")["taken"]["gpus"] == 0, "it is free again", seconds=60)
 
 
 def test_a_users_job_is_that_users_in_slurm(server: CorralServer, slurm_cluster: SlurmCluster) -> None:

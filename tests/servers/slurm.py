@@ -229,7 +229,7 @@ PidFile={run}/slurmdbd.pid
     def _controller_settings(self, ports: Sequence[int]) -> str:
         run, log, state = (self.directory / name for name in ("run", "log", "state"))
         host = socket.gethostname().split(".")[0]
-        tracked = "cgroup" if _has_groups() else "linuxproc"
+        tracked = "cgroup" if has_groups() else "linuxproc"
         nodes = "\n".join(
             f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={self.cpus} "
             f"RealMemory={self.memory_mib} Gres=gpu:{self.gpu_type}:{self.gpus} State=UNKNOWN"
@@ -362,7 +362,7 @@ PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP
             time.sleep(0.1)
 
 
-def _has_groups() -> bool:
+def has_groups() -> bool:
     """The groups that Slurm needs to hold jobs in, of the kind that its Debian version knows how to use."""
     return all(os.access(f"/sys/fs/cgroup/{name}", os.W_OK) for name in ("freezer", "memory"))
 

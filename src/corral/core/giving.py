@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from corral.core.claims import Claim
 from corral.core.lifecycle import together
@@ -46,6 +46,8 @@ class Walk:
     cursor: LineCursor
     #: jobs that have a protected start, if it could be told where they could ever run
     protected: int = 0
+    #: whose they are
+    protected_users: set[str] = field(default_factory=set)
 
 
 class Giving:
@@ -149,6 +151,7 @@ class Giving:
             reserved=self.reserved,
         )
         walk.protected += 1
+        walk.protected_users.add(job.user)
         if protected is not None:
             self.trial.hold(job.id, protected.held)
             self._protected.append((walk.key, protected))

@@ -297,6 +297,8 @@ class LineCursor:
         #: the same for each kind of user, where users are told apart
         self._skipped_by_kind: dict[Hashable, dict[int, float]] = {}
         self._skipped_for: set[tuple[str, int]] = set()
+        #: the same for one user alone: by user and the number of a shape without its time
+        self._skipped_own: dict[tuple[str, int], float] = {}
         self._heap = [(line.merge_key(line.head_of(user), score), user) for user, score in self._scores.items()]
         heapq.heapify(self._heap)
 
@@ -306,6 +308,12 @@ class LineCursor:
         timeless, length = self._line.length_of(self._line.number_of(job))
         skipped = self._skipped_of(job.user)
         skipped[timeless] = min(length, at_least, skipped.get(timeless, math.inf))
+
+    def skip_own_longer(self, job: Job, at_least: float) -> None:
+        """The same for the jobs of this user alone: those of others are still looked at."""
+        timeless, length = self._line.length_of(self._line.number_of(job))
+        key = (job.user, timeless)
+        self._skipped_own[key] = min(length, at_least, self._skipped_own.get(key, math.inf))
 
     def skip_own_like(self, job: Job) -> None:
         """No job of this shape and this user can start any more in this walk."""
@@ -366,12 +374,11 @@ class LineCursor:
         """The group whose next job is the user's next."""
         groups = self._groups.get(user)
         if groups is None:
-            skipped = self._skipped_of(user)
             groups = self._groups[user] = [
                 (kin.entries[0], _Group(timeless, kin))
                 for timeless, kin in self._users[user].items()
                 # Most of a long walk's users have nothing left that was not skipped for others already.
-                if (since := skipped.get(timeless)) is None or kin.lengths[0] < since
+                if (since := self._skipped_since(user, timeless)) is None or kin.lengths[0] < since
             ]
             heapq.heapify(groups)
         while groups:
@@ -384,7 +391,7 @@ class LineCursor:
     def _step_on(self, user: str, group: _Group) -> None:
         """To the next job of the user's first group that is not skipped; the group is dropped if there is none."""
         entries, end = group.kin.entries, len(group.kin.entries)
-        since = self._skipped_of(user).get(group.timeless)
+        since = self._skipped_since(user, group.timeless)
         if since is not None and since <= group.kin.lengths[0]:
             group.at = end
         skipped_for, at = self._skipped_for, group.at
@@ -399,8 +406,15 @@ class LineCursor:
             heapq.heappop(self._groups[user])
 
     def _is_skipped(self, user: str, shape: int, timeless: int, length: float) -> bool:
-        since = self._skipped_of(user).get(timeless)
+        since = self._skipped_since(user, timeless)
         return (since is not None and length >= since) or (user, shape) in self._skipped_for
+
+    def _skipped_since(self, user: str, timeless: int) -> float | None:
+        """From which length on no job of the user that is otherwise alike can start; None if any might."""
+        since = self._skipped_of(user).get(timeless)
+        if not self._skipped_own or (own := self._skipped_own.get((user, timeless))) is None:
+            return since
+        return own if since is None else min(since, own)
 
     def _skipped_of(self, user: str) -> dict[int, float]:
         if self._kind_of is None:

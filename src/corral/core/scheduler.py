@@ -18,6 +18,7 @@ from corral.core.giving import Giving, Walk
 from corral.core.guaranteeing import turn_of
 from corral.core.lines import LineKey
 from corral.core.model import Blocking, Job, JobState
+from corral.core.ordering import POLICIES
 from corral.core.plan import Plan, PlannedStart, Resize
 from corral.core.preempting import claimants, rank_of
 from corral.core.protecting import end_if_started
@@ -108,14 +109,21 @@ class Cycle(Giving):
 
     def protect_more(self, blocked: Sequence[Walk]) -> None:
         """Protect the next jobs of each line, as many as are to be, or start them. Where nothing is free nobody passes,
-        and nobody needs it."""
+        and nobody needs it.
+
+        Under an order by score, so many of other users besides, one of each: all jobs of the user with the lowest score
+        stand in front, and with theirs alone protected others' large jobs would be kept waiting by small ones.
+        """
         most = self.snapshot.backfill.protected
         for walk in blocked if most > 1 else ():
             if walk.queue.blocking is not Blocking.BACKFILL or not self._has_room(walk):
                 continue
-            while walk.protected < most and (job := walk.cursor.pop()) is not None:
+            in_all = 2 * most if POLICIES[walk.queue.policy].uses_score else most
+            while walk.protected < in_all and (job := walk.cursor.pop()) is not None:
                 if not self._is_passed_over(walk, job) and not self._start_or_get_way(walk, job):
-                    if self._could_ever_fit(walk.queue, job):
+                    if walk.protected >= most and job.user in walk.protected_users:
+                        walk.cursor.skip_own_longer(job, self._too_long_to_pass(walk))
+                    elif self._could_ever_fit(walk.queue, job):
                         self._protect(walk, job)
                     else:
                         walk.cursor.skip_like(job)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from random import Random
@@ -129,23 +130,28 @@ def test_stepping_over_jobs_keeps_the_order_of_the_rest(
     cursor = line.cursor(distinct.__getitem__)
     seen, skipped_for = [], set()
     skipped: list[Job] = []
+    skipped_own: list[Job] = []
     expected = []
     for job in whole:
         shape = line.number_of(job)
-        if any(_is_like_and_as_long(job, other) for other in skipped) or (job.user, shape) in skipped_for:
+        own = [other for other in skipped_own if other.user == job.user]
+        if any(_is_like_and_as_long(job, other) for other in [*skipped, *own]) or (job.user, shape) in skipped_for:
             continue
         expected.append(job.id)
         assert cursor.peek() == job
         popped = cursor.pop()
         assert popped is not None
         seen.append(popped.id)
-        match data.draw(pick("", "", "all", "own")):
+        match data.draw(pick("", "", "all", "own", "own and longer")):
             case "all":
                 skipped.append(job)
                 cursor.skip_like(job)
             case "own":
                 skipped_for.add((job.user, shape))
                 cursor.skip_own_like(job)
+            case "own and longer":
+                skipped_own.append(job)
+                cursor.skip_own_longer(job, math.inf)
     assert seen == expected
     assert cursor.pop() is None
 

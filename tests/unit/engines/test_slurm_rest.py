@@ -29,7 +29,7 @@ from corral.engines.slurm.tokens import PAUSE_SECONDS, SPARE_SECONDS, Tokens, pa
 GANG = Submission(
     name="corral-1-j-1.1",
     comment="corral-1-j-1.1",
-    script="#!/bin/sh\n",
+    line="exec true",
     nodes=("node1", "node2"),
     gpus=2,
     cpus=3,
@@ -75,7 +75,7 @@ def failing(code: int, words: str, status: int = 500) -> Callable[[httpx.Request
 
 def test_a_job_says_the_same_in_every_version() -> None:
     classic = job_body(GANG, "v0.0.38")
-    assert classic["script"] == "#!/bin/sh\n"
+    assert classic["script"] == "#!/bin/sh\nexec true\n"
     mine = classic["job"]
     assert (mine["nodelist"], mine["nodes"], mine["gres"]) == ("node1,node2", [2, 2], "gpu:2")
     assert (mine["memory_per_node"], mine["time_limit"], mine["no_requeue"]) == (100, 7, True)
@@ -91,7 +91,7 @@ def test_a_job_says_the_same_in_every_version() -> None:
 
 
 def test_what_nobody_asked_for_is_left_to_slurm() -> None:
-    plain = Submission(name="a", comment="a", script="", nodes=("node1",))
+    plain = Submission(name="a", comment="a", line="", nodes=("node1",))
     for version in VERSIONS:
         body = job_body(plain, version)["job"]
         absent = {"gres", "tres_per_node", "memory_per_node", "time_limit", "partition", "account", "qos"}
@@ -221,18 +221,16 @@ def test_jobs_are_submitted_in_the_name_of_their_users(tmp_path: Path) -> None:
         return answering({"job_id": 5})(request)
 
     slurm = rest(tmp_path, handler, sun="slurm")
-    assert slurm.submit(Submission(name="a", comment="a", script="", nodes=("n",), run_as=Account(uid=0, gid=0))) == 5
+    assert slurm.submit(Submission(name="a", comment="a", line="", nodes=("n",), run_as=Account(uid=0, gid=0))) == 5
     slurm.submit(GANG)
     assert names == ["root", "slurm"]
     with pytest.raises(SlurmRefused, match="no account with the number 4000000000"):
-        slurm.submit(
-            Submission(name="a", comment="a", script="", nodes=("n",), run_as=Account(uid=4_000_000_000, gid=0))
-        )
+        slurm.submit(Submission(name="a", comment="a", line="", nodes=("n",), run_as=Account(uid=4_000_000_000, gid=0)))
     alone = SlurmRest(
         url="unix:/s", tokens=Tokens(), commands=NO_PROGRAMS, version="v0.0.38", transport=httpx.MockTransport(handler)
     )
     with pytest.raises(SlurmRefused, match=r"without a token .* in the name of root"):
-        alone.submit(Submission(name="a", comment="a", script="", nodes=("n",), run_as=Account(uid=0, gid=0)))
+        alone.submit(Submission(name="a", comment="a", line="", nodes=("n",), run_as=Account(uid=0, gid=0)))
 
 
 def test_a_refused_token_is_read_again_and_no_job_is_sent_twice_for_it(tmp_path: Path) -> None:
@@ -310,6 +308,26 @@ def test_what_needs_a_program_that_is_not_there_says_so(tmp_path: Path) -> None:
         slurm.set_node("node1", is_withheld=True, reason="x")
     with pytest.raises(SlurmRefused, match=r"offers no accounting .* sacct is not here"):
         slurm.ended(0)
+
+
+@pytest.mark.parametrize(
+    "handler", [saying(404, "Unable find requested URL"), failing(7000, "Unable to connect to database", 502)]
+)
+def test_accounting_that_slurmrestd_lacks_is_asked_of_sacct(
+    tmp_path: Path, handler: Callable[[httpx.Request], httpx.Response]
+) -> None:
+    sacct = tmp_path / "sacct"
+    sacct.write_text('#!/bin/sh\necho \'{"jobs": [{"job_id": 7, "state": {"current": "FAILED"}}]}\'\n')
+    sacct.chmod(0o755)
+    (tmp_path / "token").write_text(made_token(sun="corral"))
+    slurm = SlurmRest(
+        url="http://slurm:6820",
+        tokens=Tokens(file=str(tmp_path / "token")),
+        commands=SlurmCommands(programs=str(tmp_path)),
+        version="v0.0.38",
+        transport=httpx.MockTransport(handler),
+    )
+    assert [(one.id, one.state) for one in slurm.ended(0)] == [(7, "FAILED")]
 
 
 def test_newer_versions_change_nodes_themselves(tmp_path: Path) -> None:

@@ -114,6 +114,26 @@ def test_what_others_hold_is_theirs_and_never_a_gpu_that_a_plan_has_named() -> N
     assert mine.taken.gpus == ()
 
 
+@pytest.mark.parametrize(
+    ("details", "taken"),
+    [
+        # as Slurm tells: which ones, of which node of the job
+        (["gpu:a100:4(IDX:0-2,5)", "gpu:a100:4(IDX:4-7)"], {0, 1, 2, 5}),
+        (["gpu:a100:3(IDX:0-2),gpu:v100:1(IDX:3)", ""], {0, 1, 2, 3}),
+        # those that a plan has named are its own, whatever Slurm says at this moment
+        (["gpu:a100:4(IDX:0,5-7)", ""], {0, 3, 4, 5}),
+        # and what it does not tell is guessed
+        (["gpu:a100:4(IDX:N/A)", ""], {2, 3, 4, 5}),
+        (["gpu:a100:4(IDX:0-3)"], {2, 3, 4, 5}),
+    ],
+)
+def test_others_have_the_gpus_that_slurm_gave_them(details: list[str], taken: set[int]) -> None:
+    (job,) = jobs_of({"jobs": [{**JOB_22, "gres_detail": details}]})
+    named = {"gpu1": frozenset({"gpu1-gpu6", "gpu1-gpu7"})}
+    (node,) = nodes_seen(nodes_of({"nodes": [NODE_22]}), others_use([job], own=()), named, FleetRules())
+    assert node.taken.gpus == tuple(f"gpu1-gpu{index}" for index in sorted(taken))
+
+
 def test_gpus_that_slurm_lost_count_of_are_nobodys() -> None:
     seen, (job,) = nodes_of({"nodes": [NODE_22]}), jobs_of({"jobs": [JOB_22]})
     # five are called used, and the job has four of them

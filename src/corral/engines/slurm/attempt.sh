@@ -4,14 +4,26 @@
 #   attempt.sh DIRECTORY            what Slurm starts, on the first node
 #   attempt.sh DIRECTORY instance   one instance of the attempt, on each node
 dir=$1
-. "$dir/attempt" # attempt, events, limit, grace, nodes, ranks
+. "$dir/attempt" # attempt, events, hurry, never, limit, grace, nodes, ranks
+
+make_room() {
+  # Slurm looks for the next job when one is over, and else once a second. While corral gives it one job after the other,
+  # the place is kept until the next is in Slurm's queue; nobody ever writes to $never, so waiting there costs no process.
+  local mine=${EPOCHREALTIME/./} last tries pause
+  [ -p "$never" ] && exec {pause}<>"$never" || return
+  for tries in {1..8}; do
+    read -r last 2>/dev/null <"$hurry" || return
+    (( last > mine || mine - last > 3000000 )) && return
+    read -r -t 0.05 -u "$pause" last
+  done
+}
 
 if [ "$2" != instance ]; then
-  # Whoever makes the directory has the attempt: a second Slurm job for it, sent after a crash, does nothing. Neither
+  # Whoever makes the file has the attempt: a second Slurm job for it, sent after a crash, does nothing. Neither
   # does the same job again, should Slurm requeue it against corral's word: the next attempt is corral's to decide.
-  claim=$dir/rank-0/claim
-  mkdir "$claim" 2>/dev/null || exit 0
-  echo "$SLURM_JOB_ID" >"$claim/job"
+  set -C
+  { echo "$SLURM_JOB_ID" >"$dir/rank-0/claim"; } 2>/dev/null || exit 0
+  set +C
   if [ "$nodes" -gt 1 ]; then
     trap : TERM
     # URG is how slurmrestd asks (see rest_words.py): the steps are told from here.
@@ -21,21 +33,27 @@ if [ "$2" != instance ]; then
       --mem=0 --export=ALL /bin/bash "$0" "$dir" instance </dev/null &
     step=$!
     while kill -0 $step 2>/dev/null; do wait $step; done
-    wait $step
-    exit
+    wait $step; code=$?
+    make_room
+    exit $code
   fi
 fi
 
 rank=${ranks[$SLURMD_NODENAME]}
 place=$dir/rank-$rank
 own= # what it has of this node's disk
-mkdir "$place/begun" 2>/dev/null || exit 0
+if [ "$nodes" -gt 1 ]; then
+  set -C
+  { : >"$place/begun"; } 2>/dev/null || exit 0
+  set +C
+fi
 . "$place/instance" # program, workdir, and the functions `environment` and `storage`
 
 ended() { # REASON CODE SIGNAL WORDS
   [ -n "$own" ] && { rm -rf -- "$own" 2>/dev/null || { chmod -R u+rwX -- "$own"; rm -rf -- "$own"; }; }
   printf '%s %s %s %s %s\n' "$EPOCHREALTIME" "$1" "$2" "$3" "$4" >"$place/exit"
   : >"$events/$attempt.$rank.end"
+  [ "$nodes" -gt 1 ] || make_room
   exit "${2/-/1}"
 }
 

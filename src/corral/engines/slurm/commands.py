@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -11,7 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from corral.engines.slurm.listing import FORMAT, Unreadable, jobs_in
 from corral.engines.slurm.seen import SlurmJob, SlurmNode, errors_of, jobs_of, nodes_of
+
+log = logging.getLogger("corral.engines.slurm")
 
 #: A controller that is busy answers late; one that is gone never does.
 PATIENCE_SECONDS = 20.0
@@ -58,7 +62,8 @@ class Submission:
 
     name: str
     comment: str
-    script: str
+    #: what its shell runs on the first node
+    line: str
     nodes: tuple[str, ...]
     #: on each node
     gpus: int = 0
@@ -77,14 +82,21 @@ class Submission:
     run_as: Account | None = None
     extra: tuple[str, ...] = ()
 
+    @property
+    def script(self) -> str:
+        return f"#!/bin/sh\n{self.line}\n"
+
 
 class Slurm(Protocol):
     """What the engine needs of a cluster. Raises SlurmUnavailable and SlurmRefused."""
 
     def nodes(self) -> list[SlurmNode]: ...
 
+    def live(self) -> list[SlurmJob]:
+        """Those that wait or run, or are just about to be over."""
+
     def jobs(self) -> list[SlurmJob]:
-        """All that the controller knows: waiting, running, and those that ended a short while ago."""
+        """All that the controller knows: live, and those that ended a short while ago. Dear where there are many."""
 
     def ended(self, since: float) -> list[SlurmJob]:
         """What accounting knows of jobs since a time; empty where there is none."""
@@ -115,6 +127,13 @@ class SlurmCommands:
 
     def nodes(self) -> list[SlurmNode]:
         return nodes_of(self._json("sinfo", "--json"))
+
+    def live(self) -> list[SlurmJob]:
+        try:
+            return jobs_in(self._run("squeue", "--noheader", f"--Format={FORMAT}"))
+        except Unreadable as problem:
+            log.info("squeue's table is left for its JSON: %s", problem)
+            return [job for job in self.jobs() if not job.is_over]
 
     def jobs(self) -> list[SlurmJob]:
         return jobs_of(self._json("squeue", "--json", "--states=all"))
@@ -149,7 +168,7 @@ class SlurmCommands:
             options.append(f"--time={job.minutes}")
         named = {"partition": job.partition, "account": job.account, "qos": job.qos}
         options += [f"--{name}={value}" for name, value in named.items() if value]
-        answer = self._run("sbatch", *options, *job.extra, text=job.script, run_as=job.run_as, env=job.env)
+        answer = self._run("sbatch", *options, *job.extra, f"--wrap={job.line}", run_as=job.run_as, env=job.env)
         try:
             return int(answer.strip().splitlines()[-1].split(";")[0])
         except (ValueError, IndexError):
@@ -184,9 +203,7 @@ class SlurmCommands:
         found: Mapping[str, Any] = document
         return found
 
-    def _run(
-        self, *words: str, text: str = "", run_as: Account | None = None, env: Mapping[str, str] | None = None
-    ) -> str:
+    def _run(self, *words: str, run_as: Account | None = None, env: Mapping[str, str] | None = None) -> str:
         program = words[0]
         self.calls[program] = self.calls.get(program, 0) + 1
         who: dict[str, Any] = {}
@@ -195,7 +212,7 @@ class SlurmCommands:
         try:
             done = subprocess.run(
                 [_found(program, self._programs), *words[1:]],
-                input=text,
+                stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 timeout=PATIENCE_SECONDS,

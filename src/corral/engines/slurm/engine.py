@@ -14,7 +14,6 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from corral.control.ports import (
     AttemptStatus,
@@ -31,29 +30,28 @@ from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.slurm import attempts, rundir, scripts
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
+from corral.engines.slurm.devices import Devices
 from corral.engines.slurm.fleet import nodes_seen, others_use, unexplained
+from corral.engines.slurm.following import Following, asked
 from corral.engines.slurm.installing import engine_id, installed_program
+from corral.engines.slurm.laying_out import give, lay_out
 from corral.engines.slurm.logs import read_log, trim_log
 from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, submission
 from corral.engines.slurm.preparing import Prepared, Preparing
-from corral.engines.slurm.seen import SlurmJob, by_attempt
+from corral.engines.slurm.seen import by_attempt
 from corral.engines.slurm.storage import slurm_specs, take_long, with_sources
-from corral.engines.slurm.submitters import Submitter, give_attempt, give_job, give_storage
+from corral.engines.slurm.submitters import Submitter
 from corral.engines.slurm.watcher import Watcher
 from corral.engines.slurm.withholding import NodeWords
 
 log = logging.getLogger("corral.engines.slurm")
-
-_Answer = TypeVar("_Answer")
-
-DAY = 86_400.0
 
 
 class SlurmEngine:
     """See `corral.control.ports.Engine`. Safe for use by several threads."""
 
     #: sbatch mostly waits for the controller and the disk
-    launches_at_once = 4
+    launches_at_once = 8
 
     def __init__(
         self,
@@ -64,7 +62,7 @@ class SlurmEngine:
         account_of: Callable[[LaunchOrder], Submitter | None] = lambda order: None,
         storage: StoragePlaces | None = None,
         top: str = "",
-        look_seconds: float = 0.05,
+        look_seconds: float = 0.02,
         rescan_seconds: float = 2.0,
     ) -> None:
         """`account_of` says whose job an attempt is in Slurm; None means the server's own account. Below `top` the way
@@ -87,6 +85,8 @@ class SlurmEngine:
         self._addresses: dict[str, str] = {}
         #: GPUs that Slurm called used without a job in the last observation, by node
         self._unexplained: Mapping[str, int] = {}
+        self._devices = Devices()
+        self._following = Following(slurm, self._layout, self._mark, self._submitted)
         self._closed = False
         for attempt_id in self._layout.live():
             if (attempt := attempts.load(self._layout, attempt_id)) is None:
@@ -104,12 +104,13 @@ class SlurmEngine:
     # -------------------------------------------------------------------------------------------- Engine
 
     def observe(self) -> Observation:
-        seen, jobs = self._asked(self._slurm.nodes), self._asked(self._slurm.jobs)
+        seen, live = asked(self._slurm.nodes), asked(self._slurm.live)
+        mine = {job.id for found in by_attempt(live, self._mark).values() for job in found}
+        jobs = asked(lambda: self._devices.told(live, mine, self._slurm.jobs))
         with self._lock:
             self._check_open()
             self._addresses = {node.name: node.address for node in seen}
-            self._follow(jobs)
-            mine = {job.id for found in by_attempt(jobs, self._mark).values() for job in found}
+            self._following.follow(self._attempts.values(), jobs, attempts.clock())
             named, lost = self._named_gpus(), self._lost_gpus(unexplained(seen, jobs))
             statuses = [attempt.status() for attempt in self._attempts.values()]
             on_their_way = [one for one in self._preparing.statuses() if one.attempt_id not in self._attempts]
@@ -142,7 +143,7 @@ class SlurmEngine:
                     return
             elif attempt.was_submitted or attempt.is_over:
                 return
-            elif (job := self._find_job(order.attempt_id)) is not None:
+            elif (job := self._following.job_of(attempt)) is not None:
                 # An earlier server gave it to Slurm, and had no time to write that down.
                 with self._lock:
                     self._submitted(attempt, job.id)
@@ -162,7 +163,7 @@ class SlurmEngine:
                 return
             attempt.was_stopped = True
             rundir.write_text(self._layout.attempt(attempt_id) / "stop", f"{max(0.0, grace_seconds):.3f}\n", mode=0o644)
-            if not attempt.was_submitted and (job := self._find_job(attempt_id)) is not None:
+            if not attempt.was_submitted and (job := self._following.job_of(attempt)) is not None:
                 attempt.job_id = job.id
             if not attempt.was_submitted:
                 attempt.give_up(EndReason.EXIT_CODE, "stopped before it began", attempts.clock())
@@ -170,8 +171,8 @@ class SlurmEngine:
         job_id = attempt.job_id
         assert job_id is not None
         # One that waits is gone at once; one that has begun is asked, and the nodes keep its grace time.
-        self._asked(lambda: self._slurm.cancel(job_id, only_pending=True))
-        self._asked(lambda: self._slurm.signal(job_id, "TERM", to_steps=len(attempt.nodes) > 1))
+        asked(lambda: self._slurm.cancel(job_id, only_pending=True))
+        asked(lambda: self._slurm.signal(job_id, "TERM", to_steps=len(attempt.nodes) > 1))
         self._watcher.look_soon()
 
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
@@ -207,7 +208,7 @@ class SlurmEngine:
 
     def address_of(self, node: str) -> str:
         if node not in self._addresses:
-            self._addresses = {one.name: one.address for one in self._asked(self._slurm.nodes)}
+            self._addresses = {one.name: one.address for one in asked(self._slurm.nodes)}
         return self._addresses.get(node, node)
 
     def has(self, attempt_id: str) -> bool:
@@ -255,9 +256,9 @@ class SlurmEngine:
         with self._lock:
             live = [attempt for attempt in self._attempts.values() if not attempt.is_over]
         if live:
-            jobs = self._asked(self._slurm.jobs)
+            jobs = asked(self._slurm.live)
             with self._lock:
-                self._follow(jobs)
+                self._following.follow(self._attempts.values(), jobs, attempts.clock())
                 for attempt in live:
                     trim_log(self._layout, attempt, self._rules.log_limit_bytes)
                 broken = [attempt for attempt in live if self._is_broken(attempt)]
@@ -281,17 +282,14 @@ class SlurmEngine:
             if not attempt.is_over:
                 for node, gpus in attempt.gpus.items():
                     named.setdefault(node, set()).update(gpus)
+        for order in self._preparing.orders():
+            for instance in order.instances:
+                named.setdefault(instance.node, set()).update(instance.gpu_ids)
         return {node: frozenset(gpus) for node, gpus in named.items()}
 
     def _check_open(self) -> None:
         if self._closed:
             raise EngineUnavailable("the Slurm engine is closed")
-
-    def _asked(self, ask: Callable[[], _Answer]) -> _Answer:
-        try:
-            return ask()
-        except (SlurmUnavailable, SlurmRefused) as error:
-            raise EngineUnavailable(f"Slurm: {error}") from error
 
     def _specs(self, order: LaunchOrder) -> dict[int, list[StorageSpec]]:
         """What each instance mounts. Raises LaunchRefused."""
@@ -346,36 +344,26 @@ class SlurmEngine:
     def _prepare(self, order: LaunchOrder, specs: Mapping[int, list[StorageSpec]], said: Sequence[str] = ()) -> Attempt:
         """Everything that its nodes need, before Slurm hears of it."""
         self._check_new(order)
-        who = self._account_of(order)
-        attempt = attempts.create(self._layout, order, attempts.clock())
-        directory = self._layout.attempt(order.attempt_id)
-        rundir.write_text(
-            directory / "attempt", scripts.attempt_text(order, events=str(self._layout.events)), sync=False
+        who, first = self._account_of(order), order.instances[0].node
+        attempt = lay_out(
+            self._layout,
+            order,
+            specs,
+            lambda one: instance_environment(order, one, self._rules, who, master_addr=self.address_of(first)),
+            said,
         )
-        for instance in order.instances:
-            place = self._layout.rank(order.attempt_id, instance.rank)
-            place.mkdir()
-            env = instance_environment(
-                order, instance, self._rules, who, master_addr=self.address_of(order.instances[0].node)
-            )
-            rundir.write_text(
-                place / "instance", scripts.instance_text(order, instance, env, specs[instance.rank]), sync=False
-            )
-            (place / "log").write_text("".join(f"corral: {line}\n" for line in said))
-        if who is not None and who.account.uid != 0:
+        if who is not None:
             top = self._top or str(self._layout.root)
-            give_attempt(directory, who.owner, top)
-            give_job(order, who.owner, top)
-            give_storage(specs[0], who.owner, self._storage.volumes if self._storage else "", top)
+            give(self._layout, order, specs[0], who, top, self._storage.volumes if self._storage else "")
         attempts.keep(self._layout, attempt)
         with self._lock:
             self._attempts[order.attempt_id] = attempt
         return attempt
 
     def _submission(self, order: LaunchOrder) -> Submission:
-        script = scripts.batch_text(str(self._program), str(self._layout.attempt(order.attempt_id)))
+        line = scripts.batch_line(str(self._program), str(self._layout.attempt(order.attempt_id)))
         name = f"{self._mark}{order.attempt_id}"
-        return submission(order, self._rules, self._account_of(order), name=name, script=script)
+        return submission(order, self._rules, self._account_of(order), name=name, line=line)
 
     def _submit(self, order: LaunchOrder, attempt: Attempt) -> None:
         try:
@@ -390,61 +378,13 @@ class SlurmEngine:
     def _submitted(self, attempt: Attempt, job_id: int) -> None:
         attempt.job_id = job_id
         # If a crash takes it away, it is found again by its name.
-        rundir.write_text(self._layout.attempt(attempt.id) / "job", f"{job_id}\n", sync=False)
+        rundir.write_new(self._layout.attempt(attempt.id) / "job", f"{job_id}\n")
+        self._layout.note_submission(attempts.clock())
         if attempt.was_stopped:
             # It was stopped while it was on its way.
             with contextlib.suppress(SlurmUnavailable):
                 self._slurm.cancel(job_id)
         self._watcher.look_soon()
-
-    def _find_job(self, attempt_id: str) -> SlurmJob | None:
-        """Looked for in the queue and, as that forgets after a while, in accounting."""
-        found = by_attempt(self._asked(self._slurm.jobs), self._mark).get(attempt_id)
-        if not found:
-            since = self._attempts[attempt_id].created_at - DAY
-            found = by_attempt(self._ended(since), self._mark).get(attempt_id)
-        return found[-1] if found else None
-
-    def _ended(self, since: float) -> list[SlurmJob]:
-        """Not every cluster keeps accounts."""
-        try:
-            return self._slurm.ended(since)
-        except SlurmRefused as refusal:
-            log.info("no accounting: %s", refusal)
-            return []
-        except SlurmUnavailable as error:
-            raise EngineUnavailable(f"Slurm's accounting: {error}") from error
-
-    def _follow(self, jobs: Iterable[SlurmJob]) -> None:
-        """Bring all attempts together with what Slurm says of them."""
-        known, now = by_attempt(jobs, self._mark), attempts.clock()
-        missing = []
-        for attempt in self._attempts.values():
-            if attempt.is_over:
-                continue
-            attempt.look(self._layout)
-            mine = [job for job in known.get(attempt.id, ()) if attempt.job_id in (None, job.id)]
-            if mine:
-                if attempt.job_id is None:
-                    self._submitted(attempt, mine[-1].id)
-                attempt.follow(mine[-1], self._layout, now)
-            elif attempt.was_submitted and not attempt.is_over and now - attempt.created_at > 5.0:
-                missing.append(attempt)
-        if missing:
-            self._follow_missing(missing, now)
-
-    def _follow_missing(self, missing: Sequence[Attempt], now: float) -> None:
-        """The controller has forgotten these: they ended while nobody looked. Accounting knows how."""
-        since = min(attempt.created_at for attempt in missing) - DAY
-        kept = by_attempt(self._ended(since), self._mark)
-        for attempt in missing:
-            jobs = [job for job in kept.get(attempt.id, ()) if job.id == attempt.job_id]
-            if jobs:
-                attempt.follow(jobs[-1], self._layout, now)
-            elif attempt.over_since is None:
-                attempt.over_since = now
-            elif now > attempt.over_since + 30.0:
-                attempt.give_up(EndReason.LOST, f"Slurm does not know its job {attempt.job_id} any more", now)
 
     def _is_broken(self, attempt: Attempt) -> bool:
         return not attempt.was_stopped and must_stop(attempt.instances())
@@ -464,8 +404,8 @@ class SlurmEngine:
             if now - job.submitted_at < self._rules.pending_seconds:
                 continue
             job_id = attempt.job_id
-            self._asked(lambda job_id=job_id: self._slurm.cancel(job_id, only_pending=True))  # type: ignore[misc]
-            still = {one.id: one for one in self._asked(self._slurm.jobs)}.get(job_id)
+            asked(lambda job_id=job_id: self._slurm.cancel(job_id, only_pending=True))  # type: ignore[misc]
+            still = {one.id: one for one in asked(self._slurm.jobs)}.get(job_id)
             if still is None or still.state == "CANCELLED":
                 words = f"others in Slurm got its place first (job {job_id} waited for {job.reason})"
                 with self._lock:

@@ -38,6 +38,8 @@ class Others:
     gpus: int = 0
     cpus: int = 0
     memory_mib: int = 0
+    #: which of the GPUs, as far as Slurm tells
+    gpu_indexes: frozenset[int] = frozenset()
 
 
 def nodes_seen(
@@ -70,13 +72,18 @@ def others_use(
     gpus: Counter[str] = Counter(lost or {})
     cpus: Counter[str] = Counter()
     memory: Counter[str] = Counter()
+    indexes: defaultdict[str, frozenset[int]] = defaultdict(frozenset)
     for job in jobs:
         if job.id not in own and job.holds_nodes:
             for node in job.nodes:
                 gpus[node] += job.gpus
+                indexes[node] |= job.gpu_indexes.get(node, frozenset())
                 cpus[node] += job.cpus
                 memory[node] += job.memory_mib
-    return {node: Others(gpus=gpus[node], cpus=cpus[node], memory_mib=memory[node]) for node in {*gpus, *cpus, *memory}}
+    return {
+        node: Others(gpus=gpus[node], cpus=cpus[node], memory_mib=memory[node], gpu_indexes=indexes[node])
+        for node in {*gpus, *cpus, *memory}
+    }
 
 
 def gpu_id(node: str, index: int) -> str:
@@ -104,7 +111,7 @@ def _node(node: SlurmNode, others: Others, named: frozenset[str], rules: FleetRu
         labels=_labels(node, rules),
         reason=node.reason if _state(node) is not NodeState.READY else "",
         taken=Taken(
-            gpus=_taken_gpus(gpus, others.gpus, named),
+            gpus=_taken_gpus(gpus, others, named),
             cpu_milli=others.cpus * WHOLE,
             memory_bytes=others.memory_mib * MIB,
         ),
@@ -120,11 +127,13 @@ def _gpus(node: SlurmNode, rules: FleetRules) -> Iterable[Gpu]:
             index += 1
 
 
-def _taken_gpus(gpus: Sequence[Gpu], count: int, named: frozenset[str]) -> tuple[str, ...]:
-    """So many that no plan of corral's has named. Slurm chooses which devices a job really gets; only how many are
-    left can change a decision."""
-    free = [gpu.id for gpu in reversed(gpus) if gpu.id not in named]
-    return tuple(sorted(free[:count]))
+def _taken_gpus(gpus: Sequence[Gpu], others: Others, named: frozenset[str]) -> tuple[str, ...]:
+    """So many that no plan of corral's has named: those that others really have before any others. Slurm chooses which
+    devices a job gets, and takes the first that are free; the next plan shall name the same, so that readings of a
+    device are shown with the job that has it."""
+    free = [gpu for gpu in reversed(gpus) if gpu.id not in named]
+    theirs_first = sorted(free, key=lambda gpu: gpu.index not in others.gpu_indexes)
+    return tuple(sorted(gpu.id for gpu in theirs_first[: others.gpus]))
 
 
 def is_withheld(node: SlurmNode) -> bool:

@@ -101,6 +101,10 @@ class Preparing:
         with self._lock:
             return attempt_id in self._errands
 
+    def orders(self) -> list[LaunchOrder]:
+        with self._lock:
+            return [errand.order for errand in self._errands.values()]
+
     def statuses(self) -> list[AttemptStatus]:
         with self._lock:
             return [

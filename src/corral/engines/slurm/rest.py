@@ -74,6 +74,9 @@ class SlurmRest:
     def nodes(self) -> list[SlurmNode]:
         return nodes_of(self._asked("GET", "slurm/{}/nodes"))
 
+    def live(self) -> list[SlurmJob]:
+        return [job for job in self.jobs() if not job.is_over]
+
     def jobs(self) -> list[SlurmJob]:
         return jobs_of(self._asked("GET", "slurm/{}/jobs"))
 

@@ -1,7 +1,7 @@
 """How slurmrestd is spoken to and what its answers mean: pure, for each version of its interface.
 
-Versions differ in the shape of a job and in what can be done at all. Slurm 22.05 to 23.11 speak v0.0.38; 23.11 and
-later speak v0.0.40 and the following, which can also change nodes and signal the script of a job alone.
+Versions differ in the shape of a job and in what can be done at all. Slurm 22.05 speaks v0.0.38; 24.11 speaks v0.0.40
+and the following, which can also change nodes and signal the script of a job alone.
 """
 
 from __future__ import annotations

@@ -3,8 +3,10 @@
     ROOT/live/ATTEMPT                an empty file for each attempt that is not forgotten
     ROOT/fetched/ATTEMPT/            files of buckets that it mounts, gone when it is forgotten
     ROOT/events/ATTEMPT.RANK.up|end  something happened to an instance; read and removed by the server
+    ROOT/hurry                       when Slurm last got a job: those that end may wait for the next one
+    ROOT/never                       a pipe into which nobody writes, to wait at
     ROOT/attempts/ATTEMPT/           attempt, job, stop, verdict, order.json, rank-N.log-start
-    ROOT/attempts/ATTEMPT/rank-N/    instance, log, up, exit; claim/ in that of rank 0
+    ROOT/attempts/ATTEMPT/rank-N/    instance, log, up, exit; claim in that of rank 0
 
 Only what is in rank-N may belong to the job's account: the server acts upon nothing there, and follows no link.
 Nodes write short files in one go that end with a newline; one without it is not there yet.
@@ -47,10 +49,21 @@ class Layout:
         # Everybody's jobs leave their marks there, and nobody can take away another's.
         self.events.mkdir(exist_ok=True)
         self.events.chmod(0o1733)
+        with contextlib.suppress(FileExistsError):
+            os.mkfifo(self.never)
+        self.never.chmod(0o666)
 
     @property
     def events(self) -> Path:
         return self.root / "events"
+
+    @property
+    def hurry(self) -> Path:
+        return self.root / "hurry"
+
+    @property
+    def never(self) -> Path:
+        return self.root / "never"
 
     def attempt(self, attempt_id: str) -> Path:
         return self.root / "attempts" / attempt_id
@@ -83,6 +96,14 @@ class Layout:
         if delete_logs:
             shutil.rmtree(self.attempt(attempt_id), ignore_errors=True)
 
+    def note_submission(self, now: float) -> None:
+        """Never empty, not even for a moment: jobs read it at any time."""
+        descriptor = os.open(self.hurry, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.pwrite(descriptor, f"{int(now * 1e6):016d}\n".encode(), 0)
+        finally:
+            os.close(descriptor)
+
     def take_events(self) -> list[str]:
         """The attempts to which something happened since the last call."""
         found = []
@@ -106,6 +127,16 @@ def write_text(path: Path, text: str, *, mode: int = 0o600, sync: bool = True) -
             file.flush()
             os.fsync(file.fileno())
     fresh.replace(path)
+
+
+def write_new(path: Path, text: str) -> None:
+    """Where nobody looks yet: it may be half there for a while."""
+    with open(path, "w", encoding="utf-8", opener=_private) as file:
+        file.write(text)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def write_json(path: Path, value: Any) -> None:

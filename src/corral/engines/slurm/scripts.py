@@ -7,17 +7,16 @@ from shlex import quote
 
 from corral.control.ports import Instance, LaunchOrder
 from corral.engines.local.messages import StorageSpec
+from corral.engines.slurm.rundir import Layout
 from corral.engines.slurm.storage import storage_exports, storage_lines
 
-BATCH = "#!/bin/sh\nexec /bin/bash {program} {directory}\n"
 
-
-def batch_text(program: str, directory: str) -> str:
+def batch_line(program: str, directory: str) -> str:
     """What Slurm starts on the first node."""
-    return BATCH.format(program=quote(program), directory=quote(directory))
+    return f"exec /bin/bash {quote(program)} {quote(directory)}"
 
 
-def attempt_text(order: LaunchOrder, *, events: str) -> str:
+def attempt_text(order: LaunchOrder, layout: Layout) -> str:
     """What all instances share."""
     ranks = " ".join(f"[{quote(instance.node)}]={instance.rank}" for instance in order.instances)
     limit = "" if order.time_limit_seconds is None else f"{order.time_limit_seconds:.3f}"
@@ -25,7 +24,9 @@ def attempt_text(order: LaunchOrder, *, events: str) -> str:
         _assigned(
             {
                 "attempt": order.attempt_id,
-                "events": events,
+                "events": str(layout.events),
+                "hurry": str(layout.hurry),
+                "never": str(layout.never),
                 "limit": limit,
                 "grace": f"{order.grace_seconds:.3f}",
                 "nodes": str(len(order.instances)),

@@ -7,13 +7,16 @@ moved as well. Everything that differs is told apart here and nowhere else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from corral.engines.slurm.hostlist import expand
 
 _GRES = re.compile(r"(?:gres[:/])?gpu(?:[:/](?P<model>[A-Za-z_][^:=,(]*))?[:=](?P<count>\d+)")
+_MEMORY = re.compile(r"mem=([\d.]+)([KMGT]?)")
+_UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
+_INDEXES = re.compile(r"gpu[^()]*\(IDX:(\d+(?:[,-]\d+)*)\)")
 _FINAL = frozenset(
     [
         "COMPLETED",
@@ -63,6 +66,8 @@ class SlurmJob:
     nodes: tuple[str, ...] = ()
     #: on each of its nodes
     gpus: int = 0
+    #: which ones, by node, as far as Slurm tells
+    gpu_indexes: Mapping[str, frozenset[int]] = field(default_factory=dict)
     cpus: int = 0
     memory_mib: int = 0
     exit_code: int | None = None
@@ -106,6 +111,12 @@ def gpus_in(text: str) -> dict[str, int]:
     return by_type
 
 
+def memory_mib(totals: str) -> int:
+    """Of `cpu=1,mem=100M,node=1`."""
+    found = _MEMORY.search(totals)
+    return int(float(found[1]) * _UNITS.get(found[2], 1)) if found else 0
+
+
 def _node(item: Mapping[str, Any]) -> SlurmNode:
     state, flags = _state(item.get("state"), item.get("state_flags"))
     return SlurmNode(
@@ -141,14 +152,31 @@ def _job(item: Mapping[str, Any]) -> SlurmJob:
         comment=_comment(item.get("comment")),
         nodes=tuple(nodes),
         gpus=sum(gpus_in(totals).values()) // share,
+        gpu_indexes=_gpu_indexes(nodes, item.get("gres_detail") or ()),
         cpus=(_number(item.get("cpus")) or 0) // share,
-        memory_mib=_memory_mib(totals) // share,
+        memory_mib=memory_mib(totals) // share,
         exit_code=code,
         signal=signal,
         submitted_at=float(_number(item.get("submit_time", _of(item, "time", "submission"))) or 0),
         started_at=_time(item.get("start_time", _of(item, "time", "start"))),
         ended_at=_time(item.get("end_time", _of(item, "time", "end"))),
     )
+
+
+def _gpu_indexes(nodes: Sequence[str], details: Sequence[Any]) -> dict[str, frozenset[int]]:
+    """Of `gpu:a100:4(IDX:0-2,5)` for each node, in the order of its nodes."""
+    if len(details) != len(nodes):
+        return {}
+    return {
+        node: frozenset(index for found in _INDEXES.finditer(str(detail)) for index in _numbers(found[1]))
+        for node, detail in zip(nodes, details, strict=True)
+    }
+
+
+def _numbers(text: str) -> Iterable[int]:
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
 
 
 def _state(value: Any, flags: Any) -> tuple[str, frozenset[str]]:
@@ -206,14 +234,6 @@ def _node_list(value: Any) -> str:
         value = value.get("list") or value.get("nodes")
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value or "")
     return "" if text in ("None assigned", "(null)") else text
-
-
-_UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
-
-
-def _memory_mib(totals: str) -> int:
-    found = re.search(r"mem=([\d.]+)([KMGT]?)", totals)
-    return int(float(found[1]) * _UNITS.get(found[2], 1)) if found else 0
 
 
 def by_attempt(jobs: Iterable[SlurmJob], mark: str) -> dict[str, list[SlurmJob]]:

@@ -34,7 +34,7 @@ def give_attempt(directory: Path, owner: Owner, top: str) -> None:
     directory.chmod(0o711)
     (directory / "attempt").chmod(0o644)
     for place in directory.glob("rank-*"):
-        for path in (place / "instance", place / "log", place):
+        for path in (*place.iterdir(), place):
             os.chown(path, owner["uid"], owner["gid"])
 
 

@@ -23,7 +23,7 @@ log = logging.getLogger("corral.engines.slurm")
 #: A controller that is slow, or does not answer, is asked at most this seldom.
 MAX_PAUSE_SECONDS = 60.0
 #: No more than this part of the time is spent asking.
-_BUSY_SHARE = 0.1
+_BUSY_SHARE = 0.03
 
 
 class Watcher:

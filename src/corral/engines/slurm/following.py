@@ -1,0 +1,93 @@
+"""Brings attempts together with what Slurm says of them: its live jobs, all that it remembers, and then its books."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from corral.control.ports import EngineUnavailable
+from corral.core.model import EndReason
+from corral.engines.slurm.attempts import Attempt
+from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable
+from corral.engines.slurm.rundir import Layout
+from corral.engines.slurm.seen import SlurmJob, by_attempt
+
+log = logging.getLogger("corral.engines.slurm")
+
+_Answer = TypeVar("_Answer")
+
+DAY = 86_400.0
+#: it may have been given to Slurm after Slurm was asked
+FRESH_SECONDS = 5.0
+#: the books may be written late
+LOST_SECONDS = 30.0
+
+
+def asked(ask: Callable[[], _Answer]) -> _Answer:
+    """Raises EngineUnavailable."""
+    try:
+        return ask()
+    except (SlurmUnavailable, SlurmRefused) as error:
+        raise EngineUnavailable(f"Slurm: {error}") from error
+
+
+class Following:
+    """`adopt` is called for an attempt whose job is found although nobody wrote down that there is one."""
+
+    def __init__(self, slurm: Slurm, layout: Layout, mark: str, adopt: Callable[[Attempt, int], None]) -> None:
+        self._slurm = slurm
+        self._layout = layout
+        self._mark = mark
+        self._adopt = adopt
+
+    def follow(self, attempts: Iterable[Attempt], live: Sequence[SlurmJob], now: float) -> None:
+        """Those that are over without a word from their nodes are looked for further and further."""
+        pending = [attempt for attempt in attempts if not attempt.is_over]
+        for attempt in pending:
+            attempt.look(self._layout)
+        for ask in (lambda: live, self._slurm.jobs):
+            known = by_attempt(asked(ask), self._mark)
+            pending = [attempt for attempt in pending if not self._is_followed(attempt, known.get(attempt.id, ()), now)]
+            if not pending:
+                return
+        self._look_up(pending, now)
+
+    def job_of(self, attempt: Attempt) -> SlurmJob | None:
+        """Looked for in the queue and, as that forgets after a while, in the books."""
+        found = by_attempt(asked(self._slurm.jobs), self._mark).get(attempt.id)
+        if not found:
+            found = by_attempt(self._ended(attempt.created_at - DAY), self._mark).get(attempt.id)
+        return found[-1] if found else None
+
+    def _is_followed(self, attempt: Attempt, jobs: Iterable[SlurmJob], now: float) -> bool:
+        """False if it is not over, and nothing is said of it although there should be."""
+        mine = [job for job in jobs if attempt.job_id in (None, job.id)]
+        if mine:
+            if attempt.job_id is None:
+                self._adopt(attempt, mine[-1].id)
+            attempt.follow(mine[-1], self._layout, now)
+            return True
+        return attempt.is_over or not attempt.was_submitted or now - attempt.created_at < FRESH_SECONDS
+
+    def _look_up(self, missing: Sequence[Attempt], now: float) -> None:
+        """The controller has forgotten these: they ended while nobody looked. The books know how."""
+        kept = by_attempt(self._ended(min(attempt.created_at for attempt in missing) - DAY), self._mark)
+        for attempt in missing:
+            jobs = [job for job in kept.get(attempt.id, ()) if job.id == attempt.job_id]
+            if jobs:
+                attempt.follow(jobs[-1], self._layout, now)
+            elif attempt.over_since is None:
+                attempt.over_since = now
+            elif now > attempt.over_since + LOST_SECONDS:
+                attempt.give_up(EndReason.LOST, f"Slurm does not know its job {attempt.job_id} any more", now)
+
+    def _ended(self, since: float) -> list[SlurmJob]:
+        """Not every cluster keeps accounts."""
+        try:
+            return self._slurm.ended(since)
+        except SlurmRefused as refusal:
+            log.info("no accounting: %s", refusal)
+            return []
+        except SlurmUnavailable as error:
+            raise EngineUnavailable(f"Slurm's accounting: {error}") from error
