@@ -7,6 +7,22 @@ from pathlib import Path
 
 REGISTRY = Path(__file__).parents[2] / "console" / "src" / "app" / "pages.ts"
 
+#: what a page shows under another address than its own, by the name of the picture
+VIEWS = {
+    "object-stores": "/volumes?tab=object-stores",
+    "volume-files": "/volumes/$volume?tab=files",
+    "dataset-files": "/datasets/$dataset?tab=files",
+    "dataset-compare": "/datasets/$dataset?tab=compare",
+    "dataset-lineage": "/datasets/$dataset?tab=lineage",
+    "dataset-targets": "/datasets?tab=targets",
+    "jobs-new-storage": "/jobs/new?step=storage&dataset=road-scenes",
+    "quotas-storage": "/quotas?of=storage",
+    "what-if-shadow": "/what-if?tab=shadow",
+    "receipts": "/queue?tab=receipts",
+    "job-past": "/jobs/$job?at=$past",
+    "overview-cluster": "/?cluster=hpc",
+}
+
 
 def registered_paths() -> list[str]:
     """The addresses in the console's own registry; those with a placeholder end in `$…`."""

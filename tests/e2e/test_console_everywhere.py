@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.conftest import Visit
 from tests.e2e.console import BUILT, NOT_BUILT, Console
-from tests.e2e.pages import concrete, registered_paths
+from tests.e2e.pages import VIEWS, concrete, registered_paths
 from tests.integration.api import api_server
 from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
@@ -48,6 +48,7 @@ def places(server: CorralServer) -> dict[str, str]:
         volumes, datasets = (http.get(path).json()["items"] for path in ("/volumes", "/datasets"))
     return {
         "job": jobs[0]["id"],
+        "past": jobs[0]["queued_at"],
         "node": gpus[0]["node"],
         "gpu": gpus[0]["id"],
         "simulation": asked["id"],
@@ -82,7 +83,7 @@ def test_every_page_is_accessible_and_asks_no_other_server(
     asked: list[str] = []
     console.page.on("request", lambda request: asked.append(request.url))
     wrong: dict[str, list[str]] = {}
-    for path in registered_paths():
+    for path in [*registered_paths(), *VIEWS.values()]:
         page = console.open(concrete(path, **places))
         settled(page)
         if found := violations(page):

@@ -191,6 +191,21 @@ def test_why_it_waits_is_told_with_numbers_and_the_jobs_in_front_and_advice_help
     expect(page.get_by_text(re.compile("需要 1 个节点、每个 4 个 GPU；目前空闲 2 个"))).to_be_visible()
     page.get_by_role("button", name="语言").click()
     page.get_by_role("menuitem", name="English").click()
+    # What held it a while ago is in the journal; a link to that moment can be sent to somebody.
+    with server.http() as http:
+        moment = http.get("/gpus/map").json()["at"]
+    console.open(f"/jobs/{waiting['id']}?at={moment}", "waits")
+    back = page.get_by_role("region", name="Back in time")
+    expect(back).to_contain_text("As of cycle")
+    expect(back).to_contain_text("Needs 4")
+    expect(back.get_by_role("list", name="Jobs in front").get_by_role("link", name="first-in-line")).to_be_visible()
+    back.get_by_role("slider", name="Moment").press("Home")
+    expect(page).not_to_have_url(re.compile(re.escape(moment)))
+    expect(back).to_contain_text("As of cycle")
+    back.get_by_label("Exact time").fill("2020-01-01T00:00:00")
+    expect(back.get_by_role("alert")).to_be_visible()
+    back.get_by_role("button", name="Close").click()
+    expect(page).not_to_have_url(re.compile("at="))
     stop(server, first)
     advice = why.get_by_role("list", name="What would help")
     fewer = advice.get_by_role("button", name=re.compile("Apply: Ask for 2 GPUs instead of 4"))

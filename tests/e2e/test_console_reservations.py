@@ -132,6 +132,15 @@ def test_who_gave_way_to_whom_is_told_on_both_sides(visit: Visit, server: Corral
     expect(page.get_by_role("heading", name=receipt["job_name"], level=1)).to_be_visible()
     expect(page.get_by_role("region", name="Preemption")).to_contain_text("Gave way to first-one")
     expect(page.get_by_text("It was preempted and waits to go on")).to_be_visible()
+    page = visit().open("/queue?tab=receipts", "Queue")
+    listed = page.get_by_role("table", name="Preemptions").get_by_role("row").filter(has_text="first-one")
+    expect(listed).to_contain_text(receipt["job_name"])
+    expect(listed).to_contain_text("order of the queue")
+    page.get_by_role("textbox", name="A user on either side").fill("ann")
+    expect(page.get_by_text("Nothing matches")).to_be_visible()
+    expect(page).to_have_url(re.compile("user=ann"))
+    page = visit("ann").open("/queue?tab=receipts", "Queue")
+    expect(page.get_by_text("Nobody had to give way")).to_be_visible()
     with server.http() as http:
         for job in http.get("/jobs?state=running&state=queued").json()["items"]:
             http.post(f"/jobs/{job['id']}/stop")

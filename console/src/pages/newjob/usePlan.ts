@@ -13,7 +13,7 @@ export interface Planned {
   readonly plan: Schema<"PlanView"> | undefined;
   /** The server did not even try: a value is not right, or not allowed. */
   readonly problem: Problem | undefined;
-  /** What is shown is about an earlier draft. */
+  /** What is shown is about an earlier draft, or about none yet. */
   readonly isOld: boolean;
 }
 
@@ -32,7 +32,8 @@ export function usePlan(body: Schema<"JobCreate"> | undefined): Planned {
   return {
     plan: error === null ? data : undefined,
     problem: error === null ? undefined : problemOf(error),
-    isOld: asked !== settled || isPlaceholderData,
+    // The first answer is also on its way: nothing is wrong with the draft while it is awaited.
+    isOld: asked !== settled || isPlaceholderData || (data === undefined && error === null),
   };
 }
 

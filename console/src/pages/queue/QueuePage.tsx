@@ -1,6 +1,6 @@
 /** Who goes first, and why; one's own order among one's own jobs; the scores behind it. */
 import { Group, Select, Skeleton, Tabs, Text } from "@mantine/core";
-import { ListOrdered, Scale, Waypoints } from "lucide-react";
+import { Handshake, ListOrdered, Scale, Waypoints } from "lucide-react";
 
 import type { Schema } from "@/api/client";
 import { useAll } from "@/api/useAll";
@@ -8,6 +8,7 @@ import { useMe } from "@/app/session";
 import { useFilters } from "@/app/useFilters";
 import { FreeGpus } from "@/pages/queue/FreeGpus";
 import { OrderTab } from "@/pages/queue/OrderTab";
+import { ReceiptsTab } from "@/pages/queue/ReceiptsTab";
 import { ScoresTab } from "@/pages/queue/ScoresTab";
 import { words } from "@/pages/queue/words";
 import { EmptyState } from "@/parts/EmptyState";
@@ -20,6 +21,7 @@ import { useWords } from "@/words/words";
 
 type Queue = Schema<"QueueView">;
 
+const TABS = ["order", "scores", "receipts"];
 const DEFAULTS = { queue: "", tab: "order", mine: "" } as const;
 
 export default function QueuePage() {
@@ -50,7 +52,7 @@ export default function QueuePage() {
       {queues === undefined && error === null && <Skeleton h={320} />}
       {queues !== undefined && (
         <Tabs
-          value={filters.tab === "scores" ? "scores" : "order"}
+          value={TABS.find((tab) => tab === filters.tab) ?? "order"}
           onChange={(tab) => setFilters({ tab: tab ?? "order" })}
           keepMounted={false}
         >
@@ -60,6 +62,9 @@ export default function QueuePage() {
             </Tabs.Tab>
             <Tabs.Tab value="scores" leftSection={<Scale size={15} />}>
               {t("scores")}
+            </Tabs.Tab>
+            <Tabs.Tab value="receipts" leftSection={<Handshake size={15} />}>
+              {t("receipts")}
             </Tabs.Tab>
           </Tabs.List>
           <Tabs.Panel value="order">
@@ -76,6 +81,9 @@ export default function QueuePage() {
           </Tabs.Panel>
           <Tabs.Panel value="scores">
             <ScoresTab queue={queue} />
+          </Tabs.Panel>
+          <Tabs.Panel value="receipts">
+            <ReceiptsTab />
           </Tabs.Panel>
         </Tabs>
       )}

@@ -3,6 +3,7 @@ import { defineWords } from "@/words/words";
 export const words = defineWords({
   order: ["Order", "排队顺序"],
   scores: ["Scores", "得分"],
+  receipts: ["Preemptions", "抢占记录"],
   tabs: ["Parts of this page", "页面内容"],
   pickQueue: ["Queue", "队列"],
   lengthOf: ["{name} ({n} waiting)", "{name}（{n} 个等待）"],
@@ -191,3 +192,23 @@ export const words = defineWords({
 });
 
 export type QueueWord = keyof typeof words;
+
+/** All receipts of preemptions. */
+export const receipts = defineWords({
+  title: ["Preemptions", "抢占记录"],
+  filter: ["Which preemptions are shown", "筛选抢占记录"],
+  none: ["Nobody had to give way", "没有作业被抢占"],
+  noneHint: [
+    "Jobs give way to guarantees and reservations, and in queues whose order preempts. Each time leaves a receipt here.",
+    "作业会为保证额度、预留以及可抢占队列的次序让位，每次都会在此留下记录。",
+  ],
+  gaveWay: ["Gave way", "让位作业"],
+  to: ["To", "让位于"],
+  rule: ["By which right", "依据"],
+  anyRule: ["By any right", "全部依据"],
+  user: ["A user on either side", "任一方的用户"],
+  gpus: ["GPUs", "GPU 数"],
+  lost: ["GPU-hours lost", "损失 GPU 时"],
+  back: ["Back", "恢复"],
+  at: ["When", "时间"],
+});

@@ -93,7 +93,7 @@ function Other({ id, name, user }: { id: string | null; name: string | null; use
 }
 
 /** When it came back, or is expected to. */
-export function Return({ receipt }: { receipt: Receipt }) {
+export function Return({ receipt }: { receipt: Schema<"ReceiptView"> }) {
   const t = useWords(words);
   const format = useFormat();
   const text =

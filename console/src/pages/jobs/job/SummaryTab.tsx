@@ -9,6 +9,7 @@ import { ReceiptsPanel } from "@/pages/jobs/job/ReceiptsPanel";
 import { RunningPanel } from "@/pages/jobs/job/RunningPanel";
 import { Timeline } from "@/pages/jobs/job/Timeline";
 import { UsagePanel } from "@/pages/jobs/job/UsagePanel";
+import { LookBack } from "@/pages/jobs/why/LookBack";
 import { WaitingPanel } from "@/pages/jobs/why/WaitingPanel";
 
 export function SummaryTab({ job }: { job: Job }) {
@@ -22,6 +23,7 @@ export function SummaryTab({ job }: { job: Job }) {
           {isEnded(job) && <UsagePanel job={job} />}
           <ReceiptsPanel job={job} />
           <Timeline job={job} />
+          <LookBack job={job} />
         </Stack>
       </Grid.Col>
       <Grid.Col span={{ base: 12, lg: 4 }}>

@@ -31,13 +31,7 @@ export function WaitingPanel({ job }: { job: Job }) {
           <Headline why={why} />
           {job.state === "queued" && <Figures why={why} />}
           {why.estimate && job.state === "queued" && <EstimateLine estimate={why.estimate} />}
-          {why.reasons.length > 0 && (
-            <Stack gap="sm" component="ul" p={0} m={0} aria-label={t("title")}>
-              {why.reasons.map((reason, index) => (
-                <ReasonItem key={reason.rule + reason.detail} reason={reason} isTold={index === 0} />
-              ))}
-            </Stack>
-          )}
+          <ReasonList reasons={why.reasons} />
           <Suggestions job={job} why={why} />
           <Ahead why={why} />
         </Stack>
@@ -46,7 +40,19 @@ export function WaitingPanel({ job }: { job: Job }) {
   );
 }
 
-function Headline({ why }: { why: Why }) {
+export function ReasonList({ reasons }: { reasons: readonly Reason[] }) {
+  const t = useWords(words);
+  if (reasons.length === 0) return null;
+  return (
+    <Stack gap="sm" component="ul" p={0} m={0} aria-label={t("title")}>
+      {reasons.map((reason, index) => (
+        <ReasonItem key={reason.rule + reason.detail} reason={reason} isTold={index === 0} />
+      ))}
+    </Stack>
+  );
+}
+
+export function Headline({ why }: { why: Why }) {
   const t = useWords(words);
   const reasons = useReasons();
   const first = why.reasons[0];
@@ -140,7 +146,7 @@ function ReasonItem({ reason, isTold }: { reason: Reason; isTold: boolean }) {
   );
 }
 
-function Ahead({ why }: { why: Why }) {
+export function Ahead({ why }: { why: Why }) {
   const t = useWords(words);
   if (why.ahead.length === 0) return null;
   return (

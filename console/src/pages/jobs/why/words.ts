@@ -216,3 +216,27 @@ export const changes = defineWords({
   nodes: ["Ask for {nodes} nodes", "改为 {nodes} 个节点"],
   nodesDetail: ["There is room on so many.", "目前有这么多空闲节点。"],
 });
+
+/** An earlier moment of the job. */
+export const lookBack = defineWords({
+  title: ["Back in time", "回看"],
+  about: [
+    "Why it waited at an earlier moment, as the scheduler's journal has it: choose one.",
+    "从调度日志查看作业在过去某一时刻为何等待：请选择时刻。",
+  ],
+  back: ["Close", "关闭"],
+  now: ["now", "现在"],
+  moment: ["Moment", "时刻"],
+  exactly: ["Exact time", "精确时间"],
+  then: ["At {at}", "{at} 时"],
+  position: ["place {n} in its line", "队列中第 {n} 位"],
+  notWaiting: ["It did not wait then.", "当时没有在等待。"],
+  cycle: [
+    "As of cycle {id} of the scheduler at {at}, with what was known until {until}.",
+    "依据 {at} 的第 {id} 次调度，包含截至 {until} 的变化。",
+  ],
+  cycleUncertain: [
+    "As of cycle {id} of the scheduler at {at}, with what was known until {until}; some later changes may be missing.",
+    "依据 {at} 的第 {id} 次调度，包含截至 {until} 的变化；之后的部分变化可能未计入。",
+  ],
+});
