@@ -126,7 +126,8 @@ class _Outlook:
         self.job = job
         self.is_firm = True
         self.terms = terms
-        self.usable = [gpu for gpu in slot.domains.get(index.domain, ()) if gpu not in job.avoid_gpus]
+        there = slot.domains.get(index.domain, ())
+        self.usable = [gpu for gpu in there if gpu not in job.avoid_gpus] if job.avoid_gpus else there
         self.free_milli = {gpu: slot.free_milli[gpu] for gpu in self.usable if gpu not in promised.gpus}
         self.cpu_milli = slot.free_cpu_milli - promised.cpu_milli.get(slot.node.id, 0)
         self.memory_bytes = slot.free_memory_bytes - promised.memory_bytes.get(slot.node.id, 0)

@@ -108,18 +108,18 @@ class Cycle(Giving):
         return blocked
 
     def protect_more(self, blocked: Sequence[Walk]) -> None:
-        """Protect the next jobs of each line, as many as are to be, or start them. Where nothing is free nobody passes,
-        and nobody needs it.
+        """Protect the next jobs of each line, as many as are to be, or start them. Where nothing is free, or all of it
+        is kept already, there is nothing that could be kept for them.
 
         Under an order by score, so many of other users besides, one of each: all jobs of the user with the lowest score
         stand in front, and with theirs alone protected others' large jobs would be kept waiting by small ones.
         """
         most = self.snapshot.backfill.protected
         for walk in blocked if most > 1 else ():
-            if walk.queue.blocking is not Blocking.BACKFILL or not self._has_room(walk):
+            if walk.queue.blocking is not Blocking.BACKFILL:
                 continue
             in_all = 2 * most if POLICIES[walk.queue.policy].uses_score else most
-            while walk.protected < in_all and (job := walk.cursor.pop()) is not None:
+            while walk.protected < in_all and self._has_free(walk) and (job := walk.cursor.pop()) is not None:
                 if not self._is_passed_over(walk, job) and not self._start_or_get_way(walk, job):
                     if walk.protected >= most and job.user in walk.protected_users:
                         walk.cursor.skip_own_longer(job, self._too_long_to_pass(walk))
@@ -263,12 +263,12 @@ class Cycle(Giving):
 
         A full pool needs no look at thousands of jobs.
         """
+        return self._has_free(walk) or any(protected.held.gpus for _, protected in self._protected)
+
+    def _has_free(self, walk: Walk) -> bool:
         if walk.key.model == "cpu":
             return True
-        indexes = self._fleet.domains_of(walk.queue.pool, ())
-        return any(index.free_gpus or index.partial for index in indexes) or any(
-            protected.held.gpus for _, protected in self._protected
-        )
+        return any(index.free_gpus or index.partial for index in self._fleet.domains_of(walk.queue.pool, ()))
 
     def _walk(self, key: LineKey) -> Walk:
         snapshot, now, queue = self.snapshot, self.now, self.snapshot.queues[key.queue]
