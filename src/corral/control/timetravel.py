@@ -19,7 +19,7 @@ from corral.control.records import CycleRecord
 from corral.control.state import State
 from corral.core.changes import Change, DropJob, PutJob, PutLastNode, PutMix, PutScore
 from corral.core.explain import NAMED, Explanation, explain
-from corral.core.journal import Digest, condensed, decode_changes, seen_at
+from corral.core.journal import Digest, condensed, decode_changes, seen_at, times_of
 from corral.core.model import Job
 from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
@@ -113,10 +113,13 @@ def _happened(
     sure, later, known_until = 0, len(changes), since
     jobs = ChainMap[str, Job]({}, dict(before))
     for place, change in enumerate(changes):
-        if isinstance(change, PutJob):
-            jobs[change.job.id] = change.job
         seen = seen_at(change)
-        if isinstance(change, DropJob) and place + 1 < len(changes):
+        if isinstance(change, PutJob):
+            known = jobs.get(change.job.id)
+            if known is not None and times_of(known) == times_of(change.job):
+                seen = None  # its times are those that it had before: when it was edited is not told
+            jobs[change.job.id] = change.job
+        elif isinstance(change, DropJob) and place + 1 < len(changes):
             seen = _ended_at(jobs.get(change.id), changes[place + 1])
         if seen is None or seen < since:
             continue

@@ -37,7 +37,7 @@ from corral.core.changes import (
 from corral.core.claims import Claim
 from corral.core.codec import dumps, from_plain, to_plain
 from corral.core.lines import LineKey
-from corral.core.model import Allocation, Quota
+from corral.core.model import Allocation, Job, Quota
 from corral.core.plan import Plan, PlannedStart, Preemption, Resize, Start
 
 _KINDS: dict[str, type[Change]] = {
@@ -128,12 +128,15 @@ _PLAIN_KEYS: dict[str, tuple[str, Callable[[Any], tuple[str, ...]]]] = {
 }
 
 
+def times_of(job: Job) -> tuple[float | None, ...]:
+    return (job.created_at, job.queued_at, job.allocated_at, job.started_at, job.resized_at)
+
+
 def seen_at(change: Change) -> float | None:
     """A time before which the change cannot have happened, out of what it says itself; None if it says nothing."""
     match change:
         case PutJob(job=job):
-            times = (job.created_at, job.queued_at, job.allocated_at, job.started_at, job.resized_at)
-            return max(time for time in times if time is not None)
+            return max(time for time in times_of(job) if time is not None)
         case PutScore(score=score):
             return score.at
         case _:

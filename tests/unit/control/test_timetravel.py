@@ -53,6 +53,7 @@ class Recorded:
             self.seen.append((step.at, dict(state.snapshot.jobs)))
             if step.plan.starts or step.plan.resizes or step.plan.preemptions:
                 self.cycles.append(replace(writer.entry(state, step.plan), id=len(self.cycles) + 1))
+        self.state = state
         self.tail = tail_of(state)
 
     def run_until(self, at: float) -> list[CycleRecord]:
@@ -121,6 +122,21 @@ def story() -> Recorded:
         for n, at in ((1, 1.0), (2, 2.0), (3, 130.0))
     )
     return Recorded(History(cluster=(*cluster, PutQueue(queue=Queue(name="default"))), arrivals=arrivals))
+
+
+def test_an_edit_of_which_no_time_is_told_is_not_taken_for_earlier_than_it_was() -> None:
+    recorded = story()
+    large = Job(id="j-9", name="name", user="ann", state=JobState.QUEUED, request=Request(gpus=4), created_at=310.0)
+    recorded.state.apply([PutJob(job=large)])
+    recorded.state.apply([PutJob(job=replace(large, request=Request(gpus=1)))])
+    picture = picture_at(recorded.run_until(320.0), 320.0, tail_of(recorded.state))
+    assert picture.snapshot.jobs["j-9"].request.gpus == 4
+    assert picture.uncertain == 1
+    # Once something is told that came after it, it had happened.
+    recorded.state.apply([PutJob(job=replace(large, id="j-10", created_at=330.0))])
+    picture = picture_at(recorded.run_until(340.0), 340.0, tail_of(recorded.state))
+    assert picture.snapshot.jobs["j-9"].request.gpus == 1
+    assert picture.uncertain == 0
 
 
 def asked(recorded: Recorded, at: float, job_id: str) -> tuple[str, str]:
