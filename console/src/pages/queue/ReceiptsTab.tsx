@@ -120,7 +120,15 @@ function useColumns(): readonly Column<Receipt>[] {
       {
         key: "loser",
         title: t("gaveWay"),
-        render: (one) => <Side id={one.job} name={one.job_name} user={one.user} />,
+        render: (one) => (
+          <>
+            <Side id={one.job} name={one.job_name} user={one.user} />
+            {/* There the column of times does not fit. */}
+            <Text size="xs" c="dimmed" component="div" hiddenFrom="sm">
+              <Moment at={one.at} />
+            </Text>
+          </>
+        ),
       },
       {
         key: "winner",
@@ -151,7 +159,7 @@ function useColumns(): readonly Column<Receipt>[] {
         ),
       },
       { key: "back", title: t("back"), wide: true, render: (one) => <Return receipt={one} /> },
-      { key: "at", title: t("at"), numeric: true, render: (one) => <Moment at={one.at} /> },
+      { key: "at", title: t("at"), numeric: true, wide: true, render: (one) => <Moment at={one.at} /> },
     ],
     [t, tt, tr, format],
   );
