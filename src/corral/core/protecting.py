@@ -168,6 +168,45 @@ class _Outlook:
         return tuple(whole[: request.gpus])
 
 
+class _Outlooks:
+    """The nodes on which something comes back. One is looked at only when it could have enough GPUs: most never come
+    so far."""
+
+    def __init__(self, index: DomainIndex, job: Job, promised: _Promised, terms: Terms | None) -> None:
+        self._index = index
+        self._job = job
+        self._promised = promised
+        self._terms = terms
+        self._needed = 0 if job.request.gpu_milli else job.request.gpus
+        self._looked_at: dict[str, _Outlook] = {}
+        self._unread: dict[str, list[tuple[Grant, bool, bool]]] = {}
+        #: at most so many whole GPUs
+        self._most: dict[str, int] = {}
+
+    def give_back(self, slot: Slot, grant: Grant, *, by_protected: bool, is_firm: bool) -> _Outlook | None:
+        """The node as it is with that; None if it cannot have room."""
+        outlook = self._looked_at.get(grant.node)
+        if outlook is not None:
+            self._read(outlook, grant, by_protected, is_firm)
+            return outlook
+        unread = self._unread.setdefault(grant.node, [])
+        unread.append((grant, by_protected, is_firm))
+        most = self._most.get(grant.node)
+        if most is None:
+            most = slot.seen[self._index.domain][0]
+        self._most[grant.node] = most = most + len(grant.gpus)
+        if most < self._needed:
+            return None
+        outlook = self._looked_at[grant.node] = _Outlook(slot, self._index, self._job, self._promised, self._terms)
+        for one in unread:
+            self._read(outlook, *one)
+        return outlook
+
+    def _read(self, outlook: _Outlook, grant: Grant, by_protected: bool, is_firm: bool) -> None:
+        outlook.give_back(grant, self._promised, by_protected=by_protected)
+        outlook.is_firm &= is_firm
+
+
 def _earliest(
     snapshot: ClusterSnapshot,
     job: Job,
@@ -181,7 +220,7 @@ def _earliest(
     """Walk through the coming ends, of allocations and of windows, until enough nodes have room."""
     fleet, request = snapshot.fleet, job.request
     among = fleet.eligible(request.labels, job.avoid_nodes) & index.members
-    outlooks: dict[str, _Outlook] = {}
+    outlooks = _Outlooks(index, job, promised, terms)
     ready = [_Outlook(slot, index, job, promised, terms) for slot in _fitting_now(fleet, index, job, among)]
     ready = [outlook for outlook in ready if outlook.fits(request, now)]
     ready_nodes = {outlook.slot.node.id for outlook in ready}
@@ -199,12 +238,8 @@ def _earliest(
             place = fleet.place_of.get(grant.node)
             if place is None or not among >> place & 1:
                 continue
-            outlook = outlooks.get(grant.node)
-            if outlook is None:
-                outlook = outlooks[grant.node] = _Outlook(fleet.slots[place], index, job, promised, terms)
-            outlook.give_back(grant, promised, by_protected=by_protected)
-            outlook.is_firm &= is_firm
-            if grant.node not in ready_nodes and outlook.fits(request, at):
+            outlook = outlooks.give_back(fleet.slots[place], grant, by_protected=by_protected, is_firm=is_firm)
+            if outlook is not None and grant.node not in ready_nodes and outlook.fits(request, at):
                 ready.append(outlook)
                 ready_nodes.add(grant.node)
         if len(ready) >= request.nodes:
