@@ -26,6 +26,7 @@ class SlurmHarness(EngineHarness):
         self.root = root
         self.slurm = cluster
         root.mkdir(parents=True, exist_ok=True)
+        cluster.resume_nodes()
         os.environ["CORRAL_TOKEN"] = "secret"
         self.start()
 

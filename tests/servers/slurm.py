@@ -119,6 +119,13 @@ class SlurmCluster:
         self._start("slurmctld", "slurmctld", "-D", "-f", str(self.conf))
         self._wait(lambda: self._works("scontrol", "ping"), "slurmctld", seconds=30)
 
+    def resume_nodes(self) -> None:
+        """For whoever uses it next: a controller that is killed forgets what it was told a moment before, such as that
+        a node is not drained any more."""
+        if left := self._withheld():
+            self.run("scontrol", "update", f"NodeName={','.join(left)}", "State=RESUME")
+            self._wait(lambda: not self._withheld(), "the drained nodes")
+
     def kill_controller(self) -> None:
         self._end("slurmctld", signal.SIGKILL)
 
@@ -324,6 +331,9 @@ PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP
             for host in ("127.0.0.1", "localhost")
         )
         self.run("mariadb", *client, "-e", grants)
+
+    def _withheld(self) -> list[str]:
+        return sorted(set(self.run("sinfo", "-h", "-N", "-t", "drain,down", "-o", "%N").split()))
 
     def _idle_nodes(self) -> int:
         return len(set(self.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N", check=False).split()))
