@@ -23,6 +23,7 @@ from schemathesis.checks import (
 from corral.server.app import bare_app
 from corral.server.description import describe
 from tests.integration.api import api_server
+from tests.integration.waiting import wait_until
 from tests.servers.corral_server import CorralServer
 
 pytestmark = pytest.mark.slow
@@ -70,6 +71,20 @@ def server() -> Iterator[CorralServer]:
         yield running
         assert running.is_running
         assert "Traceback" not in running.log()
+        stop_all(running)
+
+
+def stop_all(server: CorralServer) -> None:
+    """What was started here must not outlive the tests, as it would outlive the server."""
+    with server.http() as operator:
+
+        def live() -> list[str]:
+            found = operator.get("/jobs", params={"state": ["starting", "running", "stopping"]}).raise_for_status()
+            return [job["id"] for job in found.json()["items"]]
+
+        for job in live():
+            operator.post(f"/jobs/{job}/stop", json={})
+        wait_until(lambda: not live(), "all jobs are over")
 
 
 @cache
