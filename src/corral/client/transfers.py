@@ -124,8 +124,8 @@ def _planned(
         alike = [path for path, entry in mine.entries.items() if _is_alike(entry, theirs.entries.get(path))]
         with ThreadPoolExecutor(_COMPARED, "comparing") as pool:
             equal = {path for path, same in zip(alike, pool.map(is_equal, alike), strict=True) if same}
-    todo = plan(mine, theirs, delete=delete, equal_contents=equal)
-    return Task(source_side=source_side, target_side=target_side, source=source, target=target, tree=mine, plan=todo)
+    planned = plan(mine, theirs, delete=delete, equal_contents=equal)
+    return Task(source_side=source_side, target_side=target_side, source=source, target=target, tree=mine, plan=planned)
 
 
 def _is_alike(mine: Entry, theirs: Entry | None) -> bool:
@@ -270,10 +270,10 @@ class Transfer:
         return received.size_bytes, received.resumed_bytes
 
 
-def _bare_directories(todo: Plan) -> list[str]:
+def _bare_directories(planned: Plan) -> list[str]:
     """Those that no file brings along."""
-    brought = {parent for path in (*todo.copy, *todo.directories) for parent in _parents(path)}
-    return [path for path in todo.directories if path not in brought]
+    brought = {parent for path in (*planned.copy, *planned.directories) for parent in _parents(path)}
+    return [path for path in planned.directories if path not in brought]
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from corral.control.checkpoints import told_at_launch
+from corral.control.cluster_health import ClusterHealth
 from corral.control.cycle import run_cycle
 from corral.control.errors import Refusal
 from corral.control.housekeeping import EVERY_SECONDS, tidy
@@ -60,15 +61,6 @@ GATHER_SECONDS = 0.004
 
 class ControllerStopped(RuntimeError):
     """The controller takes nothing any more: the server stops, or another one has taken over."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ClusterHealth:
-    healthy: bool
-    detail: str
-    at: float
-    #: when it was first seen to be so, as far as this server has seen
-    since: float
 
 
 @dataclass(slots=True)
@@ -418,16 +410,11 @@ class Controller:
         try:
             observation = self.engines[name].observe()
         except EngineUnavailable as error:
-            self._note_health(name, False, str(error), observed_at)
+            self.health[name] = ClusterHealth.seen(self.health.get(name), False, str(error), observed_at)
             log.warning("cluster %s cannot be observed: %s", name, error)
             return
-        self._note_health(name, True, "", observed_at)
+        self.health[name] = ClusterHealth.seen(self.health.get(name), True, "", observed_at)
         self.execute(reconcile, name, observation, observed_at).add_done_callback(_log_failure)
-
-    def _note_health(self, name: str, healthy: bool, detail: str, at: float) -> None:
-        before = self.health.get(name)
-        since = before.since if before is not None and before.healthy == healthy else at
-        self.health[name] = ClusterHealth(healthy=healthy, detail=detail, at=at, since=since)
 
 
 def _lanes(name: str, engine: Engine) -> list[str]:

@@ -96,26 +96,10 @@ def monitored(
             interval_seconds=interval,
             config_channels=settings.notification.channels,
         )
-        sinks: list[ReadingSink] = [
-            readings,
-            followers,
-            recorder,
-            HealthWatch(controller, settings.health_rules),
-            IdleWatch(controller, settings.idle_rules),
-            UseWatch(
-                controller,
-                settings.scaling_rules,
-                window_seconds=settings.scaling.window_minutes * 60,
-                interval_seconds=interval,
-            ),
-            meter,
-            alerting,
-            NodeLoads(lambda: _ask(controller, _gpu_homes), lambda loads: _tell_loads(controller, loads)),
-        ]
         exporters = _exporters(settings, controller)
         sampling = Sampling(
             [*_own_collectors(settings, controller, fleet), *exporters],
-            sinks,
+            [readings, followers, recorder, *_watches(settings, controller), meter, alerting, _loads(controller)],
             holders=lambda: controller.inspect(holders).result(ANSWER_SECONDS),
             clock=clock,
             interval_seconds=interval,
@@ -134,6 +118,24 @@ def monitored(
             alerting=alerting,
             exporters=exporters,
         )
+
+
+def _watches(settings: Settings, controller: Controller) -> list[ReadingSink]:
+    """Those that act upon what is read."""
+    return [
+        HealthWatch(controller, settings.health_rules),
+        IdleWatch(controller, settings.idle_rules),
+        UseWatch(
+            controller,
+            settings.scaling_rules,
+            window_seconds=settings.scaling.window_minutes * 60,
+            interval_seconds=settings.monitoring.interval_seconds,
+        ),
+    ]
+
+
+def _loads(controller: Controller) -> NodeLoads:
+    return NodeLoads(lambda: _ask(controller, _gpu_homes), lambda loads: _tell_loads(controller, loads))
 
 
 def open_history(settings: Settings, clock: Clock) -> History:

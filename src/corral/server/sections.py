@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -22,11 +20,22 @@ from corral.core.placement import POLICIES as PLACEMENT_POLICIES
 from corral.core.quantities import MAX_COUNT, parse_bytes
 from corral.engines.local.virtual import parse_virtual_gpus, parse_virtual_nodes
 from corral.engines.slurm.rest_words import VERSIONS, options_of, parse_place
-from corral.server.validation import unknown_name
+from corral.server.section_rules import (
+    absolute_path,
+    database_place,
+    each_readable_by,
+    environment,
+    matching,
+    metrics_place,
+    one_of,
+    ports,
+    public_address,
+    readable_by,
+    whole_path,
+)
 from corral.telemetry.scraping import readable_target
 
 _JOB_NAME_PART = re.compile(r"[A-Za-z0-9_-]*")
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ACCOUNT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*")
 
@@ -37,84 +46,9 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-def _one_of(options: Iterable[str], what: str) -> AfterValidator:
-    known = tuple(options)
-
-    def check(value: str) -> str:
-        if value not in known:
-            raise ValueError(f"{value!r}: {unknown_name(value, known, what=what)}")
-        return value
-
-    return AfterValidator(check)
-
-
-def _matching(pattern: re.Pattern[str], example: str) -> AfterValidator:
-    def check(value: str) -> str:
-        if pattern.fullmatch(value) is None:
-            raise ValueError(f"{value!r} is not of the form {example}")
-        return value
-
-    return AfterValidator(check)
-
-
-def _readable_by(parse: Callable[[str], object]) -> AfterValidator:
-    """Keep the text, but only one that its reader will understand."""
-
-    def check(value: str) -> str:
-        parse(value)
-        return value
-
-    return AfterValidator(check)
-
-
-def _each_readable_by(parse: Callable[[str], object]) -> AfterValidator:
-    def check(values: tuple[str, ...]) -> tuple[str, ...]:
-        for value in values:
-            parse(value)
-        return values
-
-    return AfterValidator(check)
-
-
-def _environment(values: dict[str, str]) -> dict[str, str]:
-    for name in values:
-        if _ENV_NAME.fullmatch(name) is None:
-            raise ValueError(f"{name!r} is not a name of an environment variable: letters, digits and _")
-    return values
-
-
-def _database_place(url: str) -> str:
-    if url == "sqlite" or url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
-        return url
-    raise ValueError(f"{url!r} is neither sqlite, nor sqlite:///FILE, nor postgresql://USER@HOST/NAME")
-
-
-def _public_address(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        is_address = False
-    if not is_address or parts.path.strip("/") or parts.query or parts.fragment or parts.username:
-        raise ValueError(f"{url!r} is not of the form https://corral.example.org")
-    return url.rstrip("/")
-
-
-def _absolute_path(value: str) -> str:
-    if not value.startswith("/"):
-        raise ValueError(f"{value!r} is not an absolute path")
-    return value
-
-
-def _metrics_place(value: str) -> str:
-    if value == "embedded" or value.startswith(("http://", "https://")):
-        return value
-    raise ValueError(f"{value!r} is neither embedded nor the URL of a Prometheus server")
-
-
-Engine = Annotated[str, _one_of(("local", "slurm"), "engine")]
-OrderingPolicy = Annotated[str, _one_of(ORDERING_POLICIES, "ordering policy")]
-PlacementPolicy = Annotated[str, _one_of(PLACEMENT_POLICIES, "placement policy")]
+Engine = Annotated[str, one_of(("local", "slurm"), "engine")]
+OrderingPolicy = Annotated[str, one_of(ORDERING_POLICIES, "ordering policy")]
+PlacementPolicy = Annotated[str, one_of(PLACEMENT_POLICIES, "placement policy")]
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
 Size = Annotated[int, BeforeValidator(parse_bytes)]
 GpuCount = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -126,15 +60,15 @@ class SlurmRestSettings(Section):
     """slurmrestd, and the token with which it is asked."""
 
     #: http://login1:6820, or unix:/run/slurmrestd.socket
-    url: Annotated[str, _readable_by(parse_place)]
+    url: Annotated[str, readable_by(parse_place)]
     #: a file with the token, which somebody keeps up to date
-    token_file: Annotated[str, AfterValidator(_absolute_path)] | None = None
+    token_file: Annotated[str, AfterValidator(absolute_path)] | None = None
     #: a command that prints one: [scontrol, token, lifespan=3600]
     token_command: Texts = ()
     #: whose token it is; null: whom it names itself
-    user: Annotated[str, Field(max_length=64), _matching(_ACCOUNT_NAME, "corral")] | None = None
+    user: Annotated[str, Field(max_length=64), matching(_ACCOUNT_NAME, "corral")] | None = None
     #: null: the newest that slurmrestd and corral both know
-    api_version: Annotated[str, _one_of(VERSIONS, "api_version")] | None = None
+    api_version: Annotated[str, one_of(VERSIONS, "api_version")] | None = None
 
     @model_validator(mode="after")
     def _one_token(self) -> SlurmRestSettings:
@@ -151,11 +85,11 @@ class SlurmSettings(Section):
     #: Slurm is asked through slurmrestd; null: by its programs
     rest: SlurmRestSettings | None = None
     #: Slurm's own settings; null: where its programs look for them
-    conf: Annotated[str, AfterValidator(_absolute_path)] | None = None
+    conf: Annotated[str, AfterValidator(absolute_path)] | None = None
     #: where its programs are; null: on the PATH
-    programs: Annotated[str, AfterValidator(_absolute_path)] | None = None
+    programs: Annotated[str, AfterValidator(absolute_path)] | None = None
     #: a directory that this server and all nodes share; null: below CORRAL_HOME, which must then be shared
-    root: Annotated[str, AfterValidator(_absolute_path)] | None = None
+    root: Annotated[str, AfterValidator(absolute_path)] | None = None
     #: whose nodes corral uses, and where it submits; empty: all nodes, and the default partition
     partitions: Texts = ()
     account: Annotated[str, Field(max_length=64)] = ""
@@ -181,7 +115,7 @@ class SlurmSettings(Section):
 
 
 class ClusterSettings(Section):
-    name: Annotated[str, Field(min_length=1, max_length=63), _matching(re.compile(r"[\w.-]+"), "GPU-Cluster-01")] = (
+    name: Annotated[str, Field(min_length=1, max_length=63), matching(re.compile(r"[\w.-]+"), "GPU-Cluster-01")] = (
         "local"
     )
     engine: Engine = "local"
@@ -269,7 +203,7 @@ class MonitoringSettings(Section):
     #: their means per hour
     hourly_retention_days: Annotated[float, Field(gt=0, le=36_500)] = 365
     #: addresses of exporters on other nodes, or NODE=ADDRESS: corral's own or NVIDIA's DCGM exporter
-    scrape: Annotated[Texts, _each_readable_by(readable_target)] = ()
+    scrape: Annotated[Texts, each_readable_by(readable_target)] = ()
     alert_thresholds: AlertThresholds = AlertThresholds()
     health: HealthSettings = HealthSettings()
     idle_reclaim: IdleReclaimSettings = IdleReclaimSettings()
@@ -344,11 +278,11 @@ class ScalingSettings(Section):
 
 
 class ProgramTemplateSettings(Section):
-    command: Annotated[str, Field(min_length=1), _readable_by(shlex.split)] = "python train.py"
+    command: Annotated[str, Field(min_length=1), readable_by(shlex.split)] = "python train.py"
     args: Texts = ("--gpus", "{gpu_list}")
-    env_vars: Annotated[dict[str, str], AfterValidator(_environment)] = {"CUDA_VISIBLE_DEVICES": "{gpu_list}"}
+    env_vars: Annotated[dict[str, str], AfterValidator(environment)] = {"CUDA_VISIBLE_DEVICES": "{gpu_list}"}
     #: stands before a task's name in the name of its job
-    task_prefix: Annotated[str, Field(max_length=32), _matching(_JOB_NAME_PART, "task_")] = "task_"
+    task_prefix: Annotated[str, Field(max_length=32), matching(_JOB_NAME_PART, "task_")] = "task_"
 
 
 class NotificationSettings(Section):
@@ -356,27 +290,21 @@ class NotificationSettings(Section):
     gpu_available_threshold: Annotated[int, Field(ge=0, le=1_000_000)] = 1
 
 
-def _whole_path(path: str) -> str:
-    if path and (not path.startswith("/") or ".." in path.split("/")):
-        raise ValueError(f"{path!r} is not a directory's whole path, such as /srv/datasets")
-    return path
-
-
 class StorageSettings(Section):
-    database: Annotated[str, AfterValidator(_database_place)] = "sqlite"
-    metrics: Annotated[str, AfterValidator(_metrics_place)] = "embedded"
+    database: Annotated[str, AfterValidator(database_place)] = "sqlite"
+    metrics: Annotated[str, AfterValidator(metrics_place)] = "embedded"
     #: where volumes are kept; empty: in the home directory
-    volumes: Annotated[str, AfterValidator(_whole_path)] = ""
+    volumes: Annotated[str, AfterValidator(whole_path)] = ""
     #: where jobs get room on the node's own disk; empty: in the home directory
-    scratch: Annotated[str, AfterValidator(_whole_path)] = ""
+    scratch: Annotated[str, AfterValidator(whole_path)] = ""
     #: where nodes keep what they fetched of buckets; empty: in the home directory
-    object_cache: Annotated[str, AfterValidator(_whole_path)] = ""
+    object_cache: Annotated[str, AfterValidator(whole_path)] = ""
     #: how much that may be; 0: 50 GiB, or a tenth of the disk where that is less
     object_cache_size: Annotated[int, BeforeValidator(parse_bytes), Field(ge=0)] = 0
     #: where the built-in dataset target keeps its files; empty: in the home directory
-    datasets: Annotated[str, AfterValidator(_whole_path)] = ""
+    datasets: Annotated[str, AfterValidator(whole_path)] = ""
     #: where nodes keep versions that jobs have mounted; empty: in the home directory
-    dataset_cache: Annotated[str, AfterValidator(_whole_path)] = ""
+    dataset_cache: Annotated[str, AfterValidator(whole_path)] = ""
     #: how much those may take before unused ones go
     dataset_cache_size: Annotated[int, BeforeValidator(parse_bytes), Field(ge=0)] = 100 * 2**30
 
@@ -397,35 +325,28 @@ class ServerSettings(Section):
     #: send the session cookie over HTTPS only; switch on behind a TLS proxy
     secure_cookie: bool = False
     #: the address that people type, when a reverse proxy stands in front; sign-in providers send them back to it
-    public_url: Annotated[str, AfterValidator(_public_address)] | None = None
+    public_url: Annotated[str, AfterValidator(public_address)] | None = None
     #: addresses of reverse proxies whose X-Forwarded-For is believed
     trusted_proxies: Texts = ()
     #: who signs licence tokens (Ed25519, 32 bytes in base64url), instead of the key that corral comes with
-    licence_public_key: Annotated[str, _readable_by(check_public_key)] | None = None
+    licence_public_key: Annotated[str, readable_by(check_public_key)] | None = None
     log_format: Literal["plain", "json"] = "plain"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
 
-def _ports(text: str) -> tuple[int, int]:
-    first, dash, last = text.partition("-")
-    if not (dash and first.isdigit() and last.isdigit() and 1024 <= int(first) <= int(last) <= 65_535):
-        raise ValueError(f"{text!r} is not a range of ports from 1024 on, such as 40000-49999")
-    return int(first), int(last)
-
-
 class WorkbenchSettings(Section):
     #: the name or address under which people reach the nodes by SSH; null: that of this server
-    ssh_host: Annotated[str, Field(min_length=1, max_length=253), _matching(_HOST_NAME, "gpu1.example.org")] | None = (
+    ssh_host: Annotated[str, Field(min_length=1, max_length=253), matching(_HOST_NAME, "gpu1.example.org")] | None = (
         None
     )
     #: where a workbench's SSH server listens
-    ssh_ports: Annotated[str, _readable_by(_ports)] = "40000-49999"
+    ssh_ports: Annotated[str, readable_by(ports)] = "40000-49999"
     #: let operators open others' workbenches in a browser, in which the code of those others then runs
     operators_open: bool = False
 
     @property
     def port_range(self) -> tuple[int, int]:
-        return _ports(self.ssh_ports)
+        return ports(self.ssh_ports)
 
 
 class RunAsSettings(Section):
@@ -442,8 +363,8 @@ class RunAsSettings(Section):
 class LocalSettings(Section):
     """The local engine: virtual GPUs replace the real ones; without real ones there are eight virtual ones."""
 
-    virtual_gpus: Annotated[str, _readable_by(parse_virtual_gpus)] | None = None
-    virtual_nodes: Annotated[str, _readable_by(parse_virtual_nodes)] | None = None
+    virtual_gpus: Annotated[str, readable_by(parse_virtual_gpus)] | None = None
+    virtual_nodes: Annotated[str, readable_by(parse_virtual_nodes)] | None = None
     log_limit_bytes: Annotated[Size, Field(ge=4096)] = 64 * 1024 * 1024
     run_as: RunAsSettings = RunAsSettings()
     #: when the server runs as root. true: jobs do too, unless run_as says otherwise; false: none ever does; null: those

@@ -9,7 +9,7 @@ from fastapi import Query, Response
 
 from corral.control import fleet as fleet_use_cases
 from corral.control import health, views
-from corral.control.controller import ClusterHealth
+from corral.control.cluster_health import ClusterHealth
 from corral.control.draining import drain_preview
 from corral.control.errors import NotFound, WrongState
 from corral.control.work import Caller

@@ -1,0 +1,21 @@
+"""Whether a cluster answers, and since when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterHealth:
+    healthy: bool
+    #: the engine's words if it is not
+    detail: str
+    at: float
+    #: when it was first seen to be so, as far as this server has seen
+    since: float
+
+    @classmethod
+    def seen(cls, before: ClusterHealth | None, healthy: bool, detail: str, at: float) -> ClusterHealth:
+        """As it was found just now, after what was found before."""
+        since = before.since if before is not None and before.healthy == healthy else at
+        return cls(healthy=healthy, detail=detail, at=at, since=since)
