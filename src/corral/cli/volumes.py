@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from corral.cli.terminal import Terminal, command
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from corral.client.client import Client
     from corral.client.volumes import ShareView, VolumeView
 
 app = typer.Typer(help="Manage the storage that your jobs mount.", no_args_is_help=True)
@@ -23,6 +25,9 @@ VolumeArgument = Annotated[
 UserOption = Annotated[list[str] | None, typer.Option(metavar="USER", help="A user; repeatable.")]
 GroupOption = Annotated[list[str] | None, typer.Option(metavar="GROUP", help="A group; repeatable.")]
 YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
+
+#: how long a new volume is waited for
+MADE_SECONDS = 10.0
 
 #: What `--mount` says wherever it is an option.
 MountOption = Annotated[
@@ -57,8 +62,17 @@ def create(
     flags = {"size": size, "cluster": cluster, "object_store": object_store, "prefix": prefix}
     body: dict[str, Any] = {"name": name, "type": type, **{key: one for key, one in flags.items() if one is not None}}
     with terminal.client() as client:
-        view = client.volumes.create(body)
+        view = _made(client, client.volumes.create(body))
     terminal.answer(view, f"Created volume {view['name']} ({view['id']}), {view['state']}. Mount it: {_mount(view)}")
+
+
+def _made(client: Client, view: VolumeView) -> VolumeView:
+    """As it is when it can be used: the next command is often one that copies into it. A slow cluster goes on alone."""
+    until = time.monotonic() + MADE_SECONDS
+    while view["state"] == "creating" and time.monotonic() < until:
+        time.sleep(0.05)
+        view = client.volumes.get(view["id"])
+    return view
 
 
 @command(
