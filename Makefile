@@ -57,7 +57,7 @@ test: setup check console ## all checks and all tests
 	@$(NODE) npm test --silent
 	@scripts/install-test-servers
 	@$(UNIT)
-	@$(BIN)/pytest -q -n 2 --dist loadfile tests/e2e tests/integration tests/contract
+	@$(BIN)/python scripts/system-tests
 
 unit: setup ## the quick tests only
 	@$(UNIT)

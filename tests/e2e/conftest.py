@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.e2e.console import BUILT, NOT_BUILT, Console
 from tests.integration.api import api_server
@@ -16,6 +16,8 @@ from tests.servers.corral_server import CorralServer
 
 CHROMIUM = "/usr/bin/chromium"
 CHROMIUM_OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-proxy-server"]
+#: Playwright's 5 s are short where two cores carry browsers and servers. What is there is found at once.
+expect.set_options(timeout=20_000)
 
 
 @pytest.fixture(scope="module")

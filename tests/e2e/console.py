@@ -35,7 +35,7 @@ class Console:
             viewport=size,  # type: ignore[arg-type]
             bypass_csp=bypass_csp,
         )
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(30_000)
         self.page: Page = self.context.new_page()
         self.errors: list[str] = []
         self.page.on("console", self._heard)

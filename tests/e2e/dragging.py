@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import FloatRect, Locator, Page
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 #: between two looks, and between what a hand does one after the other
 MOMENT_MS = 60
 _LOOKS = 50
+_PRESSES = 3
 
 
 def drag(page: Page, tile: Locator, target: Locator) -> None:
@@ -28,6 +29,16 @@ def move_over(page: Page, target: Locator) -> None:
     """Where the target is then: columns give way to what is dragged."""
     page.mouse.move(*_middle(_at_rest(page, target)), steps=8)
     page.wait_for_timeout(MOMENT_MS)
+
+
+def carry_right(page: Page, target: Locator) -> None:
+    """By keyboard, to the next column. A key before the board listens is lost: a person presses again."""
+    for _ in range(_PRESSES):
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(10 * MOMENT_MS)
+        if target.get_attribute("data-over") is not None:
+            break
+    expect(target).to_have_attribute("data-over", "accepts")
 
 
 def _at_rest(page: Page, thing: Locator) -> FloatRect:

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.e2e.conftest import Visit
 from tests.e2e.console import BUILT, NOT_BUILT, Console
-from tests.e2e.dragging import drag
+from tests.e2e.dragging import carry_right, drag
 from tests.integration.api import api_server
 from tests.servers.corral_server import PASSWORD, CorralServer
 from tests.servers.forge_server import API_TOKEN, CLIENT_ID, CLIENT_SECRET, ForgeServer
@@ -112,8 +112,7 @@ def test_the_first_operator_makes_a_user_a_pool_a_group_and_a_quota(
     column(page, "default").get_by_role("button", name=re.compile("^eve ")).focus()
     page.keyboard.press("Enter")
     expect(column(page, "vision-team")).to_contain_text("Drop here")
-    page.keyboard.press("ArrowRight")
-    expect(column(page, "vision-team")).to_have_attribute("data-over", "accepts")
+    carry_right(page, column(page, "vision-team"))
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Move 1 user to vision-team?")
     expect(dialog).to_contain_text("New jobs go to pool vision")

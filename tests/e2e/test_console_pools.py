@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.conftest import Visit
 from tests.e2e.console import BUILT, NOT_BUILT
-from tests.e2e.dragging import MOMENT_MS, drag
+from tests.e2e.dragging import MOMENT_MS, carry_right, drag
 from tests.integration.api import api_server
 from tests.servers.corral_server import CorralServer
 
@@ -104,8 +104,7 @@ def test_a_pool_is_made_and_filled_by_mouse_and_by_keyboard(visit: Visit, operat
     expect(column(page, "vision")).to_contain_text("Drop here")
     # Columns are measured right after they show that they take something: no hand is quicker than that.
     page.wait_for_timeout(5 * MOMENT_MS)
-    page.keyboard.press("ArrowRight")
-    expect(column(page, "vision")).to_have_attribute("data-over", "accepts")
+    carry_right(page, column(page, "vision"))
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Move 2 GPUs to vision?")
     dialog.get_by_role("button", name="Move", exact=True).click()

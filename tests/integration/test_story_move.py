@@ -23,7 +23,8 @@ CONFIG = """
 policies: {preemption_moves: true, preemption_min_run_minutes: 0.02}
 monitoring: {interval_seconds: 0.5, health: {idle_grace_minutes: null}}
 """
-TOTAL = 200
+#: more than it gets through before it is told to hurry, however slow the machine is
+TOTAL = 3000
 TRAINING = f"""
 import hashlib, os, pathlib, time
 from corral import checkpoint

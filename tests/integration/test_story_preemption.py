@@ -30,7 +30,8 @@ monitoring:
   health: {{idle_grace_minutes: null}}
 fault_tolerance: {{checkpoint_interval_minutes: 60}}
 """
-TOTAL = 300
+#: more than it gets through before it is told to hurry, however slow the machine is
+TOTAL = 3000
 TRAINING = f"""
 import hashlib, json, os, pathlib, time
 from corral import checkpoint

@@ -56,7 +56,8 @@ function Moments({ job, at, onChoose }: { job: Job; at: string; onChoose: (at: s
   const t = useWords(words);
   const format = useFormat();
   const now = useNow();
-  const begin = Date.parse(job.created_at);
+  // Dates here are cut to the millisecond: before the next one the job may not have existed.
+  const begin = Date.parse(job.created_at) + 1;
   const end = Math.max(begin + SECOND, job.ended_at === null ? now : Date.parse(job.ended_at));
   const chosen = at === "" ? begin : Math.min(end, Math.max(begin, Date.parse(at) || begin));
   // While it is being pulled: nobody wants an answer for every place on the way.
