@@ -1,19 +1,22 @@
 """What corral costs on a Slurm cluster: the same no-op jobs by plain `sbatch` and through corral, on one real Slurm.
 
 All take turns in the same run, as whatever else the machine does in the meantime must hit them alike. corral asks Slurm
-by its programs, and by slurmrestd where that is installed.
+by its programs, and by slurmrestd where that is installed. Many jobs are run twice: with everything on the same cores,
+where each of corral's milliseconds is one that Slurm does not have; and with Slurm and its jobs on one half of them and
+all who ask it on the other, as on a cluster, where these are different machines.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import random
+import os
 import re
+import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +29,11 @@ from benchmarks.tables import Row, median, percentile, print_table, spread
 
 NO_OP = {"command": ["/bin/true"], "gpus": 1}
 REST_SECONDS = 30.0
+#: for a server that stood still to catch up
+SETTLE_SECONDS = 3.0
+#: single jobs before many, where nobody measures them
+WARM_UP = 5
+TOGETHER, APART = "all on the same cores", "Slurm and who asks it on cores of their own"
 #: what programs ask of the controller, as it counts them; nodes and the accounting have others
 _QUERY = re.compile(r"(REQUEST_\w*INFO\w*|REQUEST_SHOW\w*|REQUEST_PING)\s*\(\s*\d+\)\s+count:(\d+)")
 
@@ -57,6 +65,32 @@ def corral_rate(client: httpx.Client, count: int, done: int) -> float:
     client.post("/jobs:batch", json={"jobs": [NO_OP] * count}).raise_for_status()
     wait_until_ended(client, done + count, pause=0.25)
     return count / (time.perf_counter() - begun)
+
+
+@contextlib.contextmanager
+def cores_apart(slurm: SlurmCluster, servers: Sequence[LiveServer]) -> Iterator[None]:
+    """slurmrestd is one of those who ask, as sbatch is."""
+    everywhere = os.sched_getaffinity(0)
+    ordered = sorted(everywhere)
+    theirs, ours = set(ordered[: len(ordered) // 2]), set(ordered[len(ordered) // 2 :])
+    asking = [os.getpid(), *(server.process.pid for server in servers)]
+    daemons = slurm.process_ids()
+    asking += [daemons.pop("slurmrestd")] if "slurmrestd" in daemons else []
+    try:
+        _put(daemons.values(), theirs)
+        _put(asking, ours)
+        yield
+    finally:
+        _put([*daemons.values(), *asking], everywhere)
+
+
+def _put(processes: Iterable[int], cores: set[int]) -> None:
+    """With what they start from now on."""
+    for process in processes:
+        for thread in os.listdir(f"/proc/{process}/task"):
+            # It may be gone in the meantime.
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(int(thread), cores)
 
 
 def _begun(path: Path, since: float) -> float:
@@ -131,14 +165,15 @@ def corrals(slurm: SlurmCluster, parts: contextlib.ExitStack) -> list[Corral]:
 
 
 def measure_latencies(slurm: SlurmCluster, all_of_them: list[Corral], count: int) -> list[float]:
-    """Returns those of plain Slurm. Slurm looks at its queue once a second: each begins at a random moment of it."""
-    plain, moments = list[float](), random.Random(1)
+    """Returns those of plain Slurm. It looks at its queue once a second: what is submitted is spread over that alike."""
+    plain = list[float]()
     heard = [Announcements(one.server) for one in all_of_them]
     for number in range(count):
-        time.sleep(moments.random())
+        part = (number + 0.5) / count
+        _wait_for(part)
         plain.append(plain_latency(slurm, all_of_them[0].server.home / f"plain-{number}"))
         for one, news in zip(all_of_them, heard, strict=True):
-            time.sleep(moments.random())
+            _wait_for(part)
             begun, told = corral_latency(one.client, news, one.server.home / f"ours-{number}")
             one.begun_ms.append(begun)
             one.told_ms.append(told)
@@ -146,20 +181,66 @@ def measure_latencies(slurm: SlurmCluster, all_of_them: list[Corral], count: int
     return plain
 
 
-def rows_of(one: Corral, jobs: int, plain: list[float], plain_ms: list[float]) -> Iterator[Row]:
-    overheads = [(theirs / mine - 1) * 100 for theirs, mine in zip(plain, one.rates, strict=True)]
+def _wait_for(part: float) -> None:
+    """Until that part of a second has passed."""
+    time.sleep((part - time.time()) % 1.0)
+
+
+@contextlib.contextmanager
+def alone(chosen: Corral | None, all_of_them: Sequence[Corral]) -> Iterator[None]:
+    """The others stand still: what is measured has the machine for itself."""
+    others = [one.server.process for one in all_of_them if one is not chosen]
+    for process in others:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in others:
+            process.send_signal(signal.SIGCONT)
+
+
+def measure_rates(slurm: SlurmCluster, all_of_them: list[Corral], jobs: int, rounds: int) -> list[float]:
+    """Returns those of plain Slurm. The more jobs Slurm remembers, the slower it is: everybody is first once."""
+    plain = list[float]()
+    turns: list[Corral | None] = [None, *all_of_them]
+    for number in range(rounds):
+        first = number % len(turns)
+        for one in (*turns[first:], *turns[:first]):
+            with alone(one, all_of_them):
+                if one is None:
+                    plain.append(plain_rate(slurm, jobs))
+                    continue
+                time.sleep(SETTLE_SECONDS)
+                one.rates.append(corral_rate(one.client, jobs, one.done))
+                one.done += jobs
+    return plain
+
+
+def plain_row(jobs: int, where: str, rates: list[float]) -> Row:
+    return Row(
+        what=f"{jobs} no-op jobs by a loop of plain sbatch, {where}",
+        value=f"{median(rates):.1f} jobs/s",
+        spread=spread(rates, "jobs/s"),
+    )
+
+
+def rate_rows(jobs: int, where: str, plain: list[float], rates: list[float]) -> Iterator[Row]:
+    overheads = [(theirs / mine - 1) * 100 for theirs, mine in zip(plain, rates, strict=True)]
     yield Row(
-        what=f"{jobs} no-op jobs through corral by {one.way}",
-        value=f"{median(one.rates):.1f} jobs/s",
-        spread=spread(one.rates, "jobs/s"),
-        ratio=f"{median(one.rates) / median(plain):.2f} × plain sbatch",
+        what=f"{jobs} no-op jobs, {where}",
+        value=f"{median(rates):.1f} jobs/s",
+        spread=spread(rates, "jobs/s"),
+        ratio=f"{median(rates) / median(plain):.2f} × plain sbatch",
     )
     yield Row(
-        what="overhead per job",
+        what=f"overhead per job, {where}",
         value=f"{median(overheads):+.0f} %",
         spread=spread(overheads, "%", 0),
         target="≤ 15 %",
     )
+
+
+def single_rows(one: Corral, plain_ms: list[float]) -> Iterator[Row]:
     yield Row(
         what="submit → first line of the job",
         value=f"p50 {median(one.begun_ms):.0f} ms, p90 {percentile(one.begun_ms, 90):.0f} ms",
@@ -178,7 +259,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.slurm")
     parser.add_argument("--jobs", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--single", type=int, default=15, help="single jobs, for the time until they run")
+    parser.add_argument("--single", type=int, default=20, help="single jobs, for the time until they run")
     given, _ = parser.parse_known_args()
     if not is_installed():
         print(HOW_TO_INSTALL)
@@ -187,26 +268,30 @@ def main() -> None:
         slurm = parts.enter_context(cluster())
         ways = corrals(slurm, parts)
         plain_ms = measure_latencies(slurm, ways, given.single)
-        plain = list[float]()
-        for _ in range(given.rounds):
-            plain.append(plain_rate(slurm, given.jobs))
-            for one in ways:
-                one.rates.append(corral_rate(one.client, given.jobs, one.done))
-                one.done += given.jobs
+        plain = measure_rates(slurm, ways, given.jobs, given.rounds)
+    with contextlib.ExitStack() as parts:
+        slurm = parts.enter_context(cluster())
+        apart = corrals(slurm, parts)
+        measure_latencies(slurm, apart, WARM_UP)
+        parts.enter_context(cores_apart(slurm, [one.server for one in apart]))
+        plain_apart = measure_rates(slurm, apart, given.jobs, given.rounds)
     rows = [
-        Row(
-            what=f"{given.jobs} no-op jobs by a loop of plain sbatch",
-            value=f"{median(plain):.1f} jobs/s",
-            spread=spread(plain, "jobs/s"),
-        ),
+        plain_row(given.jobs, TOGETHER, plain),
+        plain_row(given.jobs, APART, plain_apart),
         Row(
             what="sbatch → first line of the job, plain",
             value=f"p50 {median(plain_ms):.0f} ms, p90 {percentile(plain_ms, 90):.0f} ms",
             spread=spread(plain_ms, "ms", 0),
         ),
-        *(row for one in ways for row in rows_of(one, given.jobs, plain, plain_ms)),
     ]
-    print_table("Jobs on Slurm", rows)
+    print_table("Jobs on Slurm, plain", rows)
+    for one, same in zip(ways, apart, strict=True):
+        rows = [
+            *rate_rows(given.jobs, TOGETHER, plain, one.rates),
+            *rate_rows(given.jobs, APART, plain_apart, same.rates),
+            *single_rows(one, plain_ms),
+        ]
+        print_table(f"Jobs on Slurm, through corral by {one.way}", rows)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def access(cluster: SlurmCluster, tokens: Tokens, url: str = "") -> SlurmRest:
 
 def job(name: str, script: str = "sleep 600", **options: Any) -> Submission:
     shown = {"nodes": ("node1",), "env": {"PATH": "/usr/bin:/bin", "HOME": "/"}, **options}
-    return Submission(name=name, comment=name, line=script, **shown)
+    return Submission(name=name, comment=name, script=f"#!/bin/sh\n{script}\n", **shown)
 
 
 def found(slurm: SlurmRest, job_id: int) -> SlurmJob:

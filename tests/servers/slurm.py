@@ -115,6 +115,10 @@ class SlurmCluster:
         for name in [*reversed(self._processes)]:
             self._end(name, signal.SIGTERM)
 
+    def process_ids(self) -> dict[str, int]:
+        """Of its daemons, by their names."""
+        return {name: process.pid for name, process in self._processes.items()}
+
     def start_controller(self) -> None:
         self._start("slurmctld", "slurmctld", "-D", "-f", str(self.conf))
         self._wait(lambda: self._works("scontrol", "ping"), "slurmctld", seconds=30)

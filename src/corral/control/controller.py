@@ -44,6 +44,7 @@ from corral.control.queues import follow_settings
 from corral.control.reconcile import reconcile, report
 from corral.control.records import EventRecord, JobRecord, JobSpec
 from corral.control.state import State, load_state
+from corral.control.watching import Watch
 from corral.control.work import Work
 from corral.core.lifecycle import Launch
 from corral.core.model import EndReason, Job, attempt_id, job_of_attempt
@@ -105,7 +106,6 @@ class Controller:
         self._policies = policies
         self._workspace = workspace
         self._announce = announce
-        self._observe_seconds = observe_seconds
         self._tidy_seconds = tidy_seconds
         self._state = State(policies)
         self._journal = JournalWriter()
@@ -114,7 +114,7 @@ class Controller:
         self._requests: deque[_Request] = deque()
         self._reads: deque[tuple[Callable[[State], Any], Future[Any]]] = deque()
         self._stopping = threading.Event()
-        self._observe_now = threading.Event()
+        self._tidied_at = 0.0
         self._outboxes = {
             name: Lanes(
                 [
@@ -132,13 +132,8 @@ class Controller:
             )
             for name, engine in self.engines.items()
         }
-        self._threads = [
-            threading.Thread(target=self._serve, name="controller", daemon=True),
-            *(
-                threading.Thread(target=self._watch, args=(name,), name=f"watch-{name}", daemon=True)
-                for name in self.engines
-            ),
-        ]
+        self._watches = [Watch(name, partial(self._observe, name), observe_seconds) for name in self.engines]
+        self._thread = threading.Thread(target=self._serve, name="controller", daemon=True)
         self.failure: BaseException | None = None
 
     # ---------------------------------------------------------------- outside
@@ -158,8 +153,9 @@ class Controller:
         self._turn(requests)
         for outbox in self._outboxes.values():
             outbox.start()
-        for thread in self._threads:
-            thread.start()
+        self._thread.start()
+        for watch in self._watches:
+            watch.start()
 
     def execute(
         self, use_case: Callable[Concatenate[Work, Params], Answer], *args: Params.args, **kwargs: Params.kwargs
@@ -192,21 +188,22 @@ class Controller:
 
     def observe_soon(self) -> None:
         """Look at the engines now rather than at the next regular time."""
-        self._observe_now.set()
+        for watch in self._watches:
+            watch.look_soon()
 
     @property
     def is_alive(self) -> bool:
-        return self.failure is None and not self._stopping.is_set() and self._threads[0].is_alive()
+        return self.failure is None and not self._stopping.is_set() and self._thread.is_alive()
 
     def stop(self) -> None:
         """End all threads. Attempts go on running; what was not carried out is found again at the next start."""
         self._stopping.set()
-        self._observe_now.set()
         with self._arrived:
             self._arrived.notify()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(timeout=30.0)
+        if self._thread.is_alive():
+            self._thread.join(timeout=30.0)
+        for watch in self._watches:
+            watch.stop()
         for outbox in self._outboxes.values():
             outbox.close()
         self._give_up([])
@@ -217,6 +214,7 @@ class Controller:
         requests: list[_Request] = []
         try:
             while not self._stopping.is_set():
+                self._tidy_if_due()
                 requests, reads = self._take()
                 for read, answer in reads:
                     self._read(read, answer)
@@ -227,6 +225,11 @@ class Controller:
             self.failure = failure
             log.critical("the controller has failed: %s", failure, exc_info=not isinstance(failure, StoreSuperseded))
             self._give_up(requests)
+
+    def _tidy_if_due(self) -> None:
+        if self._clock.now() >= self._tidied_at + EVERY_SECONDS:
+            self._tidied_at = self._clock.now()
+            self.execute(tidy).add_done_callback(_log_failure)
 
     def _give_up(self, taken: Sequence[_Request]) -> None:
         """Nobody shall wait for an answer that never comes."""
@@ -393,17 +396,6 @@ class Controller:
                 message=message,
             )
         )
-
-    def _watch(self, name: str) -> None:
-        tidied_at = 0.0
-        while not self._stopping.is_set():
-            if self._clock.now() >= tidied_at + EVERY_SECONDS:
-                tidied_at = self._clock.now()
-                self.execute(tidy).add_done_callback(_log_failure)
-            self._observe_now.wait(timeout=self._observe_seconds)
-            self._observe_now.clear()
-            if not self._stopping.is_set():
-                self._observe(name)
 
     def _observe(self, name: str) -> None:
         observed_at = self._clock.now()

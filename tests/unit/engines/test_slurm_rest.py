@@ -29,7 +29,7 @@ from corral.engines.slurm.tokens import PAUSE_SECONDS, SPARE_SECONDS, Tokens, pa
 GANG = Submission(
     name="corral-1-j-1.1",
     comment="corral-1-j-1.1",
-    line="exec true",
+    script="#!/bin/sh\nexec true\n",
     nodes=("node1", "node2"),
     gpus=2,
     cpus=3,
@@ -91,7 +91,7 @@ def test_a_job_says_the_same_in_every_version() -> None:
 
 
 def test_what_nobody_asked_for_is_left_to_slurm() -> None:
-    plain = Submission(name="a", comment="a", line="", nodes=("node1",))
+    plain = Submission(name="a", comment="a", script="", nodes=("node1",))
     for version in VERSIONS:
         body = job_body(plain, version)["job"]
         absent = {"gres", "tres_per_node", "memory_per_node", "time_limit", "partition", "account", "qos"}
@@ -221,16 +221,18 @@ def test_jobs_are_submitted_in_the_name_of_their_users(tmp_path: Path) -> None:
         return answering({"job_id": 5})(request)
 
     slurm = rest(tmp_path, handler, sun="slurm")
-    assert slurm.submit(Submission(name="a", comment="a", line="", nodes=("n",), run_as=Account(uid=0, gid=0))) == 5
+    assert slurm.submit(Submission(name="a", comment="a", script="", nodes=("n",), run_as=Account(uid=0, gid=0))) == 5
     slurm.submit(GANG)
     assert names == ["root", "slurm"]
     with pytest.raises(SlurmRefused, match="no account with the number 4000000000"):
-        slurm.submit(Submission(name="a", comment="a", line="", nodes=("n",), run_as=Account(uid=4_000_000_000, gid=0)))
+        slurm.submit(
+            Submission(name="a", comment="a", script="", nodes=("n",), run_as=Account(uid=4_000_000_000, gid=0))
+        )
     alone = SlurmRest(
         url="unix:/s", tokens=Tokens(), commands=NO_PROGRAMS, version="v0.0.38", transport=httpx.MockTransport(handler)
     )
     with pytest.raises(SlurmRefused, match=r"without a token .* in the name of root"):
-        alone.submit(Submission(name="a", comment="a", line="", nodes=("n",), run_as=Account(uid=0, gid=0)))
+        alone.submit(Submission(name="a", comment="a", script="", nodes=("n",), run_as=Account(uid=0, gid=0)))
 
 
 def test_a_refused_token_is_read_again_and_no_job_is_sent_twice_for_it(tmp_path: Path) -> None:

@@ -1,20 +1,21 @@
 #!/bin/bash
 # corral's part of an attempt on the nodes of a Slurm cluster: claims it once, runs its program on each node, and
 # writes down how that went. Plain bash: nodes need nothing else, and a job costs little more than its own program.
-#   attempt.sh DIRECTORY            what Slurm starts, on the first node
-#   attempt.sh DIRECTORY instance   one instance of the attempt, on each node
+#   . attempt.sh, with DIRECTORY as $1   in the script that Slurm starts on the first node
+#   attempt.sh DIRECTORY instance        one instance of the attempt, on each node
 dir=$1
-. "$dir/attempt" # attempt, events, hurry, never, limit, grace, nodes, ranks
+. "$dir/attempt" # attempt, self, events, hurry, never, limit, grace, nodes, ranks
 
 make_room() {
   # Slurm looks for the next job when one is over, and else once a second. While corral gives it one job after the other,
   # the place is kept until the next is in Slurm's queue; nobody ever writes to $never, so waiting there costs no process.
-  local mine=${EPOCHREALTIME/./} last tries pause
+  local mine=${EPOCHREALTIME/./} last seconds pause
   [ -p "$never" ] && exec {pause}<>"$never" || return
-  for tries in {1..8}; do
+  # The next is seldom there sooner than after the first wait, and each look costs the node something.
+  for seconds in 0.15 0.1 0.05 0.05 0.05; do
     read -r last 2>/dev/null <"$hurry" || return
     (( last > mine || mine - last > 3000000 )) && return
-    read -r -t 0.05 -u "$pause" last
+    read -r -t "$seconds" -u "$pause" last
   done
 }
 
@@ -30,7 +31,7 @@ if [ "$2" != instance ]; then
     trap 'scancel --signal=TERM "$SLURM_JOB_ID" 2>/dev/null' URG
     # --mem=0: all of the job's memory without keeping it from steps that the program itself starts
     srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 --unbuffered \
-      --mem=0 --export=ALL /bin/bash "$0" "$dir" instance </dev/null &
+      --mem=0 --export=ALL /bin/bash "$self" "$dir" instance </dev/null &
     step=$!
     while kill -0 $step 2>/dev/null; do wait $step; done
     wait $step; code=$?

@@ -62,8 +62,8 @@ class Submission:
 
     name: str
     comment: str
-    #: what its shell runs on the first node
-    line: str
+    #: what runs on the first node, with its #! line
+    script: str
     nodes: tuple[str, ...]
     #: on each node
     gpus: int = 0
@@ -81,10 +81,6 @@ class Submission:
     env: Mapping[str, str] = field(default_factory=dict)
     run_as: Account | None = None
     extra: tuple[str, ...] = ()
-
-    @property
-    def script(self) -> str:
-        return f"#!/bin/sh\n{self.line}\n"
 
 
 class Slurm(Protocol):
@@ -116,9 +112,9 @@ class SlurmCommands:
 
     def __init__(self, *, conf: str | None = None, programs: str | None = None) -> None:
         self._programs = programs
-        self._env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C.UTF-8", "TZ": "UTC"}
-        if conf:
-            self._env["SLURM_CONF"] = conf
+        #: what finds Slurm and its programs
+        self._way = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), **({"SLURM_CONF": conf} if conf else {})}
+        self._env = {**self._way, "LANG": "C.UTF-8", "TZ": "UTC"}
         #: how often the controller was asked, by program; a benchmark reads it
         self.calls: dict[str, int] = {}
 
@@ -168,7 +164,9 @@ class SlurmCommands:
             options.append(f"--time={job.minutes}")
         named = {"partition": job.partition, "account": job.account, "qos": job.qos}
         options += [f"--{name}={value}" for name, value in named.items() if value]
-        answer = self._run("sbatch", *options, *job.extra, f"--wrap={job.line}", run_as=job.run_as, env=job.env)
+        # The job inherits what sbatch has: no language and no time zone of the server's.
+        env = {**job.env, **self._way}
+        answer = self._run("sbatch", *options, *job.extra, run_as=job.run_as, env=env, script=job.script)
         try:
             return int(answer.strip().splitlines()[-1].split(";")[0])
         except (ValueError, IndexError):
@@ -203,7 +201,9 @@ class SlurmCommands:
         found: Mapping[str, Any] = document
         return found
 
-    def _run(self, *words: str, run_as: Account | None = None, env: Mapping[str, str] | None = None) -> str:
+    def _run(
+        self, *words: str, run_as: Account | None = None, env: Mapping[str, str] | None = None, script: str = ""
+    ) -> str:
         program = words[0]
         self.calls[program] = self.calls.get(program, 0) + 1
         who: dict[str, Any] = {}
@@ -212,11 +212,11 @@ class SlurmCommands:
         try:
             done = subprocess.run(
                 [_found(program, self._programs), *words[1:]],
-                stdin=subprocess.DEVNULL,
+                input=script,
                 capture_output=True,
                 text=True,
                 timeout=PATIENCE_SECONDS,
-                env={**(env or {}), **self._env},
+                env=env or self._env,
                 cwd="/",
                 check=False,
                 **who,

@@ -65,23 +65,25 @@ def told_by_slurm(job: SlurmJob, *, was_stopped: bool, now: float) -> InstanceEx
     """An instance left no word: its node died, or Slurm ended it."""
     at = job.ended_at or now
     if was_stopped and job.state in ("CANCELLED", "FAILED", "COMPLETED"):
-        code = None if job.started_at is None or job.state == "CANCELLED" else 128 + signals.SIGKILL
-        return InstanceExit(
-            reason=EndReason.EXIT_CODE,
-            ended_at=at,
-            exit_code=code,
-            message="killed by SIGKILL" if code else "stopped before it began",
-        )
+        if job.started_at is None or job.state == "CANCELLED":
+            words = "stopped before it began"
+            return InstanceExit(reason=EndReason.EXIT_CODE, ended_at=at, exit_code=None, message=words)
+        # By the word itself if it came before anything listened, else because its time was over.
+        return _killed(job.signal or signals.SIGKILL, at)
     reason = _REASONS.get(job.state)
     if reason is not None:
         return InstanceExit(reason=reason, ended_at=at, exit_code=None, message=_WORDS[job.state])
     if job.signal:
-        words = f"killed by {signal_name(job.signal)}"
-        return InstanceExit(reason=EndReason.EXIT_CODE, ended_at=at, exit_code=128 + job.signal, message=words)
+        return _killed(job.signal, at)
     code = job.exit_code or 0
     return InstanceExit(
         reason=EndReason.EXIT_CODE, ended_at=at, exit_code=code, message=f"exit code {code}" if code else ""
     )
+
+
+def _killed(signal: int, at: float) -> InstanceExit:
+    words = f"killed by {signal_name(signal)}"
+    return InstanceExit(reason=EndReason.EXIT_CODE, ended_at=at, exit_code=128 + signal, message=words)
 
 
 def signal_name(number: int) -> str:

@@ -348,6 +348,7 @@ class SlurmEngine:
         attempt = lay_out(
             self._layout,
             order,
+            str(self._program),
             specs,
             lambda one: instance_environment(order, one, self._rules, who, master_addr=self.address_of(first)),
             said,
@@ -361,9 +362,9 @@ class SlurmEngine:
         return attempt
 
     def _submission(self, order: LaunchOrder) -> Submission:
-        line = scripts.batch_line(str(self._program), str(self._layout.attempt(order.attempt_id)))
+        script = scripts.batch_script(str(self._program), str(self._layout.attempt(order.attempt_id)))
         name = f"{self._mark}{order.attempt_id}"
-        return submission(order, self._rules, self._account_of(order), name=name, line=line)
+        return submission(order, self._rules, self._account_of(order), name=name, script=script)
 
     def _submit(self, order: LaunchOrder, attempt: Attempt) -> None:
         try:

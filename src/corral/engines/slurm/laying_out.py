@@ -15,14 +15,15 @@ from corral.engines.slurm.submitters import Submitter, give_attempt, give_job, g
 def lay_out(
     layout: Layout,
     order: LaunchOrder,
+    program: str,
     specs: Mapping[int, list[StorageSpec]],
     environment: Callable[[Instance], Mapping[str, str]],
     said: Sequence[str] = (),
 ) -> Attempt:
-    """`specs` are what each instance mounts, and `said` are the first lines of its log. Not kept yet: should the server
-    die before `attempts.keep`, it was never ordered."""
+    """`program` is corral's own on the nodes, `specs` are what each instance mounts, and `said` are the first lines of
+    its log. Not kept yet: should the server die before `attempts.keep`, it was never ordered."""
     attempt = attempts.create(layout, order, attempts.clock())
-    rundir.write_new(layout.attempt(order.attempt_id) / "attempt", scripts.attempt_text(order, layout))
+    rundir.write_new(layout.attempt(order.attempt_id) / "attempt", scripts.attempt_text(order, layout, program))
     for instance in order.instances:
         place = layout.rank(order.attempt_id, instance.rank)
         place.mkdir()

@@ -55,14 +55,14 @@ def check_order(order: LaunchOrder) -> None:
         raise LaunchRefused("a Slurm cluster gives out whole GPUs only")
 
 
-def submission(order: LaunchOrder, rules: SlurmRules, who: Submitter | None, *, name: str, line: str) -> Submission:
+def submission(order: LaunchOrder, rules: SlurmRules, who: Submitter | None, *, name: str, script: str) -> Submission:
     """The Slurm job of an attempt."""
     first = order.instances[0]
     asked = -(-order.cpu_milli // WHOLE) if order.cpu_milli else rules.cpus_per_gpu * len(first.gpu_ids)
     return Submission(
         name=name,
         comment=name,
-        line=line,
+        script=script,
         nodes=tuple(instance.node for instance in order.instances),
         gpus=len(first.gpu_ids),
         gpu_type="",
@@ -87,7 +87,7 @@ def instance_environment(
         order,
         instance,
         base={
-            **base_environment({"PATH": rules.path}, python_dir=""),
+            **base_environment({"PATH": rules.path, "LANG": "C.UTF-8"}, python_dir=""),
             **(account_environment(who.account) if who is not None else {}),
         },
         master_port=_meeting_port(order),
