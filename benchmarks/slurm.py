@@ -165,7 +165,7 @@ def corrals(slurm: SlurmCluster, parts: contextlib.ExitStack) -> list[Corral]:
 
 
 def measure_latencies(slurm: SlurmCluster, all_of_them: list[Corral], count: int) -> list[float]:
-    """Returns those of plain Slurm. It looks at its queue once a second: what is submitted is spread over that alike."""
+    """Returns those of plain Slurm. It looks at its queue once a second: all are spread over that alike."""
     plain = list[float]()
     heard = [Announcements(one.server) for one in all_of_them]
     for number in range(count):

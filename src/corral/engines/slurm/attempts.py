@@ -97,7 +97,8 @@ class Attempt:
         self.look(layout)
         if now < self.over_since + SETTLE_SECONDS and not _says_all(job):
             return
-        told = told_by_slurm(job, was_stopped=self.was_stopped, now=now)
+        has_begun = (layout.rank(self.id, 0) / "claim").exists()
+        told = told_by_slurm(job, has_begun=has_begun, was_stopped=self.was_stopped, now=now)
         for rank in range(len(self.nodes)):
             self.exits.setdefault(rank, told)
 

@@ -61,8 +61,8 @@ def _words(reason: EndReason, code: int | None, signal: int | None, rest: str, l
     return f"exit code {code}" if code else ""
 
 
-def told_by_slurm(job: SlurmJob, *, was_stopped: bool, now: float) -> InstanceExit:
-    """An instance left no word: its node died, or Slurm ended it."""
+def told_by_slurm(job: SlurmJob, *, has_begun: bool, was_stopped: bool, now: float) -> InstanceExit:
+    """An instance left no word: its node died, or Slurm ended it. `has_begun` says whether corral's script ever ran."""
     at = job.ended_at or now
     if was_stopped and job.state in ("CANCELLED", "FAILED", "COMPLETED"):
         if job.started_at is None or job.state == "CANCELLED":
@@ -73,6 +73,12 @@ def told_by_slurm(job: SlurmJob, *, was_stopped: bool, now: float) -> InstanceEx
     reason = _REASONS.get(job.state)
     if reason is not None:
         return InstanceExit(reason=reason, ended_at=at, exit_code=None, message=_WORDS[job.state])
+    if not has_begun:
+        # Not the program's doing: it never ran. Slurm loses a script now and then, or its node does not see corral's.
+        words = (
+            f"Slurm could not begin it on its node (exit code {job.exit_code or 0}); does the node see corral's files?"
+        )
+        return InstanceExit(reason=EndReason.LOST, ended_at=at, exit_code=None, message=words)
     if job.signal:
         return _killed(job.signal, at)
     code = job.exit_code or 0
