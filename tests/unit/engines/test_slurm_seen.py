@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from corral.core.model import EndReason, NodeState
-from corral.engines.slurm.ends import parse_exit, told_by_slurm
+from corral.engines.slurm.ends import parse_exit, told_by_slurm, why_not_begun
 from corral.engines.slurm.fleet import FleetRules, nodes_seen, others_use, unexplained
 from corral.engines.slurm.hostlist import expand
 from corral.engines.slurm.seen import SlurmJob, by_attempt, gpus_in, jobs_of, nodes_of
@@ -198,3 +198,15 @@ def test_a_job_that_slurm_could_not_begin_is_not_the_programs_failure(state: str
     end = told_by_slurm(job, has_begun=False, was_stopped=False, now=9.0)
     assert (end.reason, end.exit_code) == (EndReason.LOST, None)
     assert "could not begin it on its node (exit code 2)" in end.message
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("Resources", "others in Slurm got its place first (job 7 waited for Resources)"),
+        ("Nodes required for job are DOWN, DRAINED", "did not begin it (job 7 waited: Nodes required for job are DOWN"),
+        ("", "did not begin it (job 7 waited: no reason given)"),
+    ],
+)
+def test_a_job_that_was_taken_back_says_why_it_had_not_begun(reason: str, words: str) -> None:
+    assert words in why_not_begun(SlurmJob(id=7, name="x", state="PENDING", reason=reason))

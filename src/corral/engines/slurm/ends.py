@@ -20,6 +20,8 @@ _REASONS = {
     # Not by corral: by somebody in Slurm, or because its controller lost it in a crash. The job goes on.
     "CANCELLED": EndReason.LOST,
 }
+#: Slurm's words for a job that waits because of others.
+_PLACE_IS_TAKEN = ("Resources", "Priority")
 _WORDS = {
     "OUT_OF_MEMORY": "used more than its memory; Slurm ended it (OUT_OF_MEMORY)",
     "TIMEOUT": "reached Slurm's time limit (TIMEOUT)",
@@ -85,6 +87,13 @@ def told_by_slurm(job: SlurmJob, *, has_begun: bool, was_stopped: bool, now: flo
     return InstanceExit(
         reason=EndReason.EXIT_CODE, ended_at=at, exit_code=code, message=f"exit code {code}" if code else ""
     )
+
+
+def why_not_begun(job: SlurmJob) -> str:
+    """In words: of a job that was taken back from Slurm's queue."""
+    if job.reason in _PLACE_IS_TAKEN:
+        return f"others in Slurm got its place first (job {job.id} waited for {job.reason})"
+    return f"Slurm did not begin it (job {job.id} waited: {job.reason or 'no reason given'})"
 
 
 def _killed(signal: int, at: float) -> InstanceExit:

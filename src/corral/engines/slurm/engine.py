@@ -31,6 +31,7 @@ from corral.engines.slurm import attempts, rundir, scripts
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
 from corral.engines.slurm.devices import Devices
+from corral.engines.slurm.ends import why_not_begun
 from corral.engines.slurm.fleet import nodes_seen, others_use, unexplained
 from corral.engines.slurm.following import Following, asked
 from corral.engines.slurm.installing import engine_id, installed_program
@@ -408,6 +409,5 @@ class SlurmEngine:
             asked(lambda job_id=job_id: self._slurm.cancel(job_id, only_pending=True))  # type: ignore[misc]
             still = {one.id: one for one in asked(self._slurm.jobs)}.get(job_id)
             if still is None or still.state == "CANCELLED":
-                words = f"others in Slurm got its place first (job {job_id} waited for {job.reason})"
                 with self._lock:
-                    self._conclude(attempt, EndReason.PREEMPTED, words)
+                    self._conclude(attempt, EndReason.PREEMPTED, why_not_begun(job))
