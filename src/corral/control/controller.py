@@ -132,7 +132,7 @@ class Controller:
             )
             for name, engine in self.engines.items()
         }
-        self._watches = [Watch(name, partial(self._observe, name), observe_seconds) for name in self.engines]
+        self._watches = [Watch(name, partial(self._observe, name), observe_seconds, clock) for name in self.engines]
         self._thread = threading.Thread(target=self._serve, name="controller", daemon=True)
         self.failure: BaseException | None = None
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
+
+from corral.control.ports import Clock
 
 log = logging.getLogger("corral.control")
 
@@ -20,11 +21,12 @@ def pause_after(took_seconds: float, regular_seconds: float) -> float:
 
 
 class Watch:
-    def __init__(self, name: str, look: Callable[[], None], regular_seconds: float) -> None:
+    def __init__(self, name: str, look: Callable[[], None], regular_seconds: float, clock: Clock) -> None:
         """`look` is called after each pause."""
         self._name = name
         self._look = look
         self._regular_seconds = regular_seconds
+        self._clock = clock
         self._now = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch-{name}", daemon=True)
@@ -48,10 +50,10 @@ class Watch:
             self._now.clear()
             if self._stopping.is_set():
                 return
-            begun = time.monotonic()
+            begun = self._clock.now()
             try:
                 self._look()
             except Exception:
                 # Nobody would look at this cluster any more; the next time it may go well.
                 log.exception("cluster %s could not be looked at", self._name)
-            pause = pause_after(time.monotonic() - begun, self._regular_seconds)
+            pause = pause_after(self._clock.now() - begun, self._regular_seconds)

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from corral.control.watching import MAX_PAUSE_SECONDS, Watch, pause_after
+from tests.unit.control.world import StillClock
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,10 @@ def test_each_is_looked_at_soon_when_that_is_wanted_and_one_failure_is_not_the_e
         looks[0].release()
         raise OSError("the disk is away")
 
-    watches = [Watch("bad", fails, 3600.0), Watch("good", lambda: looks[1].release(), 3600.0)]
+    watches = [
+        Watch("bad", fails, 3600.0, StillClock()),
+        Watch("good", lambda: looks[1].release(), 3600.0, StillClock()),
+    ]
     for watch in watches:
         watch.start()
     try:
