@@ -26,7 +26,7 @@ class SlurmHarness(EngineHarness):
         self.root = root
         self.slurm = cluster
         root.mkdir(parents=True, exist_ok=True)
-        cluster.resume_nodes()
+        cluster.make_whole()
         os.environ["CORRAL_TOKEN"] = "secret"
         self.start()
 

@@ -14,7 +14,7 @@ def server_on(
     """`options` are further settings of the cluster; `settings` are further lines of corral.yaml. With `local`, this
     machine is a cluster of its own beside it."""
     home.mkdir(parents=True, exist_ok=True)
-    slurm.resume_nodes()
+    slurm.make_whole()
     more = "".join(f", {name}: {value}" for name, value in options.items())
     beside = "{name: local}, " if local else ""
     (home / "corral.yaml").write_text(

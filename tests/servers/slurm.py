@@ -123,9 +123,13 @@ class SlurmCluster:
         self._start("slurmctld", "slurmctld", "-D", "-f", str(self.conf))
         self._wait(lambda: self._works("scontrol", "ping"), "slurmctld", seconds=30)
 
-    def resume_nodes(self) -> None:
+    def make_whole(self) -> None:
         """For whoever uses it next: a controller that is killed forgets what it was told a moment before, such as that
-        a node is not drained any more."""
+        a node is not drained any more; and it may keep GPUs for jobs that ended meanwhile, until it starts anew."""
+        if not self.run("squeue", "-h").strip() and self._holds_gpus():
+            self._end("slurmctld", signal.SIGTERM)
+            self.start_controller()
+            self._wait(lambda: not self._holds_gpus(), "the GPUs that no job has")
         if left := self._withheld():
             self.run("scontrol", "update", f"NodeName={','.join(left)}", "State=RESUME")
             self._wait(lambda: not self._withheld(), "the drained nodes")
@@ -335,6 +339,10 @@ PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP
             for host in ("127.0.0.1", "localhost")
         )
         self.run("mariadb", *client, "-e", grants)
+
+    def _holds_gpus(self) -> bool:
+        used = self.run("sinfo", "-h", "-N", "-O", "GresUsed:100").split()
+        return any(not word.partition("(")[0].endswith(":0") for word in used)
 
     def _withheld(self) -> list[str]:
         return sorted(set(self.run("sinfo", "-h", "-N", "-t", "drain,down", "-o", "%N").split()))

@@ -397,16 +397,18 @@ class Controller:
             )
         )
 
-    def _observe(self, name: str) -> None:
+    def _observe(self, name: str) -> bool:
+        """Whether the cluster answered."""
         observed_at = self._clock.now()
         try:
             observation = self.engines[name].observe()
         except EngineUnavailable as error:
             self.health[name] = ClusterHealth.seen(self.health.get(name), False, str(error), observed_at)
             log.warning("cluster %s cannot be observed: %s", name, error)
-            return
+            return False
         self.health[name] = ClusterHealth.seen(self.health.get(name), True, "", observed_at)
         self.execute(reconcile, name, observation, observed_at).add_done_callback(_log_failure)
+        return True
 
 
 def _lanes(name: str, engine: Engine) -> list[str]:

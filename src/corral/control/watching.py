@@ -21,8 +21,9 @@ def pause_after(took_seconds: float, regular_seconds: float) -> float:
 
 
 class Watch:
-    def __init__(self, name: str, look: Callable[[], None], regular_seconds: float, clock: Clock) -> None:
-        """`look` is called after each pause."""
+    def __init__(self, name: str, look: Callable[[], bool], regular_seconds: float, clock: Clock) -> None:
+        """`look` is called after each pause, and says whether the cluster answered: one that does not is tried again at
+        the regular time, so that its return is seen soon."""
         self._name = name
         self._look = look
         self._regular_seconds = regular_seconds
@@ -51,9 +52,14 @@ class Watch:
             if self._stopping.is_set():
                 return
             begun = self._clock.now()
-            try:
-                self._look()
-            except Exception:
-                # Nobody would look at this cluster any more; the next time it may go well.
-                log.exception("cluster %s could not be looked at", self._name)
-            pause = pause_after(self._clock.now() - begun, self._regular_seconds)
+            answered = self._looked()
+            took = self._clock.now() - begun if answered else 0.0
+            pause = pause_after(took, self._regular_seconds)
+
+    def _looked(self) -> bool:
+        try:
+            return self._look()
+        except Exception:
+            # Nobody would look at this cluster any more; the next time it may go well.
+            log.exception("cluster %s could not be looked at", self._name)
+            return False

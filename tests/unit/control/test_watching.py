@@ -21,13 +21,17 @@ def test_a_slow_cluster_is_asked_more_seldom(took: float, regular: float, pause:
 def test_each_is_looked_at_soon_when_that_is_wanted_and_one_failure_is_not_the_end() -> None:
     looks = [threading.Semaphore(0), threading.Semaphore(0)]
 
-    def fails() -> None:
+    def fails() -> bool:
         looks[0].release()
         raise OSError("the disk is away")
 
+    def answers() -> bool:
+        looks[1].release()
+        return True
+
     watches = [
         Watch("bad", fails, 3600.0, StillClock()),
-        Watch("good", lambda: looks[1].release(), 3600.0, StillClock()),
+        Watch("good", answers, 3600.0, StillClock()),
     ]
     for watch in watches:
         watch.start()
