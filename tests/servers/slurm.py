@@ -309,12 +309,17 @@ PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
     def _start_database(self) -> None:
         data = self.directory / "state" / "db"
-        shutil.chown(data, "mysql", "mysql")
+        # Of its own: a database that starts removes what another one beside it has just put into a common one.
+        scratch = self.directory / "state" / "db-tmp"
+        scratch.mkdir(exist_ok=True)
+        for path in (data, scratch):
+            shutil.chown(path, "mysql", "mysql")
         if not (data / "mysql").exists():
             self.run(
                 "mariadb-install-db",
                 "--user=mysql",
                 f"--datadir={data}",
+                f"--tmpdir={scratch}",
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
             )
@@ -325,6 +330,7 @@ PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP
             "--no-defaults",
             "--user=mysql",
             f"--datadir={data}",
+            f"--tmpdir={scratch}",
             f"--socket={data}/sock",
             "--bind-address=127.0.0.1",
             f"--port={self._database_port}",
