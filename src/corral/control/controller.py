@@ -376,8 +376,8 @@ class Controller:
         request = _Request(run=lambda work: report(work, status), is_patient=True)
         request.answer.add_done_callback(_log_failure)
         self._enqueue(request)
-        if status.reason is EndReason.NODE_LOST:
-            # Before the next regular look, others would be sent to a node that is not there.
+        if status.reason in (EndReason.NODE_LOST, EndReason.PREEMPTED):
+            # Before the next regular look, others would be sent to a node that is not there, or that others have.
             self.observe_soon()
 
     def _prepare(self, cluster: str, order: LaunchOrder) -> None:

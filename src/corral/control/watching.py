@@ -11,7 +11,7 @@ from corral.control.ports import Clock
 log = logging.getLogger("corral.control")
 
 #: A cluster that takes long to answer is asked more seldom: no more than this part of the time is spent on it.
-BUSY_SHARE = 0.05
+BUSY_SHARE = 0.3
 MAX_PAUSE_SECONDS = 60.0
 
 
