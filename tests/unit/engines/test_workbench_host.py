@@ -25,6 +25,9 @@ from corral.engines.workbench_host import (
     socket_path,
 )
 
+#: below those that the kernel gives to whoever calls somebody
+PORTS = [21000, 21999]
+
 
 def program(directory: Path, name: str) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
@@ -94,11 +97,13 @@ def test_a_path_that_is_too_long_for_a_socket_goes_by_the_process(
 
 def test_the_port_stays_while_it_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    sshd = Sshd("/usr/sbin/sshd", home=tmp_path, listen="127.0.0.1", ports=[45000, 45999], root=tmp_path)
+    sshd = Sshd("/usr/sbin/sshd", home=tmp_path, listen="127.0.0.1", ports=PORTS, root=tmp_path)
     first = sshd._free_port()
     (tmp_path / "ssh_port").write_text(str(first))
     assert sshd._free_port() == first
     with socket.socket() as taken:
+        # As servers do: what spoke there a moment ago does not count.
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", first))
         taken.listen()
         assert sshd._free_port() != first
@@ -106,7 +111,7 @@ def test_the_port_stays_while_it_is_free(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_nobody_but_the_own_account_is_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    sshd = Sshd("/usr/sbin/sshd", home=tmp_path / "100%", listen="127.0.0.1", ports=[45000, 45999], root=tmp_path)
+    sshd = Sshd("/usr/sbin/sshd", home=tmp_path / "100%", listen="127.0.0.1", ports=PORTS, root=tmp_path)
     lines = sshd._config().splitlines()
     assert f"AllowUsers {sshd.account}" in lines
     assert "PasswordAuthentication no" in lines
