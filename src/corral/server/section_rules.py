@@ -10,8 +10,6 @@ from pydantic import AfterValidator
 
 from corral.server.validation import unknown_name
 
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
 
 def one_of(options: Iterable[str], what: str) -> AfterValidator:
     known = tuple(options)
@@ -50,13 +48,6 @@ def each_readable_by(parse: Callable[[str], object]) -> AfterValidator:
         return values
 
     return AfterValidator(check)
-
-
-def environment(values: dict[str, str]) -> dict[str, str]:
-    for name in values:
-        if _ENV_NAME.fullmatch(name) is None:
-            raise ValueError(f"{name!r} is not a name of an environment variable: letters, digits and _")
-    return values
 
 
 def database_place(url: str) -> str:

@@ -20,11 +20,11 @@ from corral.core.placement import POLICIES as PLACEMENT_POLICIES
 from corral.core.quantities import MAX_COUNT, parse_bytes
 from corral.engines.local.virtual import parse_virtual_gpus, parse_virtual_nodes
 from corral.engines.slurm.rest_words import VERSIONS, options_of, parse_place
+from corral.server.schemas.base import environment
 from corral.server.section_rules import (
     absolute_path,
     database_place,
     each_readable_by,
-    environment,
     matching,
     metrics_place,
     one_of,

@@ -125,7 +125,7 @@ def test_tensors_of_a_gpu_come_to_the_cpu(make: Make) -> None:
     import torch
 
     if not torch.cuda.is_available():
-        pytest.skip("no GPU")
+        pytest.skip("no GPU that PyTorch can use: this test needs an NVIDIA GPU, install its driver")
     weights = torch.randn(1000, 1000, device="cuda")
     make().save({"weights": weights}, step=1)
     restored = make().restore()["weights"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from corral.core.quantities import parse_bytes, parse_duration
 
 Item = TypeVar("Item")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Body(BaseModel):
@@ -84,3 +86,11 @@ def parse_time(text: str) -> float:
 def number(value: float) -> int | float:
     """Whole amounts as whole numbers: two GPUs are 2, not 2.0."""
     return int(value) if value == int(value) else value
+
+
+def environment(values: dict[str, str]) -> dict[str, str]:
+    """The rule for jobs and for what the configuration gives to all of them. Raises ValueError."""
+    for name in values:
+        if _ENV_NAME.fullmatch(name) is None:
+            raise ValueError(f"{name!r} is not a name of an environment variable: letters, digits and _")
+    return values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
@@ -10,9 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, Wit
 from corral.core.arrays import parse_array
 from corral.core.model import DEFAULT_PRIORITY
 from corral.core.quantities import parse_cpus, parse_gpus
-from corral.server.schemas.base import Body, Duration, Label, Size, Text
-
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+from corral.server.schemas.base import Body, Duration, Label, Size, Text, environment
 
 
 def _gpus(value: Any) -> Any:
@@ -23,13 +20,6 @@ def _gpus(value: Any) -> Any:
 def _cpus(value: Any) -> Any:
     parse_cpus(value)
     return value
-
-
-def _environment(env: dict[str, str]) -> dict[str, str]:
-    for name in env:
-        if _ENV_NAME.fullmatch(name) is None:
-            raise ValueError(f"{name!r} is not a name of an environment variable: letters, digits and _")
-    return env
 
 
 def _models(value: Any) -> Any:
@@ -63,7 +53,7 @@ Gpus = Annotated[float, BeforeValidator(_gpus), _NUMBER]
 GpuCount = Annotated[int, Field(ge=1, le=10_000)]
 Cpus = Annotated[float, BeforeValidator(_cpus), _NUMBER]
 Models = Annotated[list[Label], BeforeValidator(_models), Field(max_length=32), _TEXT_OR_LIST]
-Environment = Annotated[dict[str, Word], Field(max_length=1024), AfterValidator(_environment)]
+Environment = Annotated[dict[str, Word], Field(max_length=1024), AfterValidator(environment)]
 #: a value for a preset's parameter; the preset says which are right
 ParameterValue = bool | int | float | Word
 
