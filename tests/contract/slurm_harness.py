@@ -11,6 +11,7 @@ from corral.engines.slurm.commands import Slurm, SlurmCommands
 from corral.engines.slurm.engine import SlurmEngine
 from corral.engines.slurm.orders import SlurmRules
 from corral.engines.slurm.rest import SlurmRest
+from corral.engines.slurm.rundir import read_lines
 from corral.engines.slurm.tokens import Tokens
 from tests.contract.engine_harness import EngineHarness
 from tests.servers.slurm import SlurmCluster
@@ -47,11 +48,11 @@ class SlurmHarness(EngineHarness):
         """There is none: Slurm starts attempts."""
 
     def is_alive(self, attempt_id: str = "j-1.1", rank: int = 0) -> bool:
-        place = self.root / "attempts" / attempt_id / f"rank-{rank}"
-        return (place / "up").exists() and not (place / "exit").exists()
+        told = [line.split()[0] for line in read_lines(self.root / "places" / f"{attempt_id}.{rank}" / "told")]
+        return "up" in told and "end" not in told
 
     def bytes_kept(self) -> int:
-        return sum(path.stat().st_blocks * 512 for path in self.root.rglob("rank-*/log"))
+        return sum(path.stat().st_blocks * 512 for path in self.root.rglob("places/*/log"))
 
     def clean_up(self) -> None:
         super().clean_up()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from corral.control.ports import AttemptPhase, AttemptStatus
+from corral.control.ports import AttemptPhase, AttemptStatus, LaunchOrder
 from corral.core.model import EndReason
 from corral.engines.aggregation import InstanceExit, InstanceState, aggregate
 from corral.engines.slurm import rundir
@@ -76,16 +79,17 @@ class Attempt:
         ]
 
     def look(self, layout: Layout) -> None:
-        """Read what the nodes have written."""
+        """Read what the nodes have written. A line that no node of ours wrote is none: what Slurm says counts then."""
         for rank in range(len(self.nodes)):
-            place = layout.rank(self.id, rank)
-            # A line that no node of ours wrote is none: what Slurm says of the job counts then.
-            with contextlib.suppress(ValueError):
-                if rank not in self.up and (text := rundir.read_line(place / "up")) is not None:
-                    self.up[rank] = float(text)
-            with contextlib.suppress(ValueError):
-                if rank not in self.exits and (text := rundir.read_line(place / "exit")) is not None:
-                    self.exits[rank] = parse_exit(text, limit_seconds=self.limit_seconds)
+            if rank in self.exits:
+                continue
+            for line in rundir.read_lines(f"{layout.place(self.id, rank)}/told"):
+                word, _, rest = line.partition(" ")
+                with contextlib.suppress(ValueError):
+                    if word == "up":
+                        self.up[rank] = float(rest)
+                    elif word == "end":
+                        self.exits[rank] = parse_exit(rest, limit_seconds=self.limit_seconds)
 
     def follow(self, job: SlurmJob | None, layout: Layout, now: float) -> None:
         """What Slurm says counts only where the nodes have left no word, and a while after it said so."""
@@ -97,8 +101,7 @@ class Attempt:
         self.look(layout)
         if now < self.over_since + SETTLE_SECONDS and not _says_all(job):
             return
-        has_begun = (layout.rank(self.id, 0) / "claim").exists()
-        told = told_by_slurm(job, has_begun=has_begun, was_stopped=self.was_stopped, now=now)
+        told = told_by_slurm(job, has_begun=layout.was_claimed(self.id), was_stopped=self.was_stopped, now=now)
         for rank in range(len(self.nodes)):
             self.exits.setdefault(rank, told)
 
@@ -118,11 +121,9 @@ def _says_all(job: SlurmJob) -> bool:
     return job.state in ("NODE_FAIL", "BOOT_FAIL") or job.started_at is None or not job.nodes
 
 
-def create(layout: Layout, order: Any, now: float) -> Attempt:
-    """Raises FileExistsError if there is, or was, one of that id."""
-    directory = layout.attempt(order.attempt_id)
-    directory.mkdir()
-    return Attempt(
+def create(layout: Layout, order: LaunchOrder, now: float) -> Attempt:
+    """Written down before Slurm hears of it: so the next server knows it."""
+    attempt = Attempt(
         id=order.attempt_id,
         nodes=tuple(instance.node for instance in order.instances),
         gpus={instance.node: instance.gpu_ids for instance in order.instances},
@@ -130,10 +131,6 @@ def create(layout: Layout, order: Any, now: float) -> Attempt:
         limit_seconds=order.time_limit_seconds,
         created_at=now,
     )
-
-
-def keep(layout: Layout, attempt: Attempt) -> None:
-    """So that the next server knows it. Written before Slurm hears of it."""
     document = {
         "nodes": attempt.nodes,
         "gpus": attempt.gpus,
@@ -141,15 +138,34 @@ def keep(layout: Layout, attempt: Attempt) -> None:
         "limit_seconds": attempt.limit_seconds,
         "created_at": attempt.created_at,
     }
-    rundir.write_json(layout.attempt(attempt.id) / "order.json", document)
-    layout.mark_live(attempt.id)
+    _note(layout, attempt, document, sync=True)
+    return attempt
+
+
+def note_job(layout: Layout, attempt: Attempt, job_id: int) -> None:
+    """If a crash takes it away, the job is found again by its name."""
+    attempt.job_id = job_id
+    _note(layout, attempt, {"job": job_id}, sync=False)
+
+
+def conclude(layout: Layout, attempt: Attempt, reason: EndReason, words: str) -> None:
+    """The engine's own word about an end, for the next server too."""
+    now = clock()
+    attempt.give_up(reason, words, now)
+    _note(layout, attempt, {"verdict": {"reason": reason, "message": words, "at": now}}, sync=True)
+
+
+def _note(layout: Layout, attempt: Attempt, document: Mapping[str, Any], *, sync: bool) -> None:
+    rundir.append(layout.order(attempt.id), f"{json.dumps(document)}\n", sync=sync)
 
 
 def load(layout: Layout, attempt_id: str) -> Attempt | None:
-    directory = layout.attempt(attempt_id)
-    document = rundir.read_json(directory / "order.json")
-    if document is None:
+    """None if it was never ordered."""
+    lines = rundir.read_lines(layout.order(attempt_id))
+    if not lines:
         return None
+    document, *later = map(json.loads, lines)
+    notes = {name: value for note in later for name, value in note.items()}
     attempt = Attempt(
         id=attempt_id,
         nodes=tuple(document["nodes"]),
@@ -157,11 +173,10 @@ def load(layout: Layout, attempt_id: str) -> Attempt | None:
         grace_seconds=document["grace_seconds"],
         limit_seconds=document["limit_seconds"],
         created_at=document["created_at"],
-        job_id=rundir.read_job_id(directory / "job"),
-        was_stopped=(directory / "stop").exists(),
+        job_id=notes.get("job"),
+        was_stopped=os.path.exists(layout.stop(attempt_id)),
     )
-    verdict = rundir.read_json(directory / "verdict")
-    if verdict is not None:
+    if (verdict := notes.get("verdict")) is not None:
         attempt.give_up(EndReason(verdict["reason"]), verdict["message"], verdict["at"])
     attempt.look(layout)
     return attempt

@@ -37,6 +37,7 @@ from corral.engines.slurm.following import Following, asked
 from corral.engines.slurm.installing import engine_id, installed_program
 from corral.engines.slurm.laying_out import give, lay_out
 from corral.engines.slurm.logs import read_log, trim_log
+from corral.engines.slurm.news import News
 from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, submission
 from corral.engines.slurm.preparing import Prepared, Preparing
 from corral.engines.slurm.seen import by_attempt
@@ -73,11 +74,13 @@ class SlurmEngine:
         self._account_of = account_of
         self._storage = storage
         self._top = top
-        self._layout = rundir.Layout(Path(root).resolve())
+        root = Path(root).resolve()
+        self._layout = rundir.Layout(str(root))
         self._layout.prepare()
-        self._words = NodeWords(self._layout.root, slurm)
-        self._mark = f"corral-{engine_id(self._layout.root)}-"
-        self._program = installed_program(self._layout.root)
+        self._news = News(self._layout.news)
+        self._words = NodeWords(root, slurm)
+        self._mark = f"corral-{engine_id(root)}-"
+        self._program = str(installed_program(root))
         self._lock = threading.RLock()
         #: attempts share these by their ids: one and the same is never launched by two at a time
         self._launching = tuple(threading.Lock() for _ in range(64))
@@ -92,7 +95,7 @@ class SlurmEngine:
         for attempt_id in self._layout.live():
             if (attempt := attempts.load(self._layout, attempt_id)) is None:
                 # An earlier server was about to prepare it, and will say again that it is wanted.
-                self._layout.forget(attempt_id, delete_logs=False)
+                self._layout.forget(attempt_id, delete_logs=True)
             else:
                 self._attempts[attempt_id] = attempt
                 if (status := attempt.status()) is not None:
@@ -163,7 +166,7 @@ class SlurmEngine:
             if attempt.is_over:
                 return
             attempt.was_stopped = True
-            rundir.write_text(self._layout.attempt(attempt_id) / "stop", f"{max(0.0, grace_seconds):.3f}\n", mode=0o644)
+            rundir.write_text(self._layout.stop(attempt_id), f"{max(0.0, grace_seconds):.3f}\n", mode=0o644)
             if not attempt.was_submitted and (job := self._following.job_of(attempt)) is not None:
                 attempt.job_id = job.id
             if not attempt.was_submitted:
@@ -179,7 +182,7 @@ class SlurmEngine:
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
         if not rundir.is_safe_id(attempt_id):
             return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
-        place = self._layout.rank(attempt_id, rank)
+        place = self._layout.place(attempt_id, rank)
         with self._lock:
             attempt = self._attempts.get(attempt_id)
             # Asked before reading: after the end nothing is written any more.
@@ -214,7 +217,7 @@ class SlurmEngine:
 
     def has(self, attempt_id: str) -> bool:
         return rundir.is_safe_id(attempt_id) and (
-            self._layout.attempt(attempt_id).is_dir() or self._preparing.has(attempt_id)
+            os.path.exists(self._layout.place(attempt_id, 0)) or self._preparing.has(attempt_id)
         )
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
@@ -235,7 +238,7 @@ class SlurmEngine:
 
     def take_events(self) -> list[Attempt]:
         """Bring those up to date to which their nodes say that something happened."""
-        touched = self._layout.take_events()
+        touched = self._news.take()
         with self._lock:
             found = [attempt for name in touched if (attempt := self._attempts.get(name)) is not None]
             for attempt in found:
@@ -323,17 +326,10 @@ class SlurmEngine:
             if attempt is None:
                 self._check_new(order)
                 attempt = attempts.create(self._layout, order, attempts.clock())
-                attempts.keep(self._layout, attempt)
                 self._attempts[order.attempt_id] = attempt
             if not attempt.is_over and not attempt.was_submitted:
-                self._conclude(attempt, reason, words)
+                attempts.conclude(self._layout, attempt, reason, words)
         self._watcher.look_soon()
-
-    def _conclude(self, attempt: Attempt, reason: EndReason, words: str) -> None:
-        """The engine's own word about an end, for the next server too."""
-        now = attempts.clock()
-        attempt.give_up(reason, words, now)
-        rundir.write_json(self._layout.attempt(attempt.id) / "verdict", {"reason": reason, "message": words, "at": now})
 
     def _check_new(self, order: LaunchOrder) -> None:
         if self._layout.was_ordered(order.attempt_id):
@@ -346,24 +342,24 @@ class SlurmEngine:
         """Everything that its nodes need, before Slurm hears of it."""
         self._check_new(order)
         who, first = self._account_of(order), order.instances[0].node
-        attempt = lay_out(
+        lay_out(
             self._layout,
             order,
-            str(self._program),
+            self._program,
             specs,
             lambda one: instance_environment(order, one, self._rules, who, master_addr=self.address_of(first)),
             said,
         )
         if who is not None:
-            top = self._top or str(self._layout.root)
+            top = self._top or self._layout.root
             give(self._layout, order, specs[0], who, top, self._storage.volumes if self._storage else "")
-        attempts.keep(self._layout, attempt)
+        attempt = attempts.create(self._layout, order, attempts.clock())
         with self._lock:
             self._attempts[order.attempt_id] = attempt
         return attempt
 
     def _submission(self, order: LaunchOrder) -> Submission:
-        script = scripts.batch_script(str(self._program), str(self._layout.attempt(order.attempt_id)))
+        script = scripts.batch_script(order, self._layout, self._program)
         name = f"{self._mark}{order.attempt_id}"
         return submission(order, self._rules, self._account_of(order), name=name, script=script)
 
@@ -378,9 +374,7 @@ class SlurmEngine:
             self._submitted(attempt, job_id)
 
     def _submitted(self, attempt: Attempt, job_id: int) -> None:
-        attempt.job_id = job_id
-        # If a crash takes it away, it is found again by its name.
-        rundir.write_new(self._layout.attempt(attempt.id) / "job", f"{job_id}\n")
+        attempts.note_job(self._layout, attempt, job_id)
         self._layout.note_submission(attempts.clock())
         if attempt.was_stopped:
             # It was stopped while it was on its way.
@@ -410,4 +404,4 @@ class SlurmEngine:
             still = {one.id: one for one in asked(self._slurm.jobs)}.get(job_id)
             if still is None or still.state == "CANCELLED":
                 with self._lock:
-                    self._conclude(attempt, EndReason.PREEMPTED, why_not_begun(job))
+                    attempts.conclude(self._layout, attempt, EndReason.PREEMPTED, why_not_begun(job))

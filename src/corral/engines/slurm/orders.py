@@ -19,6 +19,8 @@ PENDING_SECONDS = 20.0
 DEFAULT_LOG_LIMIT = 64 << 20
 FIRST_PORT, PORTS = 20_000, 12_000
 MAX_ORDER_CHARS = 4 << 20
+#: of corral's script on the nodes; programs do not see it
+_SCRIPT_LANGUAGE = {"LANG": "C.UTF-8", "LC_ALL": "C"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +75,7 @@ def submission(order: LaunchOrder, rules: SlurmRules, who: Submitter | None, *, 
         partition=rules.partition,
         account=(who.books if who else "") or rules.account,
         qos=rules.qos,
-        env={"PATH": rules.path, "HOME": "/"},
+        env={"PATH": rules.path, "HOME": "/", **_SCRIPT_LANGUAGE},
         run_as=_run_as(who),
         extra=rules.extra,
     )
