@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from corral.engines.slurm.hostlist import expand
 from corral.engines.slurm.listing import FORMAT, jobs_in
 from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, errors_of, jobs_of, nodes_of
 
@@ -101,6 +102,9 @@ class Slurm(Protocol):
     def ended(self, since: float) -> list[SlurmJob]:
         """What accounting knows of jobs since a time; empty where there is none."""
 
+    def reserved(self, name: str) -> list[str]:
+        """The nodes of a reservation, none while it has not begun. Refused where there is none of that name."""
+
     def submit(self, job: Submission) -> int: ...
 
     def signal(self, job_id: int, name: str, *, to_steps: bool) -> None:
@@ -154,6 +158,11 @@ class SlurmCommands:
         # By itself it shows the caller's own jobs of today. Times are in UTC, as the environment says.
         start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(max(1.0, since)))
         return self._jobs("sacct", "--json", "--allusers", "--starttime", start)
+
+    def reserved(self, name: str) -> list[str]:
+        told = self._run("scontrol", "--oneliner", "show", "reservation", name)
+        words = {key: value for key, _, value in (word.partition("=") for word in told.split())}
+        return expand(words.get("Nodes", "")) if words.get("State") == "ACTIVE" else []
 
     def submit(self, job: Submission) -> int:
         options = [

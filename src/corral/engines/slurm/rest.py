@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 
@@ -27,7 +28,7 @@ from corral.engines.slurm.commands import (
     is_passing,
 )
 from corral.engines.slurm.rest_words import Answer, answer_of, is_classic
-from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, jobs_of, nodes_of
+from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, jobs_of, nodes_of, reserved_in
 from corral.engines.slurm.tokens import Token, Tokens
 
 log = logging.getLogger("corral.engines.slurm")
@@ -89,6 +90,10 @@ class SlurmRest:
         if rest_words.NO_DATABASE in answer.codes and self._commands.has("sacct"):
             return self._commands.ended(since)
         return self._read(jobs_of, {"jobs": [], **self._good(answer, "slurmdb/jobs")})
+
+    def reserved(self, name: str) -> list[str]:
+        document = self._asked("GET", f"slurm/{{}}/reservation/{quote(name, safe='')}")
+        return self._read(lambda found: reserved_in(found, time.time()), document)
 
     def submit(self, job: Submission) -> int:
         user = self._name_of(job.run_as) if job.run_as is not None else ""
