@@ -30,7 +30,6 @@ _PASSING = (
     "backup controller",
     "Slurm controller",
     "Slurm temporarily",
-    "Job violates accounting/QOS policy (job submit limit",
     "Communication connection failure",
     "Resource temporarily unavailable",
     "slurmdbd",
