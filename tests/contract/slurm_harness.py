@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.servers.slurm import SlurmCluster
 class SlurmHarness(EngineHarness):
     name = "slurm"
     engine: SlurmEngine
+    rules: Mapping[str, Any] = {}
 
     def __init__(self, root: Path, cluster: SlurmCluster, **options: Any) -> None:
         super().__init__()
@@ -38,7 +40,7 @@ class SlurmHarness(EngineHarness):
         return SlurmEngine(
             root=self.root,
             slurm=self.access(),
-            rules=SlurmRules(log_limit_bytes=self.log_limit_bytes),
+            rules=SlurmRules(log_limit_bytes=self.log_limit_bytes, **self.rules),
             look_seconds=0.05,
             rescan_seconds=0.5,
             **self.options,

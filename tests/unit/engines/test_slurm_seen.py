@@ -160,7 +160,7 @@ def test_nodes_of_other_partitions_are_not_corrals() -> None:
     ],
 )
 def test_what_an_instance_wrote_is_told(line: str, reason: EndReason, code: int | None, message: str) -> None:
-    end = parse_exit(line, limit_seconds=9.0)
+    end = parse_exit(line, limit_seconds=9.0, since=0.0, now=99.0).exit
     assert (end.ended_at, end.reason, end.exit_code, end.message) == (10.5, reason, code, message)
 
 

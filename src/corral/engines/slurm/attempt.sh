@@ -52,7 +52,7 @@ ended() { # REASON CODE SIGNAL WORDS
   [ -n "$own" ] && { rm -rf -- "$own" 2>/dev/null || { chmod -R u+rwX -- "$own"; rm -rf -- "$own"; }; }
   printf 'end %s %s %s %s %s\n' "$EPOCHREALTIME" "$1" "$2" "$3" "$4" >>"$place/told"
   echo "$attempt.$rank" >>"$news"
-  [ "$nodes" -gt 1 ] || make_room
+  [ "$nodes" -gt 1 ] || [ "$1" = outside ] || make_room
   exit "${2/-/1}"
 }
 
@@ -113,9 +113,9 @@ end_others() { # TERM was for them too: they have what is left of the grace time
   done
 }
 
-asked_to_stop() { # the server has written how long there is, and may write again
+asked_to_stop() { # by the server, which has written how long there is and may write again; or else by Slurm itself
   local seconds
-  read -r seconds <"$stop" 2>/dev/null || seconds=$grace
+  read -r seconds 2>/dev/null <"$stop" || { seconds=$grace; outside=yes; }
   stop_by=$(( ${EPOCHREALTIME/./} + ${seconds%.*} * 1000000 + 10#$(printf '%.6s' "${seconds#*.}000000") ))
   [ -n "$killer" ] && kill -KILL -- -"$killer" 2>/dev/null
   ( sleep "$seconds"; kill -KILL -- -"$main" ) & killer=$!
@@ -141,7 +141,7 @@ was_out_of_memory() { # the kernel says so in the group of this step
 storage
 check_place
 check_program
-stop_by=0 killer=
+stop_by=0 killer= outside=
 set -m # programs get a group of their own, and the usual signals
 trap asked_to_stop TERM URG
 # LC_ALL=C is for this script alone: a shell that knows its language reads dozens of files first.
@@ -164,4 +164,6 @@ signal=-
 (( code > 128 && code < 193 )) && signal=$(( code - 128 ))
 if [ -e "$place/late" ]; then ended timed_out "$code" "$signal" "$decided"; fi
 if (( code == 137 )) && was_out_of_memory; then ended oom_killed "$code" "$signal" "$decided"; fi
+# Slurm knows why: preempted, timed out, cancelled by somebody.
+if [ -n "$outside" ]; then ended outside "$code" "$signal" "$decided"; fi
 ended exit_code "$code" "$signal" "$decided"

@@ -14,7 +14,7 @@ from corral.control.ports import AttemptPhase, AttemptStatus, LaunchOrder
 from corral.core.model import EndReason
 from corral.engines.aggregation import InstanceExit, InstanceState, aggregate
 from corral.engines.slurm import rundir
-from corral.engines.slurm.ends import parse_exit, told_by_slurm
+from corral.engines.slurm.ends import is_slurms_doing, parse_exit, time_told, told_by_slurm
 from corral.engines.slurm.rundir import Layout
 from corral.engines.slurm.seen import SlurmJob
 
@@ -35,6 +35,12 @@ class Attempt:
     was_stopped: bool = False
     up: dict[int, float] = field(default_factory=dict)
     exits: dict[int, InstanceExit] = field(default_factory=dict)
+    #: those that somebody else than corral has asked to end: Slurm says in the end why
+    outside: dict[int, InstanceExit] = field(default_factory=dict)
+    #: the Slurm job that says that it runs this attempt
+    claimed_by: int | None = None
+    #: when the job was given to Slurm, as far as this server knows
+    given_at: float = 0.0
     #: as Slurm last told, and since when it says that the job is over
     seen: SlurmJob | None = None
     over_since: float | None = None
@@ -49,6 +55,10 @@ class Attempt:
     @property
     def was_submitted(self) -> bool:
         return self.job_id is not None
+
+    @property
+    def waits_in_slurm(self) -> bool:
+        return not self.is_over and not self.up and self.seen is not None and self.seen.state == "PENDING"
 
     def status(self) -> AttemptStatus | None:
         """None while nobody has it: then launching it again is right."""
@@ -84,12 +94,20 @@ class Attempt:
             if rank in self.exits:
                 continue
             for line in rundir.read_lines(f"{layout.place(self.id, rank)}/told"):
-                word, _, rest = line.partition(" ")
                 with contextlib.suppress(ValueError):
-                    if word == "up":
-                        self.up[rank] = float(rest)
-                    elif word == "end":
-                        self.exits[rank] = parse_exit(rest, limit_seconds=self.limit_seconds)
+                    self._hear(rank, *line.split(" ", 1))
+
+    def _hear(self, rank: int, word: str, rest: str = "") -> None:
+        """Raises ValueError for what no node of ours wrote."""
+        now = clock()
+        if word == "claimed":
+            self.claimed_by = int(rest)
+        elif word == "up":
+            self.up[rank] = time_told(rest, self.created_at, now)
+        elif word == "end":
+            told = parse_exit(rest, limit_seconds=self.limit_seconds, since=self.created_at, now=now)
+            by_others = told.is_from_outside and not self.was_stopped
+            (self.outside if by_others else self.exits)[rank] = told.exit
 
     def follow(self, job: SlurmJob | None, layout: Layout, now: float) -> None:
         """What Slurm says counts only where the nodes have left no word, and a while after it said so."""
@@ -99,11 +117,20 @@ class Attempt:
         if self.over_since is None:
             self.over_since = now
         self.look(layout)
-        if now < self.over_since + SETTLE_SECONDS and not _says_all(job):
+        has_told = len(self.outside) + len(self.exits) == len(self.nodes)
+        if now < self.over_since + SETTLE_SECONDS and not has_told and not _says_all(job):
             return
+        if not is_slurms_doing(job):
+            self.exits |= self.outside
         told = told_by_slurm(job, has_begun=layout.was_claimed(self.id), was_stopped=self.was_stopped, now=now)
         for rank in range(len(self.nodes)):
             self.exits.setdefault(rank, told)
+
+    def lose(self, message: str, at: float) -> None:
+        """Slurm does not know it any more: what its nodes said counts, if all of them have."""
+        self.exits |= self.outside
+        if not self.is_over:
+            self.give_up(EndReason.LOST, message, at)
 
     def give_up(self, reason: EndReason, message: str, at: float) -> None:
         self.verdict = AttemptStatus(
@@ -144,7 +171,7 @@ def create(layout: Layout, order: LaunchOrder, now: float) -> Attempt:
 
 def note_job(layout: Layout, attempt: Attempt, job_id: int) -> None:
     """If a crash takes it away, the job is found again by its name."""
-    attempt.job_id = job_id
+    attempt.job_id, attempt.given_at = job_id, clock()
     _note(layout, attempt, {"job": job_id}, sync=False)
 
 

@@ -101,7 +101,7 @@ class Slurm(Protocol):
     def signal(self, job_id: int, name: str, *, to_steps: bool) -> None:
         """To the script of a job, or to its steps. One that is over is left alone."""
 
-    def cancel(self, job_id: int, *, only_pending: bool = False) -> None: ...
+    def cancel(self, *job_ids: int, only_pending: bool = False) -> None: ...
 
     def set_node(self, name: str, *, is_withheld: bool, reason: str) -> None: ...
 
@@ -174,8 +174,8 @@ class SlurmCommands:
     def signal(self, job_id: int, name: str, *, to_steps: bool) -> None:
         self._unless_over("scancel", f"--signal={name}", *([] if to_steps else ["--batch"]), str(job_id))
 
-    def cancel(self, job_id: int, *, only_pending: bool = False) -> None:
-        self._unless_over("scancel", *(["--state=PENDING"] if only_pending else []), str(job_id))
+    def cancel(self, *job_ids: int, only_pending: bool = False) -> None:
+        self._unless_over("scancel", *(["--state=PENDING"] if only_pending else []), *map(str, job_ids))
 
     def set_node(self, name: str, *, is_withheld: bool, reason: str) -> None:
         update = ["State=DRAIN", f"Reason={reason}"] if is_withheld else ["State=RESUME"]

@@ -36,11 +36,12 @@ from corral.engines.slurm.fleet import nodes_seen, others_use, unexplained
 from corral.engines.slurm.following import Following, asked
 from corral.engines.slurm.installing import engine_id, installed_program
 from corral.engines.slurm.laying_out import give, lay_out
+from corral.engines.slurm.leaving import Leaving
 from corral.engines.slurm.logs import read_log, trim_log
 from corral.engines.slurm.news import News
 from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, submission
 from corral.engines.slurm.preparing import Prepared, Preparing
-from corral.engines.slurm.seen import by_attempt
+from corral.engines.slurm.seen import SlurmJob, by_attempt
 from corral.engines.slurm.storage import slurm_specs, take_long, with_sources
 from corral.engines.slurm.submitters import Submitter
 from corral.engines.slurm.watcher import Watcher
@@ -90,6 +91,7 @@ class SlurmEngine:
         #: GPUs that Slurm called used without a job in the last observation, by node
         self._unexplained: Mapping[str, int] = {}
         self._devices = Devices()
+        self._leaving = Leaving()
         self._following = Following(slurm, self._layout, self._mark, self._submitted)
         self._closed = False
         for attempt_id in self._layout.live():
@@ -109,10 +111,14 @@ class SlurmEngine:
 
     def observe(self) -> Observation:
         seen, live = asked(self._slurm.nodes), asked(self._slurm.live)
-        mine = {job.id for found in by_attempt(live, self._mark).values() for job in found}
-        jobs = asked(lambda: self._devices.told(live, mine, self._slurm.jobs))
         with self._lock:
             self._check_open()
+            mine, stuck = self._own_jobs(live, attempts.clock())
+        jobs = asked(lambda: self._devices.told(live, mine, self._slurm.jobs))
+        if stuck:
+            log.warning("Slurm jobs %s run on although their attempts are over: they are cancelled", stuck)
+            asked(lambda: self._slurm.cancel(*stuck))
+        with self._lock:
             self._addresses = {node.name: node.address for node in seen}
             self._following.follow(self._attempts.values(), jobs, attempts.clock())
             named, lost = self._named_gpus(), self._lost_gpus(unexplained(seen, jobs))
@@ -202,6 +208,7 @@ class SlurmEngine:
                     if not attempt.is_over:
                         continue  # a running attempt must stay known
                     del self._attempts[attempt_id]
+                    self._leaving.note(attempt.job_id, attempts.clock())
             self._layout.forget(attempt_id, delete_logs=delete_logs)
 
     def withhold(self, node: str, reason: str) -> None:
@@ -272,6 +279,21 @@ class SlurmEngine:
             return list(self._attempts.values())
 
     # -------------------------------------------------------------------------------------------- inside
+
+    def _own_jobs(self, live: Sequence[SlurmJob], now: float) -> tuple[set[int], list[int]]:
+        """Whose GPUs are in corral's own books; and the jobs that hold theirs although their attempts are over."""
+        own = set[int]()
+        for attempt in self._attempts.values():
+            if attempt.is_over:
+                self._leaving.note(attempt.job_id, now)
+            elif attempt.job_id is not None:
+                own.add(attempt.job_id)
+        for attempt_id, named in by_attempt(live, self._mark).items():
+            # Slurm has it, and the server is about to write that down; or it was sent twice.
+            if (known := self._attempts.get(attempt_id)) is not None and not known.is_over:
+                own.update(job.id for job in named)
+        stuck = self._leaving.stuck(live, now)
+        return own | self._leaving.lingering(now), stuck
 
     def _lost_gpus(self, now: Mapping[str, int]) -> dict[str, int]:
         """What was unexplained in two observations in a row is no matter of a moment."""
@@ -369,7 +391,10 @@ class SlurmEngine:
         except SlurmUnavailable as error:
             raise EngineUnavailable(f"Slurm: {error}") from error
         except SlurmRefused as refusal:
-            raise LaunchRefused(f"Slurm refuses it: {refusal}") from refusal
+            words = f"Slurm refuses it: {refusal}"
+            with self._lock:
+                attempts.conclude(self._layout, attempt, EndReason.LAUNCH_ERROR, words)
+            raise LaunchRefused(words) from refusal
         with self._lock:
             self._submitted(attempt, job_id)
 
@@ -393,15 +418,17 @@ class SlurmEngine:
     def _take_back(self, live: Iterable[Attempt]) -> None:
         """Others have got what the plan thought was free: corral plans anew, and nobody is stuck behind them."""
         now = attempts.clock()
-        for attempt in live:
-            job = attempt.seen
-            if attempt.is_over or job is None or job.state != "PENDING" or attempt.job_id is None or attempt.up:
-                continue
-            if now - job.submitted_at < self._rules.pending_seconds:
-                continue
-            job_id = attempt.job_id
-            asked(lambda job_id=job_id: self._slurm.cancel(job_id, only_pending=True))  # type: ignore[misc]
-            still = {one.id: one for one in asked(self._slurm.jobs)}.get(job_id)
-            if still is None or still.state == "CANCELLED":
-                with self._lock:
+        late = {
+            attempt.job_id: (attempt, attempt.seen)
+            for attempt in live
+            if attempt.job_id is not None and attempt.waits_in_slurm and attempt.seen is not None
+            if now - max(attempt.given_at, attempt.created_at) >= self._rules.pending_seconds
+        }
+        if not late:
+            return
+        asked(lambda: self._slurm.cancel(*late, only_pending=True))
+        states = {job.id: job.state for job in asked(self._slurm.jobs)}
+        with self._lock:
+            for job_id, (attempt, job) in late.items():
+                if states.get(job_id, "CANCELLED") == "CANCELLED":
                     attempts.conclude(self._layout, attempt, EndReason.PREEMPTED, why_not_begun(job))

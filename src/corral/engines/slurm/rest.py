@@ -106,14 +106,12 @@ class SlurmRest:
         query = rest_words.signal_query(name, to_steps=to_steps, version=self._version())
         self._unless_over("DELETE", f"slurm/{{}}/job/{job_id}", query=query)
 
-    def cancel(self, job_id: int, *, only_pending: bool = False) -> None:
-        path = f"slurm/{{}}/job/{job_id}"
-        if only_pending:
+    def cancel(self, *job_ids: int, only_pending: bool = False) -> None:
+        for path in (f"slurm/{{}}/job/{job_id}" for job_id in job_ids):
             # Only a job that waits can be put off, and one that is put off cannot begin before it is cancelled.
-            body = rest_words.put_off_body(time.time(), self._version())
-            if not self._unless_over("POST", path, body=body):
-                return
-        self._unless_over("DELETE", path)
+            body = rest_words.put_off_body(time.time(), self._version()) if only_pending else None
+            if body is None or self._unless_over("POST", path, body=body):
+                self._unless_over("DELETE", path)
 
     def set_node(self, name: str, *, is_withheld: bool, reason: str) -> None:
         if is_classic(self._version()):
