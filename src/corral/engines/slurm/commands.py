@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from corral.engines.slurm.listing import FORMAT, Unreadable, jobs_in
+from corral.engines.slurm.partitions import Partition, partitions_in
 from corral.engines.slurm.seen import SlurmJob, SlurmNode, errors_of, jobs_of, nodes_of
 
 log = logging.getLogger("corral.engines.slurm")
@@ -72,6 +73,7 @@ class Submission:
     cpus: int = 1
     #: on each node; None leaves it to Slurm
     memory_mib: int | None = None
+    #: UNLIMITED for as long as it likes; None leaves it to Slurm
     minutes: int | None = None
     workdir: str = "/"
     output: str = "/dev/null"
@@ -87,6 +89,8 @@ class Slurm(Protocol):
     """What the engine needs of a cluster. Raises SlurmUnavailable and SlurmRefused."""
 
     def nodes(self) -> list[SlurmNode]: ...
+
+    def partitions(self) -> list[Partition]: ...
 
     def live(self) -> list[SlurmJob]:
         """Those that wait or run, or are just about to be over."""
@@ -119,10 +123,13 @@ class SlurmCommands:
         self.calls: dict[str, int] = {}
 
     def has(self, program: str) -> bool:
-        return shutil.which(program, path=self._programs or self._env["PATH"]) is not None
+        return shutil.which(self._found(program)) is not None
 
     def nodes(self) -> list[SlurmNode]:
         return nodes_of(self._json("sinfo", "--json"))
+
+    def partitions(self) -> list[Partition]:
+        return partitions_in(self._run("scontrol", "--all", "--oneliner", "show", "partition"))
 
     def live(self) -> list[SlurmJob]:
         try:
@@ -164,8 +171,10 @@ class SlurmCommands:
             options.append(f"--time={job.minutes}")
         named = {"partition": job.partition, "account": job.account, "qos": job.qos}
         options += [f"--{name}={value}" for name, value in named.items() if value]
-        # The job inherits what sbatch has: no language and no time zone of the server's.
-        env = {**job.env, **self._way}
+        # The job inherits what sbatch has: no language, no time zone and no PATH of the server's. Its script finds
+        # Slurm's own programs where they are here, if not on the PATH of jobs.
+        paths = (job.env.get("PATH", ""), os.path.dirname(self._found("sbatch")))
+        env = {**self._way, **job.env, "PATH": ":".join(filter(None, paths))}
         answer = self._run("sbatch", *options, *job.extra, run_as=job.run_as, env=env, script=job.script)
         try:
             return int(answer.strip().splitlines()[-1].split(";")[0])
@@ -190,6 +199,12 @@ class SlurmCommands:
             if not any(text in str(refusal) for text in over):
                 raise
 
+    def _found(self, program: str) -> str:
+        """By its whole path, as the environment of a job has another PATH."""
+        if self._programs:
+            return os.path.join(self._programs, program)
+        return shutil.which(program, path=self._way["PATH"]) or os.path.join("/usr/bin", program)
+
     def _json(self, *words: str) -> Mapping[str, Any]:
         text = self._run(*words)
         try:
@@ -211,7 +226,7 @@ class SlurmCommands:
             who = {"user": run_as.uid, "group": run_as.gid, "extra_groups": list(run_as.groups)}
         try:
             done = subprocess.run(
-                [_found(program, self._programs), *words[1:]],
+                [self._found(program), *words[1:]],
                 input=script,
                 capture_output=True,
                 text=True,
@@ -236,10 +251,6 @@ class SlurmCommands:
 def is_passing(said: str) -> bool:
     """Whether Slurm's words tell of something that may be over soon."""
     return any(passing in said for passing in _PASSING)
-
-
-def _found(program: str, programs: str | None) -> str:
-    return os.path.join(programs, program) if programs else program
 
 
 def _words_of(program: str, stderr: str) -> str:
