@@ -99,6 +99,20 @@ def test_what_nobody_asked_for_is_left_to_slurm() -> None:
         assert None not in body.values()
 
 
+def test_an_answer_about_something_else_is_no_empty_cluster(tmp_path: Path) -> None:
+    slurm = rest(tmp_path, answering({"sinfo": [], "errors": []}))
+    with pytest.raises(SlurmUnavailable, match="there are no nodes in what Slurm answered, but sinfo, errors"):
+        slurm.nodes()
+    with pytest.raises(SlurmUnavailable, match="there are no jobs"):
+        slurm.live()
+
+
+def test_a_job_of_others_may_be_called_anything(tmp_path: Path) -> None:
+    body = b'{"jobs": [{"job_id": 7, "name": "caf\xe9", "job_state": ["RUNNING"]}], "errors": []}'
+    (job,) = rest(tmp_path, lambda request: httpx.Response(200, content=body), version="v0.0.41").live()
+    assert (job.id, job.name) == (7, "caf\ufffd")
+
+
 def test_the_newest_version_that_both_know_is_spoken() -> None:
     def offered(*versions: str) -> dict[str, Any]:
         return {"paths": {f"/slurm/{version}/jobs/": {} for version in versions}}

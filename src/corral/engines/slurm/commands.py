@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from corral.engines.slurm.listing import FORMAT, Unreadable, jobs_in
+from corral.engines.slurm.listing import FORMAT, jobs_in
 from corral.engines.slurm.partitions import Partition, partitions_in
-from corral.engines.slurm.seen import SlurmJob, SlurmNode, errors_of, jobs_of, nodes_of
+from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, errors_of, jobs_of, nodes_of
 
 log = logging.getLogger("corral.engines.slurm")
 
@@ -31,13 +31,16 @@ _PASSING = (
     "backup controller",
     "Slurm controller",
     "Slurm temporarily",
-    "Job violates accounting/QOS policy (job submit limit",
     "Communication connection failure",
     "Resource temporarily unavailable",
     "slurmdbd",
     "Munge decode failed",
     "Protocol authentication error",
 )
+#: All nodes, hidden ones too, with the GPUs in use. Slurm 22.05 has no such JSON, and says so without a controller.
+_NODES = ("scontrol", "--all", "--details", "show", "nodes", "--json")
+_OLD_NODES = ("sinfo", "--json")
+_NO_SUCH_OPTION = "unrecognized option"
 
 
 class SlurmUnavailable(Exception):
@@ -121,12 +124,24 @@ class SlurmCommands:
         self._env = {**self._way, "LANG": "C.UTF-8", "TZ": "UTC"}
         #: how often the controller was asked, by program; a benchmark reads it
         self.calls: dict[str, int] = {}
+        #: how nodes are asked for by the version that is installed
+        self._nodes: tuple[str, ...] = _NODES
 
     def has(self, program: str) -> bool:
         return shutil.which(self._found(program)) is not None
 
     def nodes(self) -> list[SlurmNode]:
-        return nodes_of(self._json("sinfo", "--json"))
+        """Where sinfo's JSON lists nodes, scontrol has none; where scontrol has it, sinfo's is about something else."""
+        try:
+            return nodes_of(self._json(*self._nodes))
+        except SlurmRefused as refusal:
+            if self._nodes != _NODES or _NO_SUCH_OPTION not in str(refusal):
+                raise
+            self._nodes = _OLD_NODES
+            return self.nodes()
+        except Unreadable as problem:
+            asked, self._nodes = " ".join(self._nodes), _NODES
+            raise SlurmUnavailable(f"{asked}: {problem}") from None
 
     def partitions(self) -> list[Partition]:
         return partitions_in(self._run("scontrol", "--all", "--oneliner", "show", "partition"))
@@ -139,12 +154,12 @@ class SlurmCommands:
             return [job for job in self.jobs() if not job.is_over]
 
     def jobs(self) -> list[SlurmJob]:
-        return jobs_of(self._json("squeue", "--json", "--states=all"))
+        return self._jobs("squeue", "--json", "--states=all")
 
     def ended(self, since: float) -> list[SlurmJob]:
         # By itself it shows the caller's own jobs of today. Times are in UTC, as the environment says.
         start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(max(1.0, since)))
-        return jobs_of(self._json("sacct", "--json", "--allusers", "--starttime", start))
+        return self._jobs("sacct", "--json", "--allusers", "--starttime", start)
 
     def submit(self, job: Submission) -> int:
         options = [
@@ -205,16 +220,23 @@ class SlurmCommands:
             return os.path.join(self._programs, program)
         return shutil.which(program, path=self._way["PATH"]) or os.path.join("/usr/bin", program)
 
+    def _jobs(self, *words: str) -> list[SlurmJob]:
+        try:
+            return jobs_of(self._json(*words))
+        except Unreadable as problem:
+            raise SlurmUnavailable(f"{words[0]}: {problem}") from None
+
     def _json(self, *words: str) -> Mapping[str, Any]:
         text = self._run(*words)
         try:
             document = json.loads(text)
         except ValueError:
             raise SlurmUnavailable(f"{words[0]} gave no JSON: {text[:200]!r}") from None
+        if not isinstance(document, Mapping):
+            raise SlurmUnavailable(f"{words[0]} gave another JSON than expected: {text[:200]!r}")
         if problems := errors_of(document):
             raise SlurmUnavailable(f"{words[0]}: {problems}")
-        found: Mapping[str, Any] = document
-        return found
+        return document
 
     def _run(
         self, *words: str, run_as: Account | None = None, env: Mapping[str, str] | None = None, script: str = ""
@@ -227,9 +249,8 @@ class SlurmCommands:
         try:
             done = subprocess.run(
                 [self._found(program), *words[1:]],
-                input=script,
+                input=script.encode(errors="surrogateescape"),
                 capture_output=True,
-                text=True,
                 timeout=PATIENCE_SECONDS,
                 env=env or self._env,
                 cwd="/",
@@ -241,8 +262,8 @@ class SlurmCommands:
         except OSError as error:
             raise SlurmUnavailable(f"{program}: {error.strerror}") from error
         if done.returncode == 0:
-            return str(done.stdout)
-        said = _words_of(program, done.stderr)
+            return _text(done.stdout)
+        said = _words_of(program, _text(done.stderr))
         if is_passing(said):
             raise SlurmUnavailable(said)
         raise SlurmRefused(said)
@@ -251,6 +272,11 @@ class SlurmCommands:
 def is_passing(said: str) -> bool:
     """Whether Slurm's words tell of something that may be over soon."""
     return any(passing in said for passing in _PASSING)
+
+
+def _text(output: bytes) -> str:
+    """Anybody names jobs as they like, and Slurm cuts names between the bytes of a letter."""
+    return output.decode(errors="replace")
 
 
 def _words_of(program: str, stderr: str) -> str:

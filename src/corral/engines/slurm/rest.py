@@ -6,6 +6,7 @@ token's own user are submitted in that user's name, which Slurm allows to tokens
 
 from __future__ import annotations
 
+import json
 import logging
 import pwd
 import threading
@@ -27,7 +28,7 @@ from corral.engines.slurm.commands import (
 )
 from corral.engines.slurm.partitions import Partition, partitions_of
 from corral.engines.slurm.rest_words import Answer, answer_of, is_classic
-from corral.engines.slurm.seen import SlurmJob, SlurmNode, jobs_of, nodes_of
+from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, jobs_of, nodes_of
 from corral.engines.slurm.tokens import Token, Tokens
 
 log = logging.getLogger("corral.engines.slurm")
@@ -73,7 +74,7 @@ class SlurmRest:
         )
 
     def nodes(self) -> list[SlurmNode]:
-        return nodes_of(self._asked("GET", "slurm/{}/nodes"))
+        return self._read(nodes_of, self._asked("GET", "slurm/{}/nodes"))
 
     def partitions(self) -> list[Partition]:
         return partitions_of(self._asked("GET", "slurm/{}/partitions"))
@@ -82,7 +83,7 @@ class SlurmRest:
         return [job for job in self.jobs() if not job.is_over]
 
     def jobs(self) -> list[SlurmJob]:
-        return jobs_of(self._asked("GET", "slurm/{}/jobs"))
+        return self._read(jobs_of, self._asked("GET", "slurm/{}/jobs"))
 
     def ended(self, since: float) -> list[SlurmJob]:
         query = {"start_time": f"uts{max(_FIRST_TIME, int(since))}", "skip_steps": "true"}
@@ -91,7 +92,7 @@ class SlurmRest:
             return self._by_command("sacct", lambda: self._commands.ended(since), "offers no accounting")
         if rest_words.NO_DATABASE in answer.codes and self._commands.has("sacct"):
             return self._commands.ended(since)
-        return jobs_of(self._good(answer, "slurmdb/jobs"))
+        return self._read(jobs_of, {"jobs": [], **self._good(answer, "slurmdb/jobs")})
 
     def submit(self, job: Submission) -> int:
         user = self._name_of(job.run_as) if job.run_as is not None else ""
@@ -126,6 +127,12 @@ class SlurmRest:
         self._asked("POST", f"slurm/{{}}/node/{name}", body=body)
 
     # -------------------------------------------------------------------------------------------- inside
+
+    def _read(self, read: Callable[[Mapping[str, Any]], _Answer], document: Mapping[str, Any]) -> _Answer:
+        try:
+            return read(document)
+        except Unreadable as problem:
+            raise SlurmUnavailable(f"slurmrestd at {self._place}: {problem}") from None
 
     def _by_command(self, program: str, run: Callable[[], _Answer], why: str) -> _Answer:
         if not self._commands.has(program):
@@ -200,11 +207,13 @@ class SlurmRest:
             ) from None
         except httpx.HTTPError as error:
             raise SlurmUnavailable(f"slurmrestd at {self._place}: {error or type(error).__name__}") from None
+        # Names of jobs may be in any encoding, or cut between the bytes of a letter.
+        text = got.content.decode(errors="replace")
         try:
-            document = got.json()
+            document = json.loads(text)
         except ValueError:
             document = None
-        return answer_of(got.status_code, document, got.text)
+        return answer_of(got.status_code, document, text)
 
     def _headers(self, token: Token | None, user: str) -> dict[str, str]:
         if token is None:

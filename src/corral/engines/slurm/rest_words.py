@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from corral.engines.slurm.commands import Submission
 from corral.engines.slurm.partitions import UNLIMITED
+from corral.engines.slurm.seen import NOTHING_FOUND
 
 #: the oldest first; the newest that slurmrestd offers is used
 VERSIONS = ("v0.0.38", "v0.0.40", "v0.0.41", "v0.0.42")
@@ -37,8 +38,6 @@ _OVER = frozenset([2017, 2020, 2021, 2073, 2084])
 NO_DATABASE = 7000
 #: SLURM_PROTOCOL_AUTHENTICATION_ERROR
 _NOT_TRUSTED = 1007
-#: SLURMDB's "nothing found", which is no error
-_NOTHING_FOUND = 9003
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +75,7 @@ def answer_of(status: int, document: Any, text: str) -> Answer:
         return Answer(status=status, document={}, words=" ".join(text.split())[:200] or f"HTTP status {status}")
     errors = [item for item in document.get("errors") or () if isinstance(item, Mapping)]
     codes = frozenset(code for item in errors if (code := _code(item)) is not None)
-    if codes == {_NOTHING_FOUND}:
+    if codes == {NOTHING_FOUND}:
         return Answer(status=200, document=document)
     words = "; ".join(dict.fromkeys(filter(None, map(_words, errors))))
     if not words and status >= 400:
