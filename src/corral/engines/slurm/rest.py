@@ -27,6 +27,7 @@ from corral.engines.slurm.commands import (
     Submission,
     is_passing,
 )
+from corral.engines.slurm.partitions import Partition, partitions_of
 from corral.engines.slurm.rest_words import Answer, answer_of, is_classic
 from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, jobs_of, nodes_of
 from corral.engines.slurm.tokens import Token, Tokens
@@ -78,6 +79,9 @@ class SlurmRest:
 
     def nodes(self) -> list[SlurmNode]:
         return self._read(nodes_of, self._asked("GET", "slurm/{}/nodes"))
+
+    def partitions(self) -> list[Partition]:
+        return partitions_of(self._asked("GET", "slurm/{}/partitions"))
 
     def live(self) -> list[SlurmJob]:
         """By squeue where that sees as much: slurmrestd tells of every job that the controller remembers."""
