@@ -22,6 +22,9 @@ BY_FAULTS = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED})
 #: A person's word: it ends the job for good.
 BY_PERSONS = frozenset({EndReason.STOPPED_BY_USER, EndReason.STOPPED_BY_OPERATOR})
 
+#: How the message begins of a job that has its place, and whose engine cannot launch it yet.
+NOT_TAKEN = "its cluster does not take it yet"
+
 BACKOFF_SECONDS = 5.0
 MAX_BACKOFF_SECONDS = 300.0
 
@@ -108,6 +111,8 @@ class Launch:
 class Stop:
     attempt_id: str
     grace_seconds: float
+    #: where it was seen, of one that no job holds; else it is where its job is
+    cluster: str | None = None
 
 
 Instruction = Launch | Stop
@@ -136,7 +141,8 @@ def advance(job: Job, event: Event) -> Transition:
         case Planned() if job.state is JobState.QUEUED:
             return _planned(job, event)
         case Up() if job.state is JobState.STARTING:
-            return Transition(job=replace(job, state=JobState.RUNNING, started_at=event.at))
+            up = replace(job, state=JobState.RUNNING, started_at=event.at, message=told_when_taken(job))
+            return Transition(job=up)
         case Up() if job.state is JobState.STOPPING and job.started_at is None:
             # The stop overtook the start; it stays a stop, but the run time counts.
             return Transition(job=replace(job, started_at=event.at))
@@ -189,6 +195,11 @@ def advance(job: Job, event: Event) -> Transition:
 def backoff_seconds(retries: int) -> float:
     """How long the given retry waits: doubling, so that a broken node is not hammered."""
     return min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0 ** max(0, retries - 1))
+
+
+def told_when_taken(job: Job) -> str:
+    """Its message once its engine has taken it."""
+    return "" if job.message.startswith(NOT_TAKEN) else job.message
 
 
 def _queued_afresh(job: Job, at: float) -> Job:

@@ -91,7 +91,7 @@ def test_an_attempt_that_is_still_starting_is_neither_up_nor_missing(desk: Desk)
     desk.observe(*TWO_NODES, attempts=[starting], at=desk.now)
     assert desk.job(job_id).state is JobState.STOPPING, "its end is the engine's to tell"
     desk.observe(*TWO_NODES, attempts=[replace(starting, attempt_id="j-99.1")], at=0.0)
-    assert desk.instructions == [Stop(attempt_id="j-99.1", grace_seconds=0.0)], "nobody holds it"
+    assert desk.instructions == [Stop(attempt_id="j-99.1", grace_seconds=0.0, cluster="local")], "nobody holds it"
 
 
 def test_a_starting_job_that_the_engine_misses_is_launched_again(desk: Desk) -> None:
@@ -132,7 +132,7 @@ def test_without_retries_a_lost_job_has_failed(desk: Desk) -> None:
 
 def test_an_attempt_that_nobody_holds_is_stopped(desk: Desk) -> None:
     desk.observe(*TWO_NODES, attempts=[status("j-5.1", RUNNING, 900.0)])
-    assert desk.instructions == [Stop(attempt_id="j-5.1", grace_seconds=0.0)]
+    assert desk.instructions == [Stop(attempt_id="j-5.1", grace_seconds=0.0, cluster="local")]
 
 
 def test_what_ended_while_the_server_was_away_is_recorded(desk: Desk) -> None:
