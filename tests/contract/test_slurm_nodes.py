@@ -91,7 +91,7 @@ def test_a_reservation_is_the_same_through_slurmrestd(tmp_path: Path, slurm_rest
 
 def test_a_node_that_is_taken_out_of_the_partition_keeps_its_job(harness: SlurmHarness) -> None:
     harness.slurm.run("scontrol", "create", "PartitionName=mine", "Nodes=node[1-2]")
-    harness.rules = {"fleet": FleetRules(partitions=frozenset({"mine"})), "partition": "mine"}
+    harness.rules = {"fleet": FleetRules(partitions=frozenset({"mine"})), "partitions": ("mine",)}
     harness.restart()
     try:
         assert set(states(harness)) == {"node1", "node2"}
