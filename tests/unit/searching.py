@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -13,7 +14,8 @@ DEAR = settings(max_examples=settings().max_examples // 4)
 
 
 # To make a strategy and to check it costs more than to draw from it, and a cluster is drawn with a hundred of them:
-# those that are asked for again and again while drawing are made once.
+# those that are asked for again and again while drawing are made once. And a draw costs more than what is done with
+# it: what one thing is made of is drawn at once.
 
 
 @lru_cache(maxsize=None, typed=True)
@@ -25,3 +27,20 @@ def pick(*choices: Any) -> st.SearchStrategy[Any]:
 @cache
 def between(least: int, most: int) -> st.SearchStrategy[int]:
     return st.integers(least, most)
+
+
+@cache
+def _bytes(count: int) -> st.SearchStrategy[bytes]:
+    return st.binary(min_size=count, max_size=count)
+
+
+def each(draw: st.DrawFn, **fields: Sequence[Any]) -> dict[str, Any]:
+    """One of every field's choices, all in one draw; a case that fails is made simpler field by field, towards the
+    first choices."""
+    drawn = draw(_bytes(len(fields)))
+    return {name: choices[byte % len(choices)] for (name, choices), byte in zip(fields.items(), drawn, strict=True)}
+
+
+def seconds(least: int, most: int) -> tuple[float, ...]:
+    """Full seconds to choose from."""
+    return tuple(map(float, range(least, most + 1)))
