@@ -49,7 +49,8 @@ def test_a_job_has_no_language_and_no_time_zone_of_the_servers(
 def test_a_job_that_somebody_cancels_in_slurm_has_not_failed_by_itself(harness: SlurmHarness) -> None:
     harness.launch(order(*script("sleep 600"), gpus=1))
     harness.listener.running()
-    harness.slurm.run("scancel", harness.slurm.run("squeue", "-h", "-o", "%i").strip())
+    # by its name: that of the test before may just be leaving
+    harness.slurm.run("scancel", f"--name={harness.engine.describe()['mark']}j-1.1")
     ended = harness.listener.ended()
     assert (ended.reason, ended.exit_code) == (EndReason.LOST, None)
     assert "cancelled in Slurm" in ended.message

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from corral.engines.slurm.listing import FORMAT, jobs_in
+from corral.engines.slurm.partitions import Partition, partitions_in
 from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, errors_of, jobs_of, nodes_of
 
 log = logging.getLogger("corral.engines.slurm")
@@ -75,6 +76,7 @@ class Submission:
     cpus: int = 1
     #: on each node; None leaves it to Slurm
     memory_mib: int | None = None
+    #: UNLIMITED for as long as it likes; None leaves it to Slurm
     minutes: int | None = None
     workdir: str = "/"
     output: str = "/dev/null"
@@ -90,6 +92,8 @@ class Slurm(Protocol):
     """What the engine needs of a cluster. Raises SlurmUnavailable and SlurmRefused."""
 
     def nodes(self) -> list[SlurmNode]: ...
+
+    def partitions(self) -> list[Partition]: ...
 
     def live(self) -> list[SlurmJob]:
         """Those that wait or run, or are just about to be over."""
@@ -124,7 +128,7 @@ class SlurmCommands:
         self._nodes: tuple[str, ...] = _NODES
 
     def has(self, program: str) -> bool:
-        return shutil.which(program, path=self._programs or self._env["PATH"]) is not None
+        return shutil.which(self._found(program)) is not None
 
     def nodes(self) -> list[SlurmNode]:
         """Where sinfo's JSON lists nodes, scontrol has none; where scontrol has it, sinfo's is about something else."""
@@ -138,6 +142,9 @@ class SlurmCommands:
         except Unreadable as problem:
             asked, self._nodes = " ".join(self._nodes), _NODES
             raise SlurmUnavailable(f"{asked}: {problem}") from None
+
+    def partitions(self) -> list[Partition]:
+        return partitions_in(self._run("scontrol", "--all", "--oneliner", "show", "partition"))
 
     def live(self) -> list[SlurmJob]:
         try:
@@ -179,8 +186,10 @@ class SlurmCommands:
             options.append(f"--time={job.minutes}")
         named = {"partition": job.partition, "account": job.account, "qos": job.qos}
         options += [f"--{name}={value}" for name, value in named.items() if value]
-        # The job inherits what sbatch has: no language and no time zone of the server's.
-        env = {**job.env, **self._way}
+        # The job inherits what sbatch has: no language, no time zone and no PATH of the server's. Its script finds
+        # Slurm's own programs where they are here, if not on the PATH of jobs.
+        paths = (job.env.get("PATH", ""), os.path.dirname(self._found("sbatch")))
+        env = {**self._way, **job.env, "PATH": ":".join(filter(None, paths))}
         answer = self._run("sbatch", *options, *job.extra, run_as=job.run_as, env=env, script=job.script)
         try:
             return int(answer.strip().splitlines()[-1].split(";")[0])
@@ -204,6 +213,12 @@ class SlurmCommands:
             over = ("Invalid job id", "already completing or completed", "Job/step already", "not running")
             if not any(text in str(refusal) for text in over):
                 raise
+
+    def _found(self, program: str) -> str:
+        """By its whole path, as the environment of a job has another PATH."""
+        if self._programs:
+            return os.path.join(self._programs, program)
+        return shutil.which(program, path=self._way["PATH"]) or os.path.join("/usr/bin", program)
 
     def _jobs(self, *words: str) -> list[SlurmJob]:
         try:
@@ -233,7 +248,7 @@ class SlurmCommands:
             who = {"user": run_as.uid, "group": run_as.gid, "extra_groups": list(run_as.groups)}
         try:
             done = subprocess.run(
-                [_found(program, self._programs), *words[1:]],
+                [self._found(program), *words[1:]],
                 input=script.encode(errors="surrogateescape"),
                 capture_output=True,
                 timeout=PATIENCE_SECONDS,
@@ -257,10 +272,6 @@ class SlurmCommands:
 def is_passing(said: str) -> bool:
     """Whether Slurm's words tell of something that may be over soon."""
     return any(passing in said for passing in _PASSING)
-
-
-def _found(program: str, programs: str | None) -> str:
-    return os.path.join(programs, program) if programs else program
 
 
 def _text(output: bytes) -> str:

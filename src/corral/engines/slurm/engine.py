@@ -39,7 +39,8 @@ from corral.engines.slurm.laying_out import give, lay_out
 from corral.engines.slurm.leaving import Leaving
 from corral.engines.slurm.logs import read_log, trim_log
 from corral.engines.slurm.news import News
-from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, submission
+from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, place_of, submission
+from corral.engines.slurm.partitions import Partition, PartitionClosed, Partitions
 from corral.engines.slurm.preparing import Prepared, Preparing
 from corral.engines.slurm.seen import SlurmJob, by_attempt
 from corral.engines.slurm.storage import slurm_specs, take_long, with_sources
@@ -91,6 +92,7 @@ class SlurmEngine:
         #: GPUs that Slurm called used without a job in the last observation, by node
         self._unexplained: Mapping[str, int] = {}
         self._devices = Devices()
+        self._partitions = Partitions(slurm.partitions, refused=SlurmRefused)
         self._leaving = Leaving()
         self._following = Following(slurm, self._layout, self._mark, self._submitted)
         self._closed = False
@@ -380,18 +382,19 @@ class SlurmEngine:
             self._attempts[order.attempt_id] = attempt
         return attempt
 
-    def _submission(self, order: LaunchOrder) -> Submission:
+    def _submission(self, order: LaunchOrder, partitions: Sequence[Partition]) -> Submission:
+        place = place_of(order, self._rules, partitions)
         script = scripts.batch_script(order, self._layout, self._program)
         name = f"{self._mark}{order.attempt_id}"
-        return submission(order, self._rules, self._account_of(order), name=name, script=script)
+        return submission(order, self._rules, self._account_of(order), place, name=name, script=script)
 
     def _submit(self, order: LaunchOrder, attempt: Attempt) -> None:
         try:
-            job_id = self._slurm.submit(self._submission(order))
-        except SlurmUnavailable as error:
+            job_id = self._partitions.decide(lambda known: self._slurm.submit(self._submission(order, known)))
+        except (SlurmUnavailable, PartitionClosed) as error:
             raise EngineUnavailable(f"Slurm: {error}") from error
-        except SlurmRefused as refusal:
-            words = f"Slurm refuses it: {refusal}"
+        except (SlurmRefused, LaunchRefused) as refusal:
+            words = f"Slurm refuses it: {refusal}" if isinstance(refusal, SlurmRefused) else str(refusal)
             with self._lock:
                 attempts.conclude(self._layout, attempt, EndReason.LAUNCH_ERROR, words)
             raise LaunchRefused(words) from refusal

@@ -26,6 +26,7 @@ from corral.engines.slurm.commands import (
     Submission,
     is_passing,
 )
+from corral.engines.slurm.partitions import Partition, partitions_of
 from corral.engines.slurm.rest_words import Answer, answer_of, is_classic
 from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, jobs_of, nodes_of
 from corral.engines.slurm.tokens import Token, Tokens
@@ -74,6 +75,9 @@ class SlurmRest:
 
     def nodes(self) -> list[SlurmNode]:
         return self._read(nodes_of, self._asked("GET", "slurm/{}/nodes"))
+
+    def partitions(self) -> list[Partition]:
+        return partitions_of(self._asked("GET", "slurm/{}/partitions"))
 
     def live(self) -> list[SlurmJob]:
         return [job for job in self.jobs() if not job.is_over]

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from corral.engines.slurm.commands import Submission
+from corral.engines.slurm.partitions import UNLIMITED
 from corral.engines.slurm.seen import NOTHING_FOUND
 
 #: the oldest first; the newest that slurmrestd offers is used
@@ -127,7 +128,7 @@ def job_body(job: Submission, version: str) -> dict[str, Any]:
         "maximum_nodes": len(job.nodes),
         "tres_per_node": f"gres/{gpus}" if job.gpus else None,
         "memory_per_node": _number(job.memory_mib),
-        "time_limit": _number(job.minutes),
+        "time_limit": _minutes(job.minutes),
         "open_mode": ["APPEND"],
         "requeue": False,
         "environment": [f"{name}={value}" for name, value in job.env.items()],
@@ -183,6 +184,10 @@ def parse_place(url: str) -> tuple[str, str | None]:
 
 def _named(job: Submission) -> dict[str, str]:
     return {"partition": job.partition, "account": job.account, "qos": job.qos}
+
+
+def _minutes(value: int | None) -> dict[str, Any] | None:
+    return {"set": True, "infinite": True, "number": 0} if value == UNLIMITED else _number(value)
 
 
 def _number(value: int | None) -> dict[str, Any] | None:
