@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from corral.engines.slurm.commands import Slurm, SlurmCommands
 from corral.engines.slurm.engine import SlurmEngine
 from corral.engines.slurm.orders import SlurmRules
 from corral.engines.slurm.rest import SlurmRest
+from corral.engines.slurm.rundir import read_lines
 from corral.engines.slurm.tokens import Tokens
 from tests.contract.engine_harness import EngineHarness
 from tests.servers.slurm import SlurmCluster
@@ -19,6 +21,7 @@ from tests.servers.slurm import SlurmCluster
 class SlurmHarness(EngineHarness):
     name = "slurm"
     engine: SlurmEngine
+    rules: Mapping[str, Any] = {}
 
     def __init__(self, root: Path, cluster: SlurmCluster, **options: Any) -> None:
         super().__init__()
@@ -37,7 +40,7 @@ class SlurmHarness(EngineHarness):
         return SlurmEngine(
             root=self.root,
             slurm=self.access(),
-            rules=SlurmRules(log_limit_bytes=self.log_limit_bytes),
+            rules=SlurmRules(log_limit_bytes=self.log_limit_bytes, **self.rules),
             look_seconds=0.05,
             rescan_seconds=0.5,
             **self.options,
@@ -47,11 +50,11 @@ class SlurmHarness(EngineHarness):
         """There is none: Slurm starts attempts."""
 
     def is_alive(self, attempt_id: str = "j-1.1", rank: int = 0) -> bool:
-        place = self.root / "attempts" / attempt_id / f"rank-{rank}"
-        return (place / "up").exists() and not (place / "exit").exists()
+        told = [line.split()[0] for line in read_lines(self.root / "places" / f"{attempt_id}.{rank}" / "told")]
+        return "up" in told and "end" not in told
 
     def bytes_kept(self) -> int:
-        return sum(path.stat().st_blocks * 512 for path in self.root.rglob("rank-*/log"))
+        return sum(path.stat().st_blocks * 512 for path in self.root.rglob("places/*/log"))
 
     def clean_up(self) -> None:
         super().clean_up()

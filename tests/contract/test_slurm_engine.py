@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from corral.control.ports import LaunchRefused
 from corral.core.model import EndReason
-from tests.contract.engine_harness import order, script
+from corral.engines.slurm import leaving
+from tests.contract.engine_harness import order, script, wait_until
 from tests.contract.slurm_harness import SlurmHarness
 from tests.servers.slurm import SlurmCluster
 
@@ -42,3 +44,41 @@ def test_a_job_has_no_language_and_no_time_zone_of_the_servers(
     harness.launch(order(*script('echo "$LANG ${TZ-none}"')))
     harness.listener.ended()
     assert harness.output().strip() == "C.UTF-8 none"
+
+
+def test_a_job_that_somebody_cancels_in_slurm_has_not_failed_by_itself(harness: SlurmHarness) -> None:
+    harness.launch(order(*script("sleep 600"), gpus=1))
+    harness.listener.running()
+    # by its name: that of the test before may just be leaving
+    harness.slurm.run("scancel", f"--name={harness.engine.describe()['mark']}j-1.1")
+    ended = harness.listener.ended()
+    assert (ended.reason, ended.exit_code) == (EndReason.LOST, None)
+    assert "cancelled in Slurm" in ended.message
+
+
+def test_a_program_that_says_it_ended_and_goes_on_keeps_nothing_for_long(
+    harness: SlurmHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaving, "LINGER_SECONDS", 0.2)
+    line = "end $(date +%s.%N) exit_code 0 - $(date +%s.%N)"
+    harness.launch(order(*script(f'echo "{line}" >>"$CORRAL_RUN_DIR/told"; trap "" TERM; sleep 600'), gpus=2))
+    assert harness.listener.ended().exit_code == 0
+    harness.engine.forget(["j-1.1"])
+    wait_until(lambda: len(taken_on(harness, "node1")) == 2, "they are called taken")
+    wait_until(lambda: not harness.engine.observe() or not harness.slurm.run("squeue", "-h").strip(), "it is cancelled")
+    wait_until(lambda: not taken_on(harness, "node1"), "the GPUs are free")
+
+
+def taken_on(harness: SlurmHarness, name: str) -> tuple[str, ...]:
+    return next(node.taken.gpus for node in harness.engine.observe().nodes if node.id == name)
+
+
+def test_what_slurm_refuses_is_over_and_leaves_nothing_behind(harness: SlurmHarness) -> None:
+    harness.rules = {"extra": ("--partition=nowhere",)}
+    harness.restart()
+    with pytest.raises(LaunchRefused, match=r"Slurm refuses it: .*nvalid partition"):
+        harness.launch(order("/bin/true", gpus=8))
+    assert harness.listener.ended().reason is EndReason.LAUNCH_ERROR
+    harness.engine.forget(["j-1.1"])
+    assert harness.engine.observe().attempts == ()
+    assert list((harness.root / "orders").iterdir()) == []

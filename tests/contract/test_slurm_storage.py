@@ -150,7 +150,7 @@ def test_a_version_of_a_dataset_is_checked_out_once_for_all_nodes(
     assert {path.name for path in Path(storage.datasets, "uses", checkout.name).iterdir()} >= {"j-1.1-j-1.1"}
     assert oct((checkout / "one").stat().st_mode & 0o777) == "0o444"
     slurm.restart()
-    assert (slurm.root / "live" / "j-1.1").exists(), (
+    assert (slurm.root / "orders" / "j-1.1").exists(), (
         "whoever needs room sees that it is in use, also by a server before"
     )
     slurm.engine.stop("j-1.1", 0.0)
@@ -246,7 +246,7 @@ def test_a_job_is_its_users_in_slurm_and_nobody_else_can_touch_it(
         text = (
             'id -un; echo $HOME; echo hi > "$CORRAL_MOUNT_DATA/x"; echo done > "$CORRAL_OUTPUT_DIR/result"; '
             'cat "$CORRAL_MOUNT_DIGITS/one"; cat "$CORRAL_MOUNT_FAR/greeting"; touch "$CORRAL_MOUNT_DIGITS/new" 2>&1; '
-            f"touch {place}/home/slurm/attempts/j-1.1/verdict 2>&1; sleep 1000"
+            f"touch {place}/home/slurm/places/verdict 2>&1; sleep 1000"
         )
         data, _ = dataset(place, "digits", one="version one\n")
         access = s3_server.access("ann-files")
@@ -263,15 +263,17 @@ def test_a_job_is_its_users_in_slurm_and_nobody_else_can_touch_it(
         listed = slurm_cluster.run("squeue", "-h", "-o", "%u %a").split()
         assert listed == [ACCOUNT, "physics"]
         assert (job_dir / "outputs" / "result").read_text() == "done\n"
-        directory = place / "home" / "slurm" / "attempts" / "j-1.1"
-        assert (stat.S_IMODE(directory.stat().st_mode), directory.stat().st_uid) == (0o711, 0)
-        for name in ("instance", "log", "up"):
-            found = (directory / "rank-0" / name).stat()
+        root = place / "home" / "slurm"
+        for name, mode in {"orders": 0o700, "stops": 0o711, "places": 0o711}.items():
+            found = (root / name).stat()
+            assert (stat.S_IMODE(found.st_mode), found.st_uid) == (mode, 0), name
+        for name in ("instance", "log", "told"):
+            found = (root / "places" / "j-1.1.0" / name).stat()
             assert (found.st_uid, found.st_mode & 0o077) == (ann.pw_uid, 0), name
         harness.engine.stop("j-1.1", 1.0)
         harness.listener.ended()
         # What a job puts in the place of its files is not followed.
-        log = directory / "rank-0" / "log"
+        log = root / "places" / "j-1.1.0" / "log"
         log.unlink()
         log.symlink_to("/etc/shadow")
         assert harness.output() == ""

@@ -41,12 +41,12 @@ from corral.control.ports import (
     Workspace,
 )
 from corral.control.queues import follow_settings
-from corral.control.reconcile import reconcile, report
+from corral.control.reconcile import not_taken, reconcile, report
 from corral.control.records import EventRecord, JobRecord, JobSpec
 from corral.control.state import State, load_state
 from corral.control.watching import Watch
 from corral.control.work import Work
-from corral.core.lifecycle import Launch
+from corral.core.lifecycle import Instruction, Launch, Stop
 from corral.core.model import EndReason, Job, attempt_id, job_of_attempt
 
 log = logging.getLogger("corral.control")
@@ -126,6 +126,7 @@ class Controller:
                         checkpoints,
                         partial(self._prepare, name),
                         self._complete,
+                        self._launch_not_taken,
                     )
                     for lane in _lanes(name, engine)
                 ]
@@ -331,7 +332,7 @@ class Controller:
         """Hand what was decided to the engines."""
         for instruction in work.instructions:
             job = self._state.snapshot.jobs.get(job_of_attempt(instruction.attempt_id)[0])
-            outbox = self._outbox_of(job)
+            outbox = self._outbox_of(job, instruction)
             if isinstance(instruction, Launch):
                 if job is not None and job.allocation is not None and job.attempt_id == instruction.attempt_id:
                     spec = self._state.specs.get(job.id) or self._read_spec(job.id)
@@ -357,7 +358,9 @@ class Controller:
         self._state.keep_spec(job_id, record.spec)
         return record.spec
 
-    def _outbox_of(self, job: Job | None) -> Lanes:
+    def _outbox_of(self, job: Job | None, instruction: Instruction) -> Lanes:
+        if isinstance(instruction, Stop) and instruction.cluster is not None:
+            return self._outboxes[instruction.cluster]
         if job is not None and job.allocation is not None:
             node = self._state.snapshot.nodes.get(job.allocation.grants[0].node)
             if node is not None and node.cluster in self._outboxes:
@@ -372,10 +375,14 @@ class Controller:
 
     # ---------------------------------------------------------------- engines
 
-    def _heard(self, status: AttemptStatus) -> None:
-        request = _Request(run=lambda work: report(work, status), is_patient=True)
+    def _take_in(self, run: Callable[[Work], None]) -> None:
+        """What an engine says: nobody waits for the answer."""
+        request = _Request(run=run, is_patient=True)
         request.answer.add_done_callback(_log_failure)
         self._enqueue(request)
+
+    def _heard(self, status: AttemptStatus) -> None:
+        self._take_in(lambda work: report(work, status))
         if status.reason in (EndReason.NODE_LOST, EndReason.PREEMPTED):
             # Before the next regular look, others would be sent to a node that is not there, or that others have.
             self.observe_soon()
@@ -397,18 +404,39 @@ class Controller:
             )
         )
 
+    def _launch_not_taken(self, attempt_id: str, words: str) -> None:
+        self._take_in(lambda work: not_taken(work, attempt_id, words))
+
     def _observe(self, name: str) -> bool:
-        """Whether the cluster answered."""
+        """Whether the cluster answered. Whatever goes wrong with one keeps nobody from the others."""
         observed_at = self._clock.now()
         try:
             observation = self.engines[name].observe()
         except EngineUnavailable as error:
-            self.health[name] = ClusterHealth.seen(self.health.get(name), False, str(error), observed_at)
             log.warning("cluster %s cannot be observed: %s", name, error)
+            self._found(name, observed_at, str(error))
             return False
-        self.health[name] = ClusterHealth.seen(self.health.get(name), True, "", observed_at)
-        self.execute(reconcile, name, observation, observed_at).add_done_callback(_log_failure)
+        except Exception as error:
+            log.exception("cluster %s cannot be observed", name)
+            self._found(name, observed_at, f"{type(error).__name__}: {error}")
+            return False
+        self.execute(reconcile, name, observation, observed_at).add_done_callback(
+            partial(self._reconciled, name, observed_at)
+        )
         return True
+
+    def _reconciled(self, name: str, observed_at: float, answer: Future[None]) -> None:
+        error = answer.exception()
+        if isinstance(error, ControllerStopped):
+            return
+        _log_failure(answer)
+        self._found(name, observed_at, f"what it reports cannot be taken: {error}" if error is not None else "")
+
+    def _found(self, name: str, at: float, trouble: str) -> None:
+        before = self.health.get(name)
+        self.health[name] = ClusterHealth.seen(before, not trouble, trouble, at)
+        if before is not None and not before.healthy and not trouble:
+            self._outboxes[name].hurry()
 
 
 def _lanes(name: str, engine: Engine) -> list[str]:

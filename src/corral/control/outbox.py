@@ -1,25 +1,31 @@
-"""Effects on an engine: carried out after the commit that decided them, in order, until the engine took them.
+"""Effects on an engine: carried out after the commit that decided them, until the engine took them.
 
-Nothing here is stored: after a crash, reconciling finds again what was not done.
+What concerns one attempt is carried out in order. What the engine cannot take now is put back and tried again after a
+pause that grows, and everything else goes on meanwhile. Nothing here is stored: after a crash, reconciling finds again
+what was not done.
 """
 
 from __future__ import annotations
 
+import enum
 import logging
 import queue
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 from corral.control.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
 from corral.control.ports import Checkpoints, Engine, EngineUnavailable, LaunchOrder, LaunchRefused, Workspace
+from corral.control.putting_back import PutBack
 from corral.control.resuming import Resuming
 from corral.core.model import job_of_attempt
 
 log = logging.getLogger("corral.control")
 
+#: One round of the pauses after which the engine is asked again.
 RETRY_SECONDS = 1.0
 
 
@@ -52,6 +58,14 @@ class DeleteEffect:
 Effect = LaunchEffect | StopEffect | ForgetEffect | DeleteEffect | NodeEffect
 
 
+class _Sign(enum.Enum):
+    """What an outbox finds among its effects that is none."""
+
+    CLOSE = enum.auto()
+    ROUND = enum.auto()
+    HURRY = enum.auto()
+
+
 class Outbox:
     """One engine's effects, on a thread of their own, so that a slow engine slows nobody else."""
 
@@ -64,9 +78,11 @@ class Outbox:
         checkpoints: Checkpoints | None = None,
         prepare: Callable[[LaunchOrder], None] = lambda order: None,
         complete: Callable[[LaunchOrder], LaunchOrder] = lambda order: order,
+        not_taken: Callable[[str, str], None] = lambda attempt_id, words: None,
     ) -> None:
         """`refused` is told the attempt and the reason when the engine will never launch it. `prepare` is called
         before every launch, on the thread of this engine, and `complete` adds what is only known, or secret, then.
+        `not_taken` is told why a launch must wait each time that it was tried, and "" once it waits no more.
 
         With `checkpoints`, an attempt that follows on others is told what to resume from.
         """
@@ -75,10 +91,15 @@ class Outbox:
         self._refused = refused
         self._prepare = prepare
         self._complete = complete
-        self._effects: queue.SimpleQueue[Effect | None] = queue.SimpleQueue()
+        self._not_taken = not_taken
+        self._effects: queue.SimpleQueue[Effect | _Sign] = queue.SimpleQueue()
         self._resuming = Resuming(name, checkpoints, self._looked_up) if checkpoints is not None else None
         #: attempts whose launch waits until it is known what they resume from
         self._awaited: set[str] = set()
+        #: what the engine could not take, and of that what is to be tried again now
+        self._waiting: PutBack[Effect] = PutBack()
+        self._again: deque[Hashable] = deque()
+        self._round: threading.Timer | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"outbox-{name}", daemon=True)
 
@@ -88,27 +109,59 @@ class Outbox:
     def put(self, effect: Effect) -> None:
         self._effects.put(effect)
 
+    def hurry(self) -> None:
+        """The engine answers again: what waits is tried without waiting for the end of its pause."""
+        self._effects.put(_Sign.HURRY)
+
     def close(self) -> None:
         """Return once what is under way is done. What is still waiting is found again by reconciling."""
         self._stopped.set()
         if self._resuming is not None:
             self._resuming.close()
-        self._effects.put(None)
+        self._effects.put(_Sign.CLOSE)
         if self._thread.is_alive():
             self._thread.join(timeout=10.0)
+        if self._round is not None:
+            self._round.cancel()
 
     def _run(self) -> None:
+        """In turns: one effect that is new, one that is tried again."""
         while not self._stopped.is_set():
-            effect = self._due(self._effects.get())
-            while effect is not None and not self._carry_out(effect):
-                if self._stopped.wait(RETRY_SECONDS):
-                    return
+            if not self._again or not self._effects.empty():
+                self._take(self._effects.get())
+            if self._again and not self._stopped.is_set():
+                effect = self._waiting.get(self._again.popleft())
+                if effect is not None:
+                    self._try(effect)
+            self._count_rounds()
+
+    def _take(self, taken: Effect | _Sign) -> None:
+        match taken:
+            case _Sign.CLOSE:
+                return
+            case _Sign.ROUND:
+                self._round = None
+                self._again.extend(self._waiting.next_round())
+            case _Sign.HURRY:
+                self._again = deque(self._waiting.hurry())
+            case effect:
+                if (due := self._due(effect)) is not None:
+                    self._try(due)
+
+    def _count_rounds(self) -> None:
+        """Only while something waits, and not while it is tried: an engine that is slow is asked more seldom."""
+        if self._waiting and not self._again and self._round is None:
+            self._round = threading.Timer(RETRY_SECONDS, self._effects.put, (_Sign.ROUND,))
+            self._round.daemon = True
+            self._round.start()
 
     def _looked_up(self, order: LaunchOrder) -> None:
         self._effects.put(LaunchEffect(order=order, is_looked_up=True))
 
-    def _due(self, effect: Effect | None) -> Effect | None:
+    def _due(self, effect: Effect) -> Effect | None:
         """What is to be done now: a launch that must wait for its checkpoint to be read holds up nobody else."""
+        if self._waiting and self._is_waited_for(effect):
+            return None
         match effect:
             case LaunchEffect(order=order, is_looked_up=False) if order.attempt_id in self._awaited:
                 return None  # reconciling found it missing, and it is on its way
@@ -130,8 +183,46 @@ class Outbox:
                 pass
         return effect
 
-    def _carry_out(self, effect: Effect) -> bool:
-        """Whether it is done with; False means: again later."""
+    def _is_waited_for(self, effect: Effect) -> bool:
+        """Whether the same waits to be tried again already. If not, this is the newer word, and what waits is dropped:
+        a launch that is stopped, whatever is said of an attempt whose end is recorded, an earlier word about a node.
+
+        The engine is told to stop also what it did not take: it may have, and only its answer was lost."""
+        waits = self._waiting.get(_subject(effect))
+        match effect:
+            case LaunchEffect():
+                return waits is not None
+            case StopEffect(attempt_id=attempt_id):
+                if isinstance(waits, StopEffect):
+                    return True
+                self._waiting.drop(attempt_id)
+            case ForgetEffect(attempt_ids=ids):
+                for attempt_id in ids:
+                    self._waiting.drop(attempt_id)
+                return waits is not None
+            case DeleteEffect(attempts=attempts):
+                for attempt_id in [one for each in attempts.values() for one in each]:
+                    self._waiting.drop(attempt_id)
+                return waits is not None
+            case WithholdEffect(node=node) | ReleaseEffect(node=node):
+                if waits == effect:
+                    return True
+                self._waiting.drop(("node", node))
+            case _:
+                assert_never(effect)
+        return False
+
+    def _try(self, effect: Effect) -> None:
+        trouble = self._carry_out(effect)
+        if trouble:
+            self._waiting.put(_subject(effect), effect)
+        elif not self._waiting or self._waiting.drop(_subject(effect)) is None:
+            return
+        if isinstance(effect, LaunchEffect):
+            self._not_taken(effect.order.attempt_id, trouble)
+
+    def _carry_out(self, effect: Effect) -> str:
+        """Why it must be tried again later; "" if it is done with."""
         try:
             match effect:
                 case LaunchEffect(order=order):
@@ -153,13 +244,32 @@ class Outbox:
             self._refused(effect.order.attempt_id, str(refusal))
         except EngineUnavailable as error:
             log.warning("engine is unavailable, trying again: %s", error)
-            return False
+            return str(error) or "it does not answer"
         except Exception as error:
             # A bug in an engine must not end the thread that serves all jobs.
             log.exception("engine failed")
             if isinstance(effect, LaunchEffect):
                 self._refused(effect.order.attempt_id, f"{type(error).__name__}: {error}")
-        return True
+            if isinstance(effect, StopEffect):
+                return f"{type(error).__name__}: {error}"  # nobody else would tell it again
+        return ""
+
+
+def _subject(effect: Effect) -> Hashable:
+    """What it is about: at most one effect about each waits."""
+    match effect:
+        case LaunchEffect(order=order):
+            return order.attempt_id
+        case StopEffect(attempt_id=attempt_id):
+            return attempt_id
+        case ForgetEffect(attempt_ids=attempt_ids):
+            return ("forget", attempt_ids)
+        case DeleteEffect(attempts=attempts):
+            return ("delete", tuple(attempts))
+        case WithholdEffect(node=node) | ReleaseEffect(node=node):
+            return ("node", node)
+        case _:
+            assert_never(effect)
 
 
 class Lanes:
@@ -175,6 +285,10 @@ class Lanes:
     def put(self, effect: Effect) -> None:
         for lane, part in self._parts(effect):
             self._outboxes[lane].put(part)
+
+    def hurry(self) -> None:
+        for outbox in self._outboxes:
+            outbox.hurry()
 
     def close(self) -> None:
         for outbox in self._outboxes:

@@ -15,7 +15,7 @@ from corral.control.ports import AttemptPhase, AttemptStatus, Observation, Withh
 from corral.control.work import SYSTEM, Work
 from corral.control.workbenches import explained
 from corral.core.changes import PutNode
-from corral.core.lifecycle import Ended, Launch, Stop, StopRequested, Up
+from corral.core.lifecycle import NOT_TAKEN, Ended, Launch, Stop, StopRequested, Up, told_when_taken
 from corral.core.model import EndReason, Job, JobKind, JobState, Node, NodeState, job_of_attempt
 
 log = logging.getLogger("corral.control")
@@ -41,6 +41,16 @@ def report(work: Work, status: AttemptStatus) -> None:
     _end(work, job, status)
 
 
+def not_taken(work: Work, attempt_id: str, words: str) -> None:
+    """Its engine cannot take a launch yet, and says why; without words it waits for that no more."""
+    job = _present_job(work, attempt_id)
+    if job is None or job.state is not JobState.STARTING:
+        return
+    message = f"{NOT_TAKEN}: {words}" if words else told_when_taken(job)
+    if message != job.message:
+        work.edit(job, replace(job, message=message))
+
+
 def reconcile(work: Work, cluster: str, observation: Observation, observed_at: float) -> None:
     """Make the store true to what was observed, and tell the engine what it has missed.
 
@@ -54,8 +64,8 @@ def reconcile(work: Work, cluster: str, observation: Observation, observed_at: f
     for status in observation.attempts:
         report(work, status)
         if status.phase is not AttemptPhase.ENDED and _present_job(work, status.attempt_id) is None:
-            log.warning("attempt %s runs although nobody holds it: stopping it", status.attempt_id)
-            work.instructions.append(Stop(attempt_id=status.attempt_id, grace_seconds=0.0))
+            log.warning("attempt %s runs in %s although nobody holds it: stopping it", status.attempt_id, cluster)
+            work.instructions.append(Stop(attempt_id=status.attempt_id, grace_seconds=0.0, cluster=cluster))
     for job in [job for job in work.state.snapshot.jobs.values() if job.state.holds_resources]:
         if job.attempt_id not in observed and _runs_on(work, job, cluster):
             _missing(work, job, observed_at)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from corral.core.claims import Claim
+from corral.core.lifecycle import NOT_TAKEN
 from corral.core.lines import LineKey, line_of
 from corral.core.model import WHOLE, Blocking, GpuHealth, Job, JobState, NodeState, Queue, Request
 from corral.core.ordering import POLICIES
@@ -364,6 +365,8 @@ def _summary(reasons: list[Reason], ahead: int) -> str:
 def _not_waiting(job: Job) -> str:
     if job.state is JobState.CREATED:
         return "it is created but not started: start it to put it in the queue"
+    if job.state is JobState.STARTING and job.message.startswith(NOT_TAKEN):
+        return f"it does not wait for others: it has its place, but {job.message}"
     if job.state.holds_resources:
         return f"it does not wait: it is {job.state}"
     return f"it does not wait: it has ended ({job.end_reason})"

@@ -86,7 +86,8 @@ def slurm_engine(
         slurm=_access(slurm),
         rules=SlurmRules(
             fleet=FleetRules(partitions=frozenset(slurm.partitions), models=slurm.models),
-            partition=slurm.partitions[0] if slurm.partitions else "",
+            partitions=slurm.partitions,
+            max_minutes=None if slurm.max_time is None else max(1, int(slurm.max_time // 60)),
             account=slurm.account,
             qos=slurm.qos,
             cpus_per_gpu=slurm.cpus_per_gpu,

@@ -17,7 +17,7 @@ from corral.core.installation import DEFAULT_RACK_LABEL
 from corral.core.model import Blocking
 from corral.core.ordering import POLICIES as ORDERING_POLICIES
 from corral.core.placement import POLICIES as PLACEMENT_POLICIES
-from corral.core.quantities import MAX_COUNT, parse_bytes
+from corral.core.quantities import MAX_COUNT, parse_bytes, parse_duration
 from corral.engines.local.virtual import parse_virtual_gpus, parse_virtual_nodes
 from corral.engines.slurm.rest_words import VERSIONS, options_of, parse_place
 from corral.server.schemas.base import environment
@@ -51,6 +51,7 @@ OrderingPolicy = Annotated[str, one_of(ORDERING_POLICIES, "ordering policy")]
 PlacementPolicy = Annotated[str, one_of(PLACEMENT_POLICIES, "placement policy")]
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
 Size = Annotated[int, BeforeValidator(parse_bytes)]
+Duration = Annotated[float, BeforeValidator(parse_duration), Field(ge=60)]
 GpuCount = Annotated[int, Field(ge=0, le=1_000_000)]
 Weight = Annotated[float, Field(ge=0, le=1000)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -90,8 +91,10 @@ class SlurmSettings(Section):
     programs: Annotated[str, AfterValidator(absolute_path)] | None = None
     #: a directory that this server and all nodes share; null: below CORRAL_HOME, which must then be shared
     root: Annotated[str, AfterValidator(absolute_path)] | None = None
-    #: whose nodes corral uses, and where it submits; empty: all nodes, and the default partition
+    #: whose nodes corral uses, and where it submits, the best first; empty: all of them, the default one first
     partitions: Texts = ()
+    #: the longest that Slurm lets a job run, where accounts or QOS allow less than the partition: 2d
+    max_time: Duration | None = None
     account: Annotated[str, Field(max_length=64)] = ""
     qos: Annotated[str, Field(max_length=64)] = ""
     #: Slurm accounts of users who have another one

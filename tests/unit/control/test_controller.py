@@ -19,6 +19,7 @@ from corral.control.policies import Policies
 from corral.control.ports import AttemptPhase, Store
 from corral.control.state import State
 from corral.control.work import Work
+from corral.core.explain import explain
 from corral.core.model import EndReason, Job, JobState, NodeState
 from corral.core.plan import Plan
 from corral.stores import open_store
@@ -31,6 +32,7 @@ from tests.unit.control.world import (
     eventually,
     status,
 )
+from tests.unit.core.builders import node
 
 RUNNING, ENDED = AttemptPhase.RUNNING, AttemptPhase.ENDED
 
@@ -177,9 +179,80 @@ def test_a_launch_waits_for_an_engine_that_is_away(house: House, monkeypatch: py
     monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 0.01)
     house.engine.is_away = True
     house.submit("training")
+    told = "its cluster does not take it yet: it is away"
+    eventually(lambda: house.job("j-1").message == told)
+    why = house.controller.inspect(
+        lambda state: explain(state.snapshot, state.plan, state.snapshot.jobs["j-1"], 1000.0)
+    )
+    assert told in why.result(10).summary
     assert house.launched() == []
     house.engine.is_away = False
     eventually(lambda: house.launched() == ["j-1.1"])
+    eventually(lambda: house.job("j-1").message == "")
+
+
+def test_what_an_engine_said_of_a_launch_is_over_when_it_runs_also_after_a_crash(house: House) -> None:
+    house.engine.is_away = True
+    house.submit("training")
+    eventually(lambda: house.job("j-1").message)
+    house.engine.is_away = False
+    house.clock.time += 60.0
+    house.restart()
+    eventually(lambda: house.launched() == ["j-1.1"])
+    house.engine.report(status("j-1.1", RUNNING, 1061.0))
+    eventually(lambda: house.job("j-1").state is JobState.RUNNING)
+    assert house.job("j-1").message == ""
+
+
+def test_a_job_that_is_stopped_while_its_engine_is_away_ends_as_stopped_and_is_never_launched(house: House) -> None:
+    house.engine.is_away = True
+    house.submit("training")
+    eventually(lambda: house.job("j-1").message)
+    house.controller.execute(jobs.stop, ANN, "j-1").result(10)
+    house.engine.is_away = False
+    house.clock.time += 60.0
+    house.controller.observe_soon()
+    eventually(lambda: house.job("j-1").state is JobState.STOPPED)
+    assert house.job("j-1").end_reason is EndReason.STOPPED_BY_USER
+    house.submit("another-one")
+    eventually(lambda: house.launched() == ["j-2.1"])
+
+
+def test_an_engine_that_cannot_be_observed_keeps_no_server_from_starting_and_is_not_healthy(store: Store) -> None:
+    house = House(store)
+    foreign = UnicodeDecodeError("utf-8", b"caf\xe9", 3, 4, "unexpected end of data")
+    house.engine.failure = foreign
+    house.controller.start()
+    try:
+        health = house.controller.health["local"]
+        assert not health.healthy
+        assert "unexpected end of data" in health.detail
+        house.engine.failure = None
+        house.controller.observe_soon()
+        eventually(lambda: house.controller.health["local"].healthy)
+        house.submit("training")
+        eventually(lambda: house.launched() == ["j-1.1"])
+        house.engine.failure = foreign
+        house.controller.observe_soon()
+        eventually(lambda: not house.controller.health["local"].healthy)
+    finally:
+        house.controller.stop()
+
+
+def test_what_an_engine_reports_and_nobody_can_take_is_not_healthy(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(work: Work, *args: Any) -> None:
+        raise ZeroDivisionError("a bug in reconciling")
+
+    assert house.controller.health["local"].healthy
+    with monkeypatch.context() as patched:
+        patched.setattr(controller_module, "reconcile", broken)
+        house.controller.observe_soon()
+        eventually(lambda: "a bug in reconciling" in house.controller.health["local"].detail)
+        assert not house.controller.health["local"].healthy
+    house.controller.observe_soon()
+    eventually(lambda: house.controller.health["local"].healthy)
 
 
 def test_a_restart_adopts_what_runs_and_launches_what_was_missed(house: House) -> None:
@@ -211,11 +284,34 @@ def test_an_orphan_is_stopped(house: House) -> None:
     eventually(lambda: house.engine.stopped == [("j-9.1", 0.0)])
 
 
+def test_an_orphan_is_stopped_where_it_was_seen(store: Store) -> None:
+    first, second = RecordingEngine(), RecordingEngine(nodes=(node("m1", gpus=1),))
+    controller = Controller(
+        store=store,
+        engines={"first": first, "second": second},
+        clock=StillClock(),
+        policies=Policies(),
+        workspace=NoWorkspace(),
+        observe_seconds=3600.0,
+    )
+    controller.start()
+    try:
+        [record] = controller.execute(jobs.submit, ANN, [draft(gpus=4)]).result(10)
+        eventually(lambda: [order.attempt_id for order in first.launched] == [f"{record.job.id}.1"])
+        for orphan in ("j-9.1", f"{record.job.id}.7"):  # of no job, and of one that runs elsewhere
+            second.report(status(orphan, RUNNING, 900.0))
+        controller.observe_soon()
+        eventually(lambda: {*second.stopped} == {("j-9.1", 0.0), (f"{record.job.id}.7", 0.0)})
+        assert first.stopped == []
+    finally:
+        controller.stop()
+
+
 def test_a_lost_node_is_looked_for_at_once(house: House) -> None:
     [record] = house.controller.execute(jobs.submit, ANN, [draft(gpus=4)]).result(5)
     job_id = record.job.id
     eventually(lambda: house.engine.launched)
-    house.engine.nodes = tuple(replace(node, state=NodeState.DOWN) for node in house.engine.nodes)
+    house.engine.nodes = tuple(replace(one, state=NodeState.DOWN) for one in house.engine.nodes)
     house.engine.report(status(f"{job_id}.1", ENDED, 1001.0, reason=EndReason.NODE_LOST))
     # the next regular look is an hour away
     eventually(lambda: {NodeState.DOWN} == house.controller.inspect(_node_states).result(5))

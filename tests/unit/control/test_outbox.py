@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any, cast
+
+import pytest
 
 from corral.control.outbox import (
     DeleteEffect,
@@ -17,7 +20,9 @@ from corral.control.outbox import (
     StopEffect,
     WithholdEffect,
 )
-from corral.control.ports import Engine, Instance, LaunchOrder, Workspace
+from corral.control.ports import Engine, EngineUnavailable, Instance, LaunchOrder, Workspace
+from corral.control.putting_back import PAUSES, PutBack
+from tests.unit.control.world import eventually
 
 JOBS = [f"j-{number}" for number in range(12)]
 
@@ -27,6 +32,9 @@ class SlowEngine:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str, str]] = []
+        #: what it cannot take now, as it would be written down
+        self.trouble: dict[tuple[str, str], Exception] = {}
+        self.tried: list[tuple[str, str]] = []
         self._guard = threading.Lock()
 
     def launch(self, order: LaunchOrder) -> None:
@@ -48,6 +56,9 @@ class SlowEngine:
 
     def _note(self, what: str, attempt_id: str) -> None:
         with self._guard:
+            self.tried.append((what, attempt_id))
+            if (what, attempt_id) in self.trouble:
+                raise self.trouble[what, attempt_id]
             self.told.append((what, attempt_id, threading.current_thread().name))
 
 
@@ -111,3 +122,151 @@ def test_words_about_a_node_go_through_in_order() -> None:
     told = [(what, node) for what, node, _ in engine.told]
     assert sorted(told) == sorted((what, f"n{n}") for what in ("withhold", "release") for n in range(1, 5))
     assert all(told.index(("withhold", f"n{n}")) < told.index(("release", f"n{n}")) for n in range(1, 5))
+
+
+# -------------------------------------------------------------------------------------------- what it cannot take now
+
+AWAY = EngineUnavailable("Slurm: try again")
+
+
+class Lane:
+    """One outbox, with what it says."""
+
+    def __init__(self) -> None:
+        self.engine, self.places = SlowEngine(), Places()
+        self.refused: list[str] = []
+        self.words: list[tuple[str, str]] = []
+        self.outbox = Outbox(
+            "lane",
+            cast(Engine, self.engine),
+            cast(Workspace, self.places),
+            lambda attempt, why: self.refused.append(attempt),
+            not_taken=lambda attempt, why: self.words.append((attempt, why)),
+        )
+
+    def put(self, *effects: Effect) -> None:
+        for effect in effects:
+            self.outbox.put(effect)
+
+    def done(self) -> list[tuple[str, str]]:
+        return [(what, whose) for what, whose, _ in self.engine.told]
+
+    def settle(self, job: str) -> None:
+        """Everything before this is taken, and everything that waits was tried once more."""
+        self.outbox.hurry()
+        self.put(LaunchEffect(order=order(job)))
+        eventually(lambda: ("launch", f"{job}.1") in self.done())
+        self.put(LaunchEffect(order=order(f"{job}0")))
+        eventually(lambda: ("launch", f"{job}0.1") in self.done())
+
+
+@pytest.fixture
+def lane(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lane]:
+    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 0.002)
+    lane = Lane()
+    lane.outbox.start()
+    yield lane
+    lane.outbox.close()
+
+
+def test_what_the_engine_cannot_take_holds_up_nobody_and_is_tried_until_it_can(lane: Lane) -> None:
+    lane.engine.trouble["launch", "j-1.1"] = AWAY
+    lane.put(*(LaunchEffect(order=order(job)) for job in ("j-1", "j-2", "j-3")))
+    lane.put(StopEffect(attempt_id="j-2.1", grace_seconds=0))
+    eventually(lambda: lane.done() == [("launch", "j-2.1"), ("launch", "j-3.1"), ("stop", "j-2.1")])
+    eventually(lambda: lane.engine.tried.count(("launch", "j-1.1")) > 2)
+    assert set(lane.words) == {("j-1.1", "Slurm: try again")}
+    lane.engine.trouble.clear()
+    eventually(lambda: ("launch", "j-1.1") in lane.done())
+    eventually(lambda: lane.words[-1] == ("j-1.1", ""))
+    tried = lane.engine.tried.count(("launch", "j-1.1"))
+    lane.settle("j-4")
+    assert lane.engine.tried.count(("launch", "j-1.1")) == tried, "what was taken is not tried again"
+    assert {attempt for attempt, _ in lane.words} == {"j-1.1"}, "nobody is told of what went well"
+
+
+def test_reconciling_that_finds_it_missing_does_not_shorten_its_pause(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 3600.0)
+    lane.engine.trouble["launch", "j-1.1"] = AWAY
+    lane.put(*(LaunchEffect(order=order("j-1")) for _ in range(5)), LaunchEffect(order=order("j-2")))
+    eventually(lambda: ("launch", "j-2.1") in lane.done())
+    assert lane.engine.tried.count(("launch", "j-1.1")) == 1
+    lane.engine.trouble.clear()
+    lane.outbox.hurry()
+    eventually(lambda: ("launch", "j-1.1") in lane.done())
+
+
+def test_a_stop_overtakes_a_launch_that_was_not_taken(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 3600.0)
+    lane.engine.trouble["launch", "j-1.1"] = AWAY
+    lane.put(LaunchEffect(order=order("j-1")), StopEffect(attempt_id="j-1.1", grace_seconds=5))
+    eventually(lambda: ("stop", "j-1.1") in lane.done())
+    lane.engine.trouble.clear()
+    lane.settle("j-2")
+    assert lane.engine.tried.count(("launch", "j-1.1")) == 1
+    assert lane.done().count(("stop", "j-1.1")) == 1
+
+
+@pytest.mark.parametrize("trouble", [AWAY, UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")])
+def test_a_stop_is_told_until_the_engine_takes_it_and_comes_after_nothing(lane: Lane, trouble: Exception) -> None:
+    lane.engine.trouble = {("launch", "j-1.1"): AWAY, ("stop", "j-1.1"): trouble}
+    stop = StopEffect(attempt_id="j-1.1", grace_seconds=5)
+    lane.put(LaunchEffect(order=order("j-1")), stop, stop, LaunchEffect(order=order("j-1")))
+    eventually(lambda: lane.engine.tried.count(("stop", "j-1.1")) > 2)
+    lane.engine.trouble.clear()
+    eventually(lambda: ("stop", "j-1.1") in lane.done())
+    lane.settle("j-2")
+    assert lane.done().count(("stop", "j-1.1")) == 1
+    assert lane.engine.tried.count(("launch", "j-1.1")) == 1, "what is stopped is not launched"
+
+
+@pytest.mark.parametrize(
+    "end", [ForgetEffect(attempt_ids=("j-1.1", "j-3.1")), DeleteEffect(attempts={"j-1": ("j-1.1",), "j-3": ("j-3.1",)})]
+)
+def test_nothing_is_tried_again_of_an_attempt_whose_end_is_recorded(
+    lane: Lane, end: Effect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 3600.0)
+    lane.engine.trouble = {("launch", "j-1.1"): AWAY, ("stop", "j-3.1"): AWAY}
+    lane.put(LaunchEffect(order=order("j-1")), StopEffect(attempt_id="j-3.1", grace_seconds=0), end)
+    eventually(lambda: {whose for _, whose in lane.done()} == {"j-1.1", "j-3.1"})
+    lane.engine.trouble.clear()
+    lane.settle("j-2")
+    assert [lane.engine.tried.count(one) for one in (("launch", "j-1.1"), ("stop", "j-3.1"))] == [1, 1]
+
+
+def test_the_last_word_about_a_node_counts(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 3600.0)
+    lane.engine.trouble = {("withhold", "n1"): AWAY}
+    withhold = WithholdEffect(node="n1", reason="repair")
+    lane.put(withhold, withhold, ReleaseEffect(node="n1", whoever_withheld=True))
+    eventually(lambda: ("release", "n1") in lane.done())
+    lane.engine.trouble.clear()
+    lane.settle("j-2")
+    assert lane.engine.tried.count(("withhold", "n1")) == 1
+
+
+def test_pauses_grow_up_to_the_longest_and_begin_anew_with_something_else() -> None:
+    waiting: PutBack[str] = PutBack()
+
+    def rounds() -> int:
+        count = 1
+        while waiting.next_round() != ["j-1.1"]:
+            count += 1
+        return count
+
+    launch, stop = "launch", "stop"
+    pauses = []
+    for _ in range(len(PAUSES) + 2):
+        waiting.put("j-1.1", launch)
+        pauses.append(rounds())
+    assert pauses == [*PAUSES, PAUSES[-1], PAUSES[-1]]
+    waiting.put("j-1.1", stop)
+    assert rounds() == PAUSES[0]
+    waiting.put("j-1.1", stop)
+    assert waiting.hurry() == ["j-1.1"]
+    waiting.put("j-1.1", stop)
+    assert rounds() == PAUSES[0]
+    assert (waiting.drop("j-1.1"), waiting.drop("j-1.1"), bool(waiting)) == (stop, None, False)

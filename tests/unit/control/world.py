@@ -173,11 +173,15 @@ class RecordingEngine:
         self.refusal: str | None = None
         self.withheld: dict[str, str] = {}
         self.is_away = False
+        #: what every observation ends with
+        self.failure: Exception | None = None
         self._sink: Callable[[AttemptStatus], None] = lambda status: None
         self._lock = threading.Lock()
 
     def observe(self) -> Observation:
         self._check()
+        if self.failure is not None:
+            raise self.failure
         with self._lock:
             return Observation(nodes=self.nodes, attempts=tuple(self.attempts.values()))
 

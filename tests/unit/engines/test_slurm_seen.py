@@ -1,4 +1,4 @@
-"""What Slurm says, of two generations of its JSON, in corral's words."""
+"""What Slurm says, in each generation of its JSON, in corral's words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corral.core.model import EndReason, NodeState
 from corral.engines.slurm.ends import parse_exit, told_by_slurm, why_not_begun
 from corral.engines.slurm.fleet import FleetRules, nodes_seen, others_use, unexplained
 from corral.engines.slurm.hostlist import expand
-from corral.engines.slurm.seen import SlurmJob, by_attempt, gpus_in, jobs_of, nodes_of
+from corral.engines.slurm.seen import SlurmJob, Unreadable, by_attempt, gpus_in, jobs_of, nodes_of
 
 NODE_22: dict[str, Any] = {
     "name": "gpu1",
@@ -28,7 +28,40 @@ NODE_22: dict[str, Any] = {
     "partitions": ["batch", "urgent"],
     "active_features": "rack-7,ib",
 }
-NODE_24 = {**NODE_22, "state": ["MIXED", "DRAIN"], "state_flags": None, "active_features": ["rack-7", "ib"]}
+#: As `scontrol --details show nodes --json` dumps it from 23.02 on, and slurmrestd.
+NODE_23: dict[str, Any] = {
+    "architecture": "x86_64",
+    "name": "gpu1",
+    "address": "10.0.0.1",
+    "hostname": "gpu1",
+    "state": ["MIXED", "DRAIN"],
+    "next_state_after_reboot": ["INVALID"],
+    "reason": "disk",
+    "reason_changed_at": 1700000000,
+    "cpus": 16,
+    "effective_cpus": 16,
+    "real_memory": 64000,
+    "free_mem": {"set": True, "infinite": False, "number": 60000},
+    "alloc_memory": 300,
+    "alloc_cpus": 3,
+    "alloc_idle_cpus": 13,
+    "gres": "gpu:a100:8(S:0-1)",
+    "gres_drained": "N/A",
+    "gres_used": "gpu:a100:5(IDX:0-4)",
+    "partitions": ["batch", "urgent"],
+    "features": ["rack-7", "ib"],
+    "active_features": ["rack-7", "ib"],
+    "reservation": "",
+    "tres": "cpu=16,mem=62.50G,billing=16,gres/gpu=8,gres/gpu:a100=8",
+    "tres_used": "cpu=3,mem=300M,gres/gpu=5,gres/gpu:a100=5",
+}
+#: Times became numbers with two words beside them.
+NODE_24 = {
+    **NODE_23,
+    "reason_changed_at": {"set": True, "infinite": False, "number": 1700000000},
+    "resume_after": {"set": False, "infinite": False, "number": 0},
+    "gpu_spec": "",
+}
 JOB_22: dict[str, Any] = {
     "job_id": 7,
     "name": "corral-ab-j-1.1",
@@ -51,7 +84,11 @@ JOB_24 = {
     "submit_time": {"set": True, "infinite": False, "number": 100},
     "start_time": {"set": True, "infinite": False, "number": 101},
     "end_time": {"set": False, "infinite": False, "number": 0},
-    "exit_code": {"status": ["SUCCESS"], "return_code": {"set": True, "infinite": False, "number": 0}},
+    "exit_code": {
+        "status": ["SUCCESS"],
+        "return_code": {"set": True, "infinite": False, "number": 0},
+        "signal": {"id": {"set": False, "infinite": False, "number": 0}, "name": ""},
+    },
 }
 
 
@@ -77,6 +114,19 @@ def test_short_lists_of_hosts_are_written_out(text: str, names: list[str]) -> No
         ("cpu=4,gres/gpu=8,gres/gpu:a100=8", {"a100": 8}),
         ("gres:gpu:2", {"": 2}),
         ("gpu:a100:0(IDX:N/A)", {"a100": 0}),
+        # types that begin with a digit, or are nothing else
+        ("gpu:1080ti:4(S:0)", {"1080ti": 4}),
+        ("gpu:4090:8", {"4090": 8}),
+        ("gpu:1g.5gb:7,gpu:3g.20gb:1(S:0,1)", {"1g.5gb": 7, "3g.20gb": 1}),
+        ("cpu=2,mem=1G,gres/gpu:1080ti=2,gres/gpu=2", {"1080ti": 2}),
+        ("gpu:a100:2(IDX:0,3),gpu:v100:1(IDX:5)", {"a100": 2, "v100": 1}),
+        # one, without a number
+        ("gres:gpu", {"": 1}),
+        ("gres/gpu:h100", {"h100": 1}),
+        # no GPUs
+        ("vgpu:4,shard:32,gpumem:80G,mps:gpu:100", {}),
+        ("gres/gpumem=40G,gres/gpuutil=50", {}),
+        ("(null)", {}),
         ("", {}),
     ],
 )
@@ -84,11 +134,30 @@ def test_gpus_are_counted_once_however_they_are_told(text: str, gpus: dict[str, 
     assert gpus_in(text) == gpus
 
 
-@pytest.mark.parametrize("node", [NODE_22, NODE_24])
-def test_a_node_is_the_same_in_both_generations(node: dict[str, Any]) -> None:
+@pytest.mark.parametrize("node", [NODE_22, NODE_23, NODE_24])
+def test_a_node_is_the_same_in_all_generations(node: dict[str, Any]) -> None:
     (seen,) = nodes_of({"nodes": [node]})
     assert (seen.state, "DRAIN" in seen.flags, seen.used_gpus) == ("MIXED", True, 5)
     assert (seen.features, seen.gpus) == (("ib", "rack-7"), {"a100": 8})
+    assert (seen.address, seen.cpus, seen.memory_mib, seen.reason) == ("10.0.0.1", 16, 64000, "disk")
+    assert seen.partitions == ("batch", "urgent")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        # rows of partitions, as `sinfo --json` gives since 23.02
+        {"sinfo": [{"nodes": {"allocated": 1, "nodes": ["gpu1"]}, "gres": {"total": "gpu:8"}}], "errors": []},
+        {"meta": {}, "errors": []},
+        {"nodes": None, "jobs": {}},
+    ],
+)
+def test_an_answer_about_something_else_is_not_an_empty_cluster(document: dict[str, Any]) -> None:
+    with pytest.raises(Unreadable, match="there are no nodes in what Slurm answered, but "):
+        nodes_of(document)
+    with pytest.raises(Unreadable, match="there are no jobs in what Slurm answered, but "):
+        jobs_of(document)
+    assert (nodes_of({"nodes": []}), jobs_of({"jobs": []})) == ([], [])
 
 
 @pytest.mark.parametrize("job", [JOB_22, JOB_24])
@@ -98,6 +167,14 @@ def test_a_job_is_the_same_in_both_generations(job: dict[str, Any]) -> None:
     assert (seen.submitted_at, seen.started_at, seen.ended_at, seen.exit_code) == (100.0, 101.0, None, 0)
     assert by_attempt([seen], "corral-ab-") == {"j-1.1": [seen]}
     assert by_attempt([seen], "corral-other-") == {}
+
+
+@pytest.mark.parametrize("state", ["COMPLETING", ["COMPLETED", "COMPLETING"], ["FAILED", "COMPLETING"]])
+def test_a_job_holds_its_nodes_until_they_are_cleaned_up(state: Any) -> None:
+    (seen,) = jobs_of({"jobs": [{**JOB_24, "job_state": state}]})
+    assert (seen.is_over, seen.holds_nodes) == (False, True)
+    (over,) = jobs_of({"jobs": [{**JOB_24, "job_state": ["FAILED"]}]})
+    assert (over.is_over, over.holds_nodes) == (True, False)
 
 
 def test_what_others_hold_is_theirs_and_never_a_gpu_that_a_plan_has_named() -> None:
@@ -125,6 +202,8 @@ def test_what_others_hold_is_theirs_and_never_a_gpu_that_a_plan_has_named() -> N
         # and what it does not tell is guessed
         (["gpu:a100:4(IDX:N/A)", ""], {2, 3, 4, 5}),
         (["gpu:a100:4(IDX:0-3)"], {2, 3, 4, 5}),
+        # nor are those of something else GPUs
+        (["vgpu:4(IDX:0-3)", ""], {2, 3, 4, 5}),
     ],
 )
 def test_others_have_the_gpus_that_slurm_gave_them(details: list[str], taken: set[int]) -> None:
@@ -160,7 +239,7 @@ def test_nodes_of_other_partitions_are_not_corrals() -> None:
     ],
 )
 def test_what_an_instance_wrote_is_told(line: str, reason: EndReason, code: int | None, message: str) -> None:
-    end = parse_exit(line, limit_seconds=9.0)
+    end = parse_exit(line, limit_seconds=9.0, since=0.0, now=99.0).exit
     assert (end.ended_at, end.reason, end.exit_code, end.message) == (10.5, reason, code, message)
 
 

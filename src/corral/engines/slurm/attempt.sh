@@ -1,10 +1,9 @@
 #!/bin/bash
 # corral's part of an attempt on the nodes of a Slurm cluster: claims it once, runs its program on each node, and
 # writes down how that went. Plain bash: nodes need nothing else, and a job costs little more than its own program.
-#   . attempt.sh, with DIRECTORY as $1   in the script that Slurm starts on the first node
-#   attempt.sh DIRECTORY instance        one instance of the attempt, on each node
-dir=$1
-. "$dir/attempt" # attempt, self, events, hurry, never, limit, grace, nodes, ranks
+#   . attempt.sh                 in the script that Slurm starts on the first node, which says what all share
+#   attempt.sh instance PLACE    one instance of a gang, on each node; what all share is in the PLACE of the first
+[ "$1" = instance ] && . "$2/attempt" # attempt, self, places, news, stop, hurry, never, limit, grace, nodes, ranks
 
 make_room() {
   # Slurm looks for the next job when one is over, and else once a second. While corral gives it one job after the other,
@@ -19,42 +18,41 @@ make_room() {
   done
 }
 
-if [ "$2" != instance ]; then
-  # Whoever makes the file has the attempt: a second Slurm job for it, sent after a crash, does nothing. Neither
-  # does the same job again, should Slurm requeue it against corral's word: the next attempt is corral's to decide.
+# Whoever makes the file has the attempt: a second Slurm job for it, sent after a crash, does nothing. Neither does the
+# same job again, should Slurm requeue it against corral's word: the next attempt is corral's to decide.
+claim() {
   set -C
-  { echo "$SLURM_JOB_ID" >"$dir/rank-0/claim"; } 2>/dev/null || exit 0
+  { echo "claimed $SLURM_JOB_ID" >"$1"; } 2>/dev/null || exit 0
   set +C
-  if [ "$nodes" -gt 1 ]; then
-    trap : TERM
-    # URG is how slurmrestd asks (see rest_words.py): the steps are told from here.
-    trap 'scancel --signal=TERM "$SLURM_JOB_ID" 2>/dev/null' URG
-    # --mem=0: all of the job's memory without keeping it from steps that the program itself starts
-    srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 --unbuffered \
-      --mem=0 --export=ALL /bin/bash "$self" "$dir" instance </dev/null &
-    step=$!
-    while kill -0 $step 2>/dev/null; do wait $step; done
-    wait $step; code=$?
-    make_room
-    exit $code
-  fi
+}
+
+if [ "$nodes" -gt 1 ] && [ "$1" != instance ]; then
+  claim "$places/$attempt.0/claim"
+  trap : TERM
+  # URG is how slurmrestd asks (see rest_words.py): the steps are told from here.
+  trap 'scancel --signal=TERM "$SLURM_JOB_ID" 2>/dev/null' URG
+  # --mem=0: all of the job's memory without keeping it from steps that the program itself starts
+  srun --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 --unbuffered \
+    --mem=0 --export=ALL /bin/bash "$self" instance "$places/$attempt.0" </dev/null &
+  step=$!
+  while kill -0 $step 2>/dev/null; do wait $step; done
+  wait $step; code=$?
+  make_room
+  exit $code
 fi
 
-rank=${ranks[$SLURMD_NODENAME]}
-place=$dir/rank-$rank
+rank=0
+[ "$nodes" -gt 1 ] && rank=${ranks[$SLURMD_NODENAME]}
+place=$places/$attempt.$rank
 own= # what it has of this node's disk
-if [ "$nodes" -gt 1 ]; then
-  set -C
-  { : >"$place/begun"; } 2>/dev/null || exit 0
-  set +C
-fi
+claim "$place/told"
 . "$place/instance" # program, workdir, and the functions `environment` and `storage`
 
 ended() { # REASON CODE SIGNAL WORDS
   [ -n "$own" ] && { rm -rf -- "$own" 2>/dev/null || { chmod -R u+rwX -- "$own"; rm -rf -- "$own"; }; }
-  printf '%s %s %s %s %s\n' "$EPOCHREALTIME" "$1" "$2" "$3" "$4" >"$place/exit"
-  : >"$events/$attempt.$rank.end"
-  [ "$nodes" -gt 1 ] || make_room
+  printf 'end %s %s %s %s %s\n' "$EPOCHREALTIME" "$1" "$2" "$3" "$4" >>"$place/told"
+  echo "$attempt.$rank" >>"$news"
+  [ "$nodes" -gt 1 ] || [ "$1" = outside ] || make_room
   exit "${2/-/1}"
 }
 
@@ -75,7 +73,7 @@ check_program() { # what a shell would say only into the log
   esac
   [ -e "$file" ] || refuse "$name: No such file or directory"
   [ -d "$file" ] || [ ! -x "$file" ] && refuse "$name: Permission denied"
-  LC_ALL=C IFS= read -r -d '' -n 2 line <"$file" 2>/dev/null
+  IFS= read -r -d '' -n 2 line <"$file" 2>/dev/null
   case $line in
     '#!')
       IFS= read -r line <"$file"
@@ -115,9 +113,9 @@ end_others() { # TERM was for them too: they have what is left of the grace time
   done
 }
 
-asked_to_stop() { # the server has written how long there is, and may write again
+asked_to_stop() { # by the server, which has written how long there is and may write again; or else by Slurm itself
   local seconds
-  read -r seconds <"$dir/stop" 2>/dev/null || seconds=$grace
+  read -r seconds 2>/dev/null <"$stop" || { seconds=$grace; outside=yes; }
   stop_by=$(( ${EPOCHREALTIME/./} + ${seconds%.*} * 1000000 + 10#$(printf '%.6s' "${seconds#*.}000000") ))
   [ -n "$killer" ] && kill -KILL -- -"$killer" 2>/dev/null
   ( sleep "$seconds"; kill -KILL -- -"$main" ) & killer=$!
@@ -143,17 +141,18 @@ was_out_of_memory() { # the kernel says so in the group of this step
 storage
 check_place
 check_program
-stop_by=0 killer=
+stop_by=0 killer= outside=
 set -m # programs get a group of their own, and the usual signals
 trap asked_to_stop TERM URG
-( environment; export CORRAL_RUN_DIR=$place; exec -- "${program[@]}" ) >>"$place/log" 2>&1 </dev/null &
+# LC_ALL=C is for this script alone: a shell that knows its language reads dozens of files first.
+( export -n LC_ALL; environment; export CORRAL_RUN_DIR=$place; exec -- "${program[@]}" ) >>"$place/log" 2>&1 </dev/null &
 main=$!
-printf '%s\n' "$EPOCHREALTIME" >"$place/up"
-: >"$events/$attempt.$rank.up"
+printf 'up %s\n' "$EPOCHREALTIME" >>"$place/told"
+echo "$attempt.$rank" >>"$news"
 if [ -n "$limit" ]; then
   ( sleep "$limit"; : >"$place/late"; kill -TERM -- -"$main"; sleep "$grace"; kill -KILL -- -"$main" ) & timer=$!
 fi
-[ -e "$dir/stop" ] && asked_to_stop
+[ -e "$stop" ] && asked_to_stop
 while kill -0 "$main" 2>/dev/null; do wait "$main"; done
 wait "$main"; code=$?
 trap : TERM URG
@@ -165,4 +164,6 @@ signal=-
 (( code > 128 && code < 193 )) && signal=$(( code - 128 ))
 if [ -e "$place/late" ]; then ended timed_out "$code" "$signal" "$decided"; fi
 if (( code == 137 )) && was_out_of_memory; then ended oom_killed "$code" "$signal" "$decided"; fi
+# Slurm knows why: preempted, timed out, cancelled by somebody.
+if [ -n "$outside" ]; then ended outside "$code" "$signal" "$decided"; fi
 ended exit_code "$code" "$signal" "$decided"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from corral.control.ports import AttemptPhase, AttemptStatus
+from corral.control.ports import AttemptPhase, AttemptStatus, LaunchOrder
 from corral.core.model import EndReason
 from corral.engines.aggregation import InstanceExit, InstanceState, aggregate
 from corral.engines.slurm import rundir
-from corral.engines.slurm.ends import parse_exit, told_by_slurm
+from corral.engines.slurm.ends import is_slurms_doing, parse_exit, time_told, told_by_slurm
 from corral.engines.slurm.rundir import Layout
 from corral.engines.slurm.seen import SlurmJob
 
@@ -32,6 +35,12 @@ class Attempt:
     was_stopped: bool = False
     up: dict[int, float] = field(default_factory=dict)
     exits: dict[int, InstanceExit] = field(default_factory=dict)
+    #: those that somebody else than corral has asked to end: Slurm says in the end why
+    outside: dict[int, InstanceExit] = field(default_factory=dict)
+    #: the Slurm job that says that it runs this attempt
+    claimed_by: int | None = None
+    #: when the job was given to Slurm, as far as this server knows
+    given_at: float = 0.0
     #: as Slurm last told, and since when it says that the job is over
     seen: SlurmJob | None = None
     over_since: float | None = None
@@ -46,6 +55,10 @@ class Attempt:
     @property
     def was_submitted(self) -> bool:
         return self.job_id is not None
+
+    @property
+    def waits_in_slurm(self) -> bool:
+        return not self.is_over and not self.up and self.seen is not None and self.seen.state == "PENDING"
 
     def status(self) -> AttemptStatus | None:
         """None while nobody has it: then launching it again is right."""
@@ -76,16 +89,25 @@ class Attempt:
         ]
 
     def look(self, layout: Layout) -> None:
-        """Read what the nodes have written."""
+        """Read what the nodes have written. A line that no node of ours wrote is none: what Slurm says counts then."""
         for rank in range(len(self.nodes)):
-            place = layout.rank(self.id, rank)
-            # A line that no node of ours wrote is none: what Slurm says of the job counts then.
-            with contextlib.suppress(ValueError):
-                if rank not in self.up and (text := rundir.read_line(place / "up")) is not None:
-                    self.up[rank] = float(text)
-            with contextlib.suppress(ValueError):
-                if rank not in self.exits and (text := rundir.read_line(place / "exit")) is not None:
-                    self.exits[rank] = parse_exit(text, limit_seconds=self.limit_seconds)
+            if rank in self.exits:
+                continue
+            for line in rundir.read_lines(f"{layout.place(self.id, rank)}/told"):
+                with contextlib.suppress(ValueError):
+                    self._hear(rank, *line.split(" ", 1))
+
+    def _hear(self, rank: int, word: str, rest: str = "") -> None:
+        """Raises ValueError for what no node of ours wrote."""
+        now = clock()
+        if word == "claimed":
+            self.claimed_by = int(rest)
+        elif word == "up":
+            self.up[rank] = time_told(rest, self.created_at, now)
+        elif word == "end":
+            told = parse_exit(rest, limit_seconds=self.limit_seconds, since=self.created_at, now=now)
+            by_others = told.is_from_outside and not self.was_stopped
+            (self.outside if by_others else self.exits)[rank] = told.exit
 
     def follow(self, job: SlurmJob | None, layout: Layout, now: float) -> None:
         """What Slurm says counts only where the nodes have left no word, and a while after it said so."""
@@ -95,12 +117,20 @@ class Attempt:
         if self.over_since is None:
             self.over_since = now
         self.look(layout)
-        if now < self.over_since + SETTLE_SECONDS and not _says_all(job):
+        has_told = len(self.outside) + len(self.exits) == len(self.nodes)
+        if now < self.over_since + SETTLE_SECONDS and not has_told and not _says_all(job):
             return
-        has_begun = (layout.rank(self.id, 0) / "claim").exists()
-        told = told_by_slurm(job, has_begun=has_begun, was_stopped=self.was_stopped, now=now)
+        if not is_slurms_doing(job):
+            self.exits |= self.outside
+        told = told_by_slurm(job, has_begun=layout.was_claimed(self.id), was_stopped=self.was_stopped, now=now)
         for rank in range(len(self.nodes)):
             self.exits.setdefault(rank, told)
+
+    def lose(self, message: str, at: float) -> None:
+        """Slurm does not know it any more: what its nodes said counts, if all of them have."""
+        self.exits |= self.outside
+        if not self.is_over:
+            self.give_up(EndReason.LOST, message, at)
 
     def give_up(self, reason: EndReason, message: str, at: float) -> None:
         self.verdict = AttemptStatus(
@@ -118,11 +148,9 @@ def _says_all(job: SlurmJob) -> bool:
     return job.state in ("NODE_FAIL", "BOOT_FAIL") or job.started_at is None or not job.nodes
 
 
-def create(layout: Layout, order: Any, now: float) -> Attempt:
-    """Raises FileExistsError if there is, or was, one of that id."""
-    directory = layout.attempt(order.attempt_id)
-    directory.mkdir()
-    return Attempt(
+def create(layout: Layout, order: LaunchOrder, now: float) -> Attempt:
+    """Written down before Slurm hears of it: so the next server knows it."""
+    attempt = Attempt(
         id=order.attempt_id,
         nodes=tuple(instance.node for instance in order.instances),
         gpus={instance.node: instance.gpu_ids for instance in order.instances},
@@ -130,10 +158,6 @@ def create(layout: Layout, order: Any, now: float) -> Attempt:
         limit_seconds=order.time_limit_seconds,
         created_at=now,
     )
-
-
-def keep(layout: Layout, attempt: Attempt) -> None:
-    """So that the next server knows it. Written before Slurm hears of it."""
     document = {
         "nodes": attempt.nodes,
         "gpus": attempt.gpus,
@@ -141,15 +165,34 @@ def keep(layout: Layout, attempt: Attempt) -> None:
         "limit_seconds": attempt.limit_seconds,
         "created_at": attempt.created_at,
     }
-    rundir.write_json(layout.attempt(attempt.id) / "order.json", document)
-    layout.mark_live(attempt.id)
+    _note(layout, attempt, document, sync=True)
+    return attempt
+
+
+def note_job(layout: Layout, attempt: Attempt, job_id: int) -> None:
+    """If a crash takes it away, the job is found again by its name."""
+    attempt.job_id, attempt.given_at = job_id, clock()
+    _note(layout, attempt, {"job": job_id}, sync=False)
+
+
+def conclude(layout: Layout, attempt: Attempt, reason: EndReason, words: str) -> None:
+    """The engine's own word about an end, for the next server too."""
+    now = clock()
+    attempt.give_up(reason, words, now)
+    _note(layout, attempt, {"verdict": {"reason": reason, "message": words, "at": now}}, sync=True)
+
+
+def _note(layout: Layout, attempt: Attempt, document: Mapping[str, Any], *, sync: bool) -> None:
+    rundir.append(layout.order(attempt.id), f"{json.dumps(document)}\n", sync=sync)
 
 
 def load(layout: Layout, attempt_id: str) -> Attempt | None:
-    directory = layout.attempt(attempt_id)
-    document = rundir.read_json(directory / "order.json")
-    if document is None:
+    """None if it was never ordered."""
+    lines = rundir.read_lines(layout.order(attempt_id))
+    if not lines:
         return None
+    document, *later = map(json.loads, lines)
+    notes = {name: value for note in later for name, value in note.items()}
     attempt = Attempt(
         id=attempt_id,
         nodes=tuple(document["nodes"]),
@@ -157,11 +200,10 @@ def load(layout: Layout, attempt_id: str) -> Attempt | None:
         grace_seconds=document["grace_seconds"],
         limit_seconds=document["limit_seconds"],
         created_at=document["created_at"],
-        job_id=rundir.read_job_id(directory / "job"),
-        was_stopped=(directory / "stop").exists(),
+        job_id=notes.get("job"),
+        was_stopped=os.path.exists(layout.stop(attempt_id)),
     )
-    verdict = rundir.read_json(directory / "verdict")
-    if verdict is not None:
+    if (verdict := notes.get("verdict")) is not None:
         attempt.give_up(EndReason(verdict["reason"]), verdict["message"], verdict["at"])
     attempt.look(layout)
     return attempt

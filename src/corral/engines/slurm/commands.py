@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from corral.engines.slurm.listing import FORMAT, Unreadable, jobs_in
-from corral.engines.slurm.seen import SlurmJob, SlurmNode, errors_of, jobs_of, nodes_of
+from corral.engines.slurm.listing import FORMAT, jobs_in
+from corral.engines.slurm.partitions import Partition, partitions_in
+from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, errors_of, jobs_of, nodes_of
 
 log = logging.getLogger("corral.engines.slurm")
 
@@ -30,13 +31,16 @@ _PASSING = (
     "backup controller",
     "Slurm controller",
     "Slurm temporarily",
-    "Job violates accounting/QOS policy (job submit limit",
     "Communication connection failure",
     "Resource temporarily unavailable",
     "slurmdbd",
     "Munge decode failed",
     "Protocol authentication error",
 )
+#: All nodes, hidden ones too, with the GPUs in use. Slurm 22.05 has no such JSON, and says so without a controller.
+_NODES = ("scontrol", "--all", "--details", "show", "nodes", "--json")
+_OLD_NODES = ("sinfo", "--json")
+_NO_SUCH_OPTION = "unrecognized option"
 
 
 class SlurmUnavailable(Exception):
@@ -72,6 +76,7 @@ class Submission:
     cpus: int = 1
     #: on each node; None leaves it to Slurm
     memory_mib: int | None = None
+    #: UNLIMITED for as long as it likes; None leaves it to Slurm
     minutes: int | None = None
     workdir: str = "/"
     output: str = "/dev/null"
@@ -88,6 +93,8 @@ class Slurm(Protocol):
 
     def nodes(self) -> list[SlurmNode]: ...
 
+    def partitions(self) -> list[Partition]: ...
+
     def live(self) -> list[SlurmJob]:
         """Those that wait or run, or are just about to be over."""
 
@@ -102,7 +109,7 @@ class Slurm(Protocol):
     def signal(self, job_id: int, name: str, *, to_steps: bool) -> None:
         """To the script of a job, or to its steps. One that is over is left alone."""
 
-    def cancel(self, job_id: int, *, only_pending: bool = False) -> None: ...
+    def cancel(self, *job_ids: int, only_pending: bool = False) -> None: ...
 
     def set_node(self, name: str, *, is_withheld: bool, reason: str) -> None: ...
 
@@ -117,12 +124,27 @@ class SlurmCommands:
         self._env = {**self._way, "LANG": "C.UTF-8", "TZ": "UTC"}
         #: how often the controller was asked, by program; a benchmark reads it
         self.calls: dict[str, int] = {}
+        #: how nodes are asked for by the version that is installed
+        self._nodes: tuple[str, ...] = _NODES
 
     def has(self, program: str) -> bool:
-        return shutil.which(program, path=self._programs or self._env["PATH"]) is not None
+        return shutil.which(self._found(program)) is not None
 
     def nodes(self) -> list[SlurmNode]:
-        return nodes_of(self._json("sinfo", "--json"))
+        """Where sinfo's JSON lists nodes, scontrol has none; where scontrol has it, sinfo's is about something else."""
+        try:
+            return nodes_of(self._json(*self._nodes))
+        except SlurmRefused as refusal:
+            if self._nodes != _NODES or _NO_SUCH_OPTION not in str(refusal):
+                raise
+            self._nodes = _OLD_NODES
+            return self.nodes()
+        except Unreadable as problem:
+            asked, self._nodes = " ".join(self._nodes), _NODES
+            raise SlurmUnavailable(f"{asked}: {problem}") from None
+
+    def partitions(self) -> list[Partition]:
+        return partitions_in(self._run("scontrol", "--all", "--oneliner", "show", "partition"))
 
     def live(self) -> list[SlurmJob]:
         try:
@@ -132,12 +154,12 @@ class SlurmCommands:
             return [job for job in self.jobs() if not job.is_over]
 
     def jobs(self) -> list[SlurmJob]:
-        return jobs_of(self._json("squeue", "--json", "--states=all"))
+        return self._jobs("squeue", "--json", "--states=all")
 
     def ended(self, since: float) -> list[SlurmJob]:
         # By itself it shows the caller's own jobs of today. Times are in UTC, as the environment says.
         start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(max(1.0, since)))
-        return jobs_of(self._json("sacct", "--json", "--allusers", "--starttime", start))
+        return self._jobs("sacct", "--json", "--allusers", "--starttime", start)
 
     def submit(self, job: Submission) -> int:
         options = [
@@ -164,8 +186,10 @@ class SlurmCommands:
             options.append(f"--time={job.minutes}")
         named = {"partition": job.partition, "account": job.account, "qos": job.qos}
         options += [f"--{name}={value}" for name, value in named.items() if value]
-        # The job inherits what sbatch has: no language and no time zone of the server's.
-        env = {**job.env, **self._way}
+        # The job inherits what sbatch has: no language, no time zone and no PATH of the server's. Its script finds
+        # Slurm's own programs where they are here, if not on the PATH of jobs.
+        paths = (job.env.get("PATH", ""), os.path.dirname(self._found("sbatch")))
+        env = {**self._way, **job.env, "PATH": ":".join(filter(None, paths))}
         answer = self._run("sbatch", *options, *job.extra, run_as=job.run_as, env=env, script=job.script)
         try:
             return int(answer.strip().splitlines()[-1].split(";")[0])
@@ -175,8 +199,8 @@ class SlurmCommands:
     def signal(self, job_id: int, name: str, *, to_steps: bool) -> None:
         self._unless_over("scancel", f"--signal={name}", *([] if to_steps else ["--batch"]), str(job_id))
 
-    def cancel(self, job_id: int, *, only_pending: bool = False) -> None:
-        self._unless_over("scancel", *(["--state=PENDING"] if only_pending else []), str(job_id))
+    def cancel(self, *job_ids: int, only_pending: bool = False) -> None:
+        self._unless_over("scancel", *(["--state=PENDING"] if only_pending else []), *map(str, job_ids))
 
     def set_node(self, name: str, *, is_withheld: bool, reason: str) -> None:
         update = ["State=DRAIN", f"Reason={reason}"] if is_withheld else ["State=RESUME"]
@@ -190,16 +214,29 @@ class SlurmCommands:
             if not any(text in str(refusal) for text in over):
                 raise
 
+    def _found(self, program: str) -> str:
+        """By its whole path, as the environment of a job has another PATH."""
+        if self._programs:
+            return os.path.join(self._programs, program)
+        return shutil.which(program, path=self._way["PATH"]) or os.path.join("/usr/bin", program)
+
+    def _jobs(self, *words: str) -> list[SlurmJob]:
+        try:
+            return jobs_of(self._json(*words))
+        except Unreadable as problem:
+            raise SlurmUnavailable(f"{words[0]}: {problem}") from None
+
     def _json(self, *words: str) -> Mapping[str, Any]:
         text = self._run(*words)
         try:
             document = json.loads(text)
         except ValueError:
             raise SlurmUnavailable(f"{words[0]} gave no JSON: {text[:200]!r}") from None
+        if not isinstance(document, Mapping):
+            raise SlurmUnavailable(f"{words[0]} gave another JSON than expected: {text[:200]!r}")
         if problems := errors_of(document):
             raise SlurmUnavailable(f"{words[0]}: {problems}")
-        found: Mapping[str, Any] = document
-        return found
+        return document
 
     def _run(
         self, *words: str, run_as: Account | None = None, env: Mapping[str, str] | None = None, script: str = ""
@@ -211,10 +248,9 @@ class SlurmCommands:
             who = {"user": run_as.uid, "group": run_as.gid, "extra_groups": list(run_as.groups)}
         try:
             done = subprocess.run(
-                [_found(program, self._programs), *words[1:]],
-                input=script,
+                [self._found(program), *words[1:]],
+                input=script.encode(errors="surrogateescape"),
                 capture_output=True,
-                text=True,
                 timeout=PATIENCE_SECONDS,
                 env=env or self._env,
                 cwd="/",
@@ -226,8 +262,8 @@ class SlurmCommands:
         except OSError as error:
             raise SlurmUnavailable(f"{program}: {error.strerror}") from error
         if done.returncode == 0:
-            return str(done.stdout)
-        said = _words_of(program, done.stderr)
+            return _text(done.stdout)
+        said = _words_of(program, _text(done.stderr))
         if is_passing(said):
             raise SlurmUnavailable(said)
         raise SlurmRefused(said)
@@ -238,8 +274,9 @@ def is_passing(said: str) -> bool:
     return any(passing in said for passing in _PASSING)
 
 
-def _found(program: str, programs: str | None) -> str:
-    return os.path.join(programs, program) if programs else program
+def _text(output: bytes) -> str:
+    """Anybody names jobs as they like, and Slurm cuts names between the bytes of a letter."""
+    return output.decode(errors="replace")
 
 
 def _words_of(program: str, stderr: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import signal as signals
+from dataclasses import dataclass
 
 from corral.core.model import EndReason
 from corral.engines.aggregation import InstanceExit
@@ -20,6 +22,15 @@ _REASONS = {
     # Not by corral: by somebody in Slurm, or because its controller lost it in a crash. The job goes on.
     "CANCELLED": EndReason.LOST,
 }
+_OUTSIDE = "outside"
+#: The words of corral's script on the nodes.
+_TOLD = {
+    "exit_code": EndReason.EXIT_CODE,
+    _OUTSIDE: EndReason.EXIT_CODE,
+    "timed_out": EndReason.TIMED_OUT,
+    "oom_killed": EndReason.OOM_KILLED,
+    "launch_error": EndReason.LAUNCH_ERROR,
+}
 #: Slurm's words for a job that waits because of others.
 _PLACE_IS_TAKEN = ("Resources", "Priority")
 _WORDS = {
@@ -34,19 +45,38 @@ _WORDS = {
 }
 
 
-def parse_exit(line: str, *, limit_seconds: float | None) -> InstanceExit:
-    """What an instance wrote: when, why, its code, its signal, and the words or when its program ended. Raises
-    ValueError for a line that none of them wrote."""
-    at, reason, code, signal, rest = [*line.split(" ", 4), "", "", "", ""][:5]
-    decided_at = float(rest) if reason != EndReason.LAUNCH_ERROR else None
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToldExit:
+    """What an instance wrote about its end."""
+
+    exit: InstanceExit
+    #: its program was asked to end, and not by corral: Slurm may know better why it did
+    is_from_outside: bool = False
+
+
+def parse_exit(line: str, *, limit_seconds: float | None, since: float, now: float) -> ToldExit:
+    """When, why, its code, its signal, and the words or when its program ended. A job may write there what it likes:
+    raises ValueError for a line that corral's script does not write, and keeps the times between `since` and `now`."""
+    at, word, code, signal, rest = [*line.split(" ", 4), "", "", "", ""][:5]
+    if (reason := _TOLD.get(word)) is None:
+        raise ValueError(f"{word!r} is no reason")
     exit_code = None if code == "-" else int(code)
-    return InstanceExit(
-        reason=EndReason(reason),
-        ended_at=float(at),
+    exit = InstanceExit(
+        reason=reason,
+        ended_at=time_told(at, since, now),
         exit_code=exit_code,
-        message=_words(EndReason(reason), exit_code, None if signal == "-" else int(signal), rest, limit_seconds),
-        main_ended_at=decided_at,
+        message=_words(reason, exit_code, None if signal == "-" else int(signal), rest, limit_seconds),
+        main_ended_at=time_told(rest, since, now) if reason is not EndReason.LAUNCH_ERROR else None,
     )
+    return ToldExit(exit=exit, is_from_outside=word == _OUTSIDE)
+
+
+def time_told(text: str, since: float, now: float) -> float:
+    """Nodes' clocks may be wrong, and files of a job's may say anything. Raises ValueError."""
+    at = float(text)
+    if not math.isfinite(at):
+        raise ValueError(f"{text!r} is no time")
+    return min(max(at, since), now)
 
 
 def _words(reason: EndReason, code: int | None, signal: int | None, rest: str, limit_seconds: float | None) -> str:
@@ -87,6 +117,11 @@ def told_by_slurm(job: SlurmJob, *, has_begun: bool, was_stopped: bool, now: flo
     return InstanceExit(
         reason=EndReason.EXIT_CODE, ended_at=at, exit_code=code, message=f"exit code {code}" if code else ""
     )
+
+
+def is_slurms_doing(job: SlurmJob) -> bool:
+    """Whether it ended for another reason than that its program did."""
+    return job.state in _REASONS
 
 
 def why_not_begun(job: SlurmJob) -> str:

@@ -36,10 +36,13 @@ from corral.engines.slurm.fleet import nodes_seen, others_use, unexplained
 from corral.engines.slurm.following import Following, asked
 from corral.engines.slurm.installing import engine_id, installed_program
 from corral.engines.slurm.laying_out import give, lay_out
+from corral.engines.slurm.leaving import Leaving
 from corral.engines.slurm.logs import read_log, trim_log
-from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, submission
+from corral.engines.slurm.news import News
+from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, place_of, submission
+from corral.engines.slurm.partitions import Partition, PartitionClosed, Partitions
 from corral.engines.slurm.preparing import Prepared, Preparing
-from corral.engines.slurm.seen import by_attempt
+from corral.engines.slurm.seen import SlurmJob, by_attempt
 from corral.engines.slurm.storage import slurm_specs, take_long, with_sources
 from corral.engines.slurm.submitters import Submitter
 from corral.engines.slurm.watcher import Watcher
@@ -73,11 +76,13 @@ class SlurmEngine:
         self._account_of = account_of
         self._storage = storage
         self._top = top
-        self._layout = rundir.Layout(Path(root).resolve())
+        root = Path(root).resolve()
+        self._layout = rundir.Layout(str(root))
         self._layout.prepare()
-        self._words = NodeWords(self._layout.root, slurm)
-        self._mark = f"corral-{engine_id(self._layout.root)}-"
-        self._program = installed_program(self._layout.root)
+        self._news = News(self._layout.news)
+        self._words = NodeWords(root, slurm)
+        self._mark = f"corral-{engine_id(root)}-"
+        self._program = str(installed_program(root))
         self._lock = threading.RLock()
         #: attempts share these by their ids: one and the same is never launched by two at a time
         self._launching = tuple(threading.Lock() for _ in range(64))
@@ -87,12 +92,14 @@ class SlurmEngine:
         #: GPUs that Slurm called used without a job in the last observation, by node
         self._unexplained: Mapping[str, int] = {}
         self._devices = Devices()
+        self._partitions = Partitions(slurm.partitions, refused=SlurmRefused)
+        self._leaving = Leaving()
         self._following = Following(slurm, self._layout, self._mark, self._submitted)
         self._closed = False
         for attempt_id in self._layout.live():
             if (attempt := attempts.load(self._layout, attempt_id)) is None:
                 # An earlier server was about to prepare it, and will say again that it is wanted.
-                self._layout.forget(attempt_id, delete_logs=False)
+                self._layout.forget(attempt_id, delete_logs=True)
             else:
                 self._attempts[attempt_id] = attempt
                 if (status := attempt.status()) is not None:
@@ -106,10 +113,14 @@ class SlurmEngine:
 
     def observe(self) -> Observation:
         seen, live = asked(self._slurm.nodes), asked(self._slurm.live)
-        mine = {job.id for found in by_attempt(live, self._mark).values() for job in found}
-        jobs = asked(lambda: self._devices.told(live, mine, self._slurm.jobs))
         with self._lock:
             self._check_open()
+            mine, stuck = self._own_jobs(live, attempts.clock())
+        jobs = asked(lambda: self._devices.told(live, mine, self._slurm.jobs))
+        if stuck:
+            log.warning("Slurm jobs %s run on although their attempts are over: they are cancelled", stuck)
+            asked(lambda: self._slurm.cancel(*stuck))
+        with self._lock:
             self._addresses = {node.name: node.address for node in seen}
             self._following.follow(self._attempts.values(), jobs, attempts.clock())
             named, lost = self._named_gpus(), self._lost_gpus(unexplained(seen, jobs))
@@ -163,7 +174,7 @@ class SlurmEngine:
             if attempt.is_over:
                 return
             attempt.was_stopped = True
-            rundir.write_text(self._layout.attempt(attempt_id) / "stop", f"{max(0.0, grace_seconds):.3f}\n", mode=0o644)
+            rundir.write_text(self._layout.stop(attempt_id), f"{max(0.0, grace_seconds):.3f}\n", mode=0o644)
             if not attempt.was_submitted and (job := self._following.job_of(attempt)) is not None:
                 attempt.job_id = job.id
             if not attempt.was_submitted:
@@ -179,7 +190,7 @@ class SlurmEngine:
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
         if not rundir.is_safe_id(attempt_id):
             return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
-        place = self._layout.rank(attempt_id, rank)
+        place = self._layout.place(attempt_id, rank)
         with self._lock:
             attempt = self._attempts.get(attempt_id)
             # Asked before reading: after the end nothing is written any more.
@@ -199,6 +210,7 @@ class SlurmEngine:
                     if not attempt.is_over:
                         continue  # a running attempt must stay known
                     del self._attempts[attempt_id]
+                    self._leaving.note(attempt.job_id, attempts.clock())
             self._layout.forget(attempt_id, delete_logs=delete_logs)
 
     def withhold(self, node: str, reason: str) -> None:
@@ -214,7 +226,7 @@ class SlurmEngine:
 
     def has(self, attempt_id: str) -> bool:
         return rundir.is_safe_id(attempt_id) and (
-            self._layout.attempt(attempt_id).is_dir() or self._preparing.has(attempt_id)
+            os.path.exists(self._layout.place(attempt_id, 0)) or self._preparing.has(attempt_id)
         )
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
@@ -235,7 +247,7 @@ class SlurmEngine:
 
     def take_events(self) -> list[Attempt]:
         """Bring those up to date to which their nodes say that something happened."""
-        touched = self._layout.take_events()
+        touched = self._news.take()
         with self._lock:
             found = [attempt for name in touched if (attempt := self._attempts.get(name)) is not None]
             for attempt in found:
@@ -269,6 +281,21 @@ class SlurmEngine:
             return list(self._attempts.values())
 
     # -------------------------------------------------------------------------------------------- inside
+
+    def _own_jobs(self, live: Sequence[SlurmJob], now: float) -> tuple[set[int], list[int]]:
+        """Whose GPUs are in corral's own books; and the jobs that hold theirs although their attempts are over."""
+        own = set[int]()
+        for attempt in self._attempts.values():
+            if attempt.is_over:
+                self._leaving.note(attempt.job_id, now)
+            elif attempt.job_id is not None:
+                own.add(attempt.job_id)
+        for attempt_id, named in by_attempt(live, self._mark).items():
+            # Slurm has it, and the server is about to write that down; or it was sent twice.
+            if (known := self._attempts.get(attempt_id)) is not None and not known.is_over:
+                own.update(job.id for job in named)
+        stuck = self._leaving.stuck(live, now)
+        return own | self._leaving.lingering(now), stuck
 
     def _lost_gpus(self, now: Mapping[str, int]) -> dict[str, int]:
         """What was unexplained in two observations in a row is no matter of a moment."""
@@ -323,17 +350,10 @@ class SlurmEngine:
             if attempt is None:
                 self._check_new(order)
                 attempt = attempts.create(self._layout, order, attempts.clock())
-                attempts.keep(self._layout, attempt)
                 self._attempts[order.attempt_id] = attempt
             if not attempt.is_over and not attempt.was_submitted:
-                self._conclude(attempt, reason, words)
+                attempts.conclude(self._layout, attempt, reason, words)
         self._watcher.look_soon()
-
-    def _conclude(self, attempt: Attempt, reason: EndReason, words: str) -> None:
-        """The engine's own word about an end, for the next server too."""
-        now = attempts.clock()
-        attempt.give_up(reason, words, now)
-        rundir.write_json(self._layout.attempt(attempt.id) / "verdict", {"reason": reason, "message": words, "at": now})
 
     def _check_new(self, order: LaunchOrder) -> None:
         if self._layout.was_ordered(order.attempt_id):
@@ -346,41 +366,43 @@ class SlurmEngine:
         """Everything that its nodes need, before Slurm hears of it."""
         self._check_new(order)
         who, first = self._account_of(order), order.instances[0].node
-        attempt = lay_out(
+        lay_out(
             self._layout,
             order,
-            str(self._program),
+            self._program,
             specs,
             lambda one: instance_environment(order, one, self._rules, who, master_addr=self.address_of(first)),
             said,
         )
         if who is not None:
-            top = self._top or str(self._layout.root)
+            top = self._top or self._layout.root
             give(self._layout, order, specs[0], who, top, self._storage.volumes if self._storage else "")
-        attempts.keep(self._layout, attempt)
+        attempt = attempts.create(self._layout, order, attempts.clock())
         with self._lock:
             self._attempts[order.attempt_id] = attempt
         return attempt
 
-    def _submission(self, order: LaunchOrder) -> Submission:
-        script = scripts.batch_script(str(self._program), str(self._layout.attempt(order.attempt_id)))
+    def _submission(self, order: LaunchOrder, partitions: Sequence[Partition]) -> Submission:
+        place = place_of(order, self._rules, partitions)
+        script = scripts.batch_script(order, self._layout, self._program)
         name = f"{self._mark}{order.attempt_id}"
-        return submission(order, self._rules, self._account_of(order), name=name, script=script)
+        return submission(order, self._rules, self._account_of(order), place, name=name, script=script)
 
     def _submit(self, order: LaunchOrder, attempt: Attempt) -> None:
         try:
-            job_id = self._slurm.submit(self._submission(order))
-        except SlurmUnavailable as error:
+            job_id = self._partitions.decide(lambda known: self._slurm.submit(self._submission(order, known)))
+        except (SlurmUnavailable, PartitionClosed) as error:
             raise EngineUnavailable(f"Slurm: {error}") from error
-        except SlurmRefused as refusal:
-            raise LaunchRefused(f"Slurm refuses it: {refusal}") from refusal
+        except (SlurmRefused, LaunchRefused) as refusal:
+            words = f"Slurm refuses it: {refusal}" if isinstance(refusal, SlurmRefused) else str(refusal)
+            with self._lock:
+                attempts.conclude(self._layout, attempt, EndReason.LAUNCH_ERROR, words)
+            raise LaunchRefused(words) from refusal
         with self._lock:
             self._submitted(attempt, job_id)
 
     def _submitted(self, attempt: Attempt, job_id: int) -> None:
-        attempt.job_id = job_id
-        # If a crash takes it away, it is found again by its name.
-        rundir.write_new(self._layout.attempt(attempt.id) / "job", f"{job_id}\n")
+        attempts.note_job(self._layout, attempt, job_id)
         self._layout.note_submission(attempts.clock())
         if attempt.was_stopped:
             # It was stopped while it was on its way.
@@ -399,15 +421,17 @@ class SlurmEngine:
     def _take_back(self, live: Iterable[Attempt]) -> None:
         """Others have got what the plan thought was free: corral plans anew, and nobody is stuck behind them."""
         now = attempts.clock()
-        for attempt in live:
-            job = attempt.seen
-            if attempt.is_over or job is None or job.state != "PENDING" or attempt.job_id is None or attempt.up:
-                continue
-            if now - job.submitted_at < self._rules.pending_seconds:
-                continue
-            job_id = attempt.job_id
-            asked(lambda job_id=job_id: self._slurm.cancel(job_id, only_pending=True))  # type: ignore[misc]
-            still = {one.id: one for one in asked(self._slurm.jobs)}.get(job_id)
-            if still is None or still.state == "CANCELLED":
-                with self._lock:
-                    self._conclude(attempt, EndReason.PREEMPTED, why_not_begun(job))
+        late = {
+            attempt.job_id: (attempt, attempt.seen)
+            for attempt in live
+            if attempt.job_id is not None and attempt.waits_in_slurm and attempt.seen is not None
+            if now - max(attempt.given_at, attempt.created_at) >= self._rules.pending_seconds
+        }
+        if not late:
+            return
+        asked(lambda: self._slurm.cancel(*late, only_pending=True))
+        states = {job.id: job.state for job in asked(self._slurm.jobs)}
+        with self._lock:
+            for job_id, (attempt, job) in late.items():
+                if states.get(job_id, "CANCELLED") == "CANCELLED":
+                    attempts.conclude(self._layout, attempt, EndReason.PREEMPTED, why_not_begun(job))

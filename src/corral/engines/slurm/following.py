@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from corral.control.ports import EngineUnavailable
-from corral.core.model import EndReason
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable
 from corral.engines.slurm.rundir import Layout
@@ -62,9 +61,12 @@ class Following:
 
     def _is_followed(self, attempt: Attempt, jobs: Iterable[SlurmJob], now: float) -> bool:
         """False if it is not over, and nothing is said of it although there should be."""
-        mine = [job for job in jobs if attempt.job_id in (None, job.id)]
+        named = list(jobs)
+        # Sent twice, after an answer that never came, it runs as the one that has claimed it.
+        mine = [job for job in named if job.id == attempt.claimed_by]
+        mine = mine or [job for job in named if attempt.job_id in (None, job.id)]
         if mine:
-            if attempt.job_id is None:
+            if attempt.job_id != mine[-1].id:
                 self._adopt(attempt, mine[-1].id)
             attempt.follow(mine[-1], self._layout, now)
             return True
@@ -80,7 +82,7 @@ class Following:
             elif attempt.over_since is None:
                 attempt.over_since = now
             elif now > attempt.over_since + LOST_SECONDS:
-                attempt.give_up(EndReason.LOST, f"Slurm does not know its job {attempt.job_id} any more", now)
+                attempt.lose(f"Slurm does not know its job {attempt.job_id} any more", now)
 
     def _ended(self, since: float) -> list[SlurmJob]:
         """Not every cluster keeps accounts."""

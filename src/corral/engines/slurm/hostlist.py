@@ -1,28 +1,23 @@
-"""Names of nodes as Slurm shortens them: `gpu[1,3-5],login` and back. Pure."""
+"""Names of nodes as Slurm shortens them: `gpu[1,3-5],login` written out. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 _BRACKETS = re.compile(r"\[([^]]*)\]")
 
 
 def expand(text: str) -> list[str]:
     """All names in a host list, in its order."""
-    return [name for part in _parts(text) for name in _expanded(part)]
+    return [name for part in parts(text) for name in _expanded(part)]
 
 
-def join(names: Iterable[str]) -> str:
-    """Slurm reads plain names as well as short ones."""
-    return ",".join(names)
-
-
-def _parts(text: str) -> Iterator[str]:
+def parts(text: str, brackets: str = "[]") -> Iterator[str]:
     """The commas outside of brackets part a list."""
     depth, part = 0, ""
     for letter in text:
-        depth += (letter == "[") - (letter == "]")
+        depth += (letter == brackets[0]) - (letter == brackets[1])
         if letter == "," and not depth:
             yield part
             part = ""

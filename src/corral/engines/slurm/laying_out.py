@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 
 from corral.control.ports import Instance, LaunchOrder
 from corral.engines.local.messages import StorageSpec
-from corral.engines.slurm import attempts, rundir, scripts
-from corral.engines.slurm.attempts import Attempt
+from corral.engines.slurm import rundir, scripts
 from corral.engines.slurm.rundir import Layout
-from corral.engines.slurm.submitters import Submitter, give_attempt, give_job, give_storage
+from corral.engines.slurm.submitters import Submitter, give_job, give_place, give_storage
 
 
 def lay_out(
@@ -19,19 +19,19 @@ def lay_out(
     specs: Mapping[int, list[StorageSpec]],
     environment: Callable[[Instance], Mapping[str, str]],
     said: Sequence[str] = (),
-) -> Attempt:
+) -> None:
     """`program` is corral's own on the nodes, `specs` are what each instance mounts, and `said` are the first lines of
-    its log. Not kept yet: should the server die before `attempts.keep`, it was never ordered."""
-    attempt = attempts.create(layout, order, attempts.clock())
-    rundir.write_new(layout.attempt(order.attempt_id) / "attempt", scripts.attempt_text(order, layout, program))
+    its log. Not kept yet: should the server die before `attempts.create`, it was never ordered."""
     for instance in order.instances:
-        place = layout.rank(order.attempt_id, instance.rank)
-        place.mkdir()
+        place = layout.place(order.attempt_id, instance.rank)
+        os.mkdir(place)
         text = scripts.instance_text(order, instance, environment(instance), specs[instance.rank])
-        rundir.write_new(place / "instance", text)
+        rundir.append(f"{place}/instance", text)
         if said:
-            rundir.write_new(place / "log", "".join(f"corral: {line}\n" for line in said))
-    return attempt
+            rundir.append(f"{place}/log", "".join(f"corral: {line}\n" for line in said))
+    if len(order.instances) > 1:
+        shared = scripts.attempt_text(order, layout, program)
+        rundir.append(f"{layout.place(order.attempt_id, 0)}/attempt", shared)
 
 
 def give(
@@ -39,6 +39,7 @@ def give(
 ) -> None:
     """To the account whose job it is; root needs nothing."""
     if who.account.uid != 0:
-        give_attempt(layout.attempt(order.attempt_id), who.owner, top)
+        for instance in order.instances:
+            give_place(layout.place(order.attempt_id, instance.rank), who.owner, top)
         give_job(order, who.owner, top)
         give_storage(mounted, who.owner, volumes, top)

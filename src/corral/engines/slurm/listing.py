@@ -11,7 +11,7 @@ import calendar
 import time
 
 from corral.engines.slurm.hostlist import expand
-from corral.engines.slurm.seen import SlurmJob, gpus_in, memory_mib
+from corral.engines.slurm.seen import SlurmJob, Unreadable, gpus_in, memory_mib
 
 #: What stands between two columns: nothing that a name or a comment has in it.
 _GAP = "\x1f"
@@ -22,7 +22,6 @@ _COLUMNS = {
     "SubmitTime": 20,
     "StartTime": 20,
     "Reason": 40,
-    "UserName": 32,
     "NumCPUs": 8,
     "tres-alloc": 240,
     "NodeList": 480,
@@ -35,12 +34,8 @@ _WHOLE = ("tres-alloc", "NodeList")
 FORMAT = ",".join(f"{name}:{width}{_GAP}" for name, width in _COLUMNS.items())
 
 
-class Unreadable(Exception):
-    """A row is not what it should be: cut off, or with a column too many."""
-
-
 def jobs_in(table: str) -> list[SlurmJob]:
-    """Raises Unreadable."""
+    """Raises Unreadable for a row that is cut off, or has a column too many."""
     return [_job(line) for line in table.split("\n") if line.strip()]
 
 
@@ -59,7 +54,6 @@ def _job(line: str) -> SlurmJob:
         name=row["Name"],
         state=row["State"],
         reason="" if row["Reason"] == "None" else row["Reason"],
-        user=row["UserName"],
         comment=row["Comment"],
         nodes=tuple(nodes),
         gpus=sum(gpus_in(row["tres-alloc"]).values()) // share,

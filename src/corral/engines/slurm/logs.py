@@ -10,10 +10,9 @@ import ctypes
 import ctypes.util
 import logging
 import os
-from pathlib import Path
 
 from corral.engines.slurm.attempts import Attempt
-from corral.engines.slurm.rundir import Layout, NotPlain, open_plain, read_line, write_text
+from corral.engines.slurm.rundir import Layout, NotPlain, log_start, open_plain, read_line, write_text
 
 log = logging.getLogger("corral.engines.slurm")
 
@@ -23,10 +22,10 @@ _BLOCK = 4096
 _libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
 
 
-def read_log(place: Path, offset: int, limit: int) -> tuple[bytes, int, int]:
+def read_log(place: str, offset: int, limit: int) -> tuple[bytes, int, int]:
     """Bytes from an offset on (negative: so many before the end), where the next read continues, and where it ends."""
     try:
-        with open_plain(place / LOG) as file:
+        with open_plain(f"{place}/{LOG}") as file:
             end = os.fstat(file.fileno()).st_size
             start = max(_start(place), end + offset if offset < 0 else offset)
             file.seek(start)
@@ -38,7 +37,7 @@ def read_log(place: Path, offset: int, limit: int) -> tuple[bytes, int, int]:
 
 def trim_log(layout: Layout, attempt: Attempt, limit_bytes: int) -> None:
     for rank in range(len(attempt.nodes)):
-        place = layout.rank(attempt.id, rank)
+        place = layout.place(attempt.id, rank)
         try:
             _trim(place, limit_bytes)
         except (FileNotFoundError, NotPlain):
@@ -47,24 +46,19 @@ def trim_log(layout: Layout, attempt: Attempt, limit_bytes: int) -> None:
             log.info("the log in %s cannot be shortened: %s", place, error)
 
 
-def _trim(place: Path, limit_bytes: int) -> None:
-    with open_plain(place / LOG, to_write=True) as file:
+def _trim(place: str, limit_bytes: int) -> None:
+    with open_plain(f"{place}/{LOG}", to_write=True) as file:
         size, start = os.fstat(file.fileno()).st_size, _start(place)
         if size - start <= limit_bytes:
             return
         # Half of the limit is kept, in whole blocks, so that this happens seldom.
         keep_from = (size - limit_bytes // 2) // _BLOCK * _BLOCK
-        write_text(_start_path(place), f"{keep_from}\n")
+        write_text(log_start(place), f"{keep_from}\n")
         done = _libc.fallocate(file.fileno(), _KEEP_SIZE_AND_PUNCH, ctypes.c_long(0), ctypes.c_long(keep_from))
         if done != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
 
 
-def _start_path(place: Path) -> Path:
-    """Where it is written from where on a log is kept: beside the place of its instance, which may be the job's own."""
-    return place.with_name(f"{place.name}.log-start")
-
-
-def _start(place: Path) -> int:
-    return int(read_line(_start_path(place)) or 0)
+def _start(place: str) -> int:
+    return int(read_line(log_start(place)) or 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from corral.control.ports import Instance, LaunchOrder, LaunchRefused
@@ -12,6 +13,7 @@ from corral.engines.local.environment import account_environment, base_environme
 from corral.engines.slurm import rundir
 from corral.engines.slurm.commands import Account, Submission
 from corral.engines.slurm.fleet import MIB, FleetRules
+from corral.engines.slurm.partitions import Partition, Place, place_for
 from corral.engines.slurm.submitters import Submitter
 
 #: A Slurm job that has not begun after this long stands behind others there: it is taken back, and corral plans anew.
@@ -19,6 +21,8 @@ PENDING_SECONDS = 20.0
 DEFAULT_LOG_LIMIT = 64 << 20
 FIRST_PORT, PORTS = 20_000, 12_000
 MAX_ORDER_CHARS = 4 << 20
+#: of corral's script on the nodes; programs do not see it
+_SCRIPT_LANGUAGE = {"LANG": "C.UTF-8", "LC_ALL": "C"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +30,10 @@ class SlurmRules:
     """How jobs are given to this cluster."""
 
     fleet: FleetRules = field(default_factory=FleetRules)
-    partition: str = ""
+    #: where jobs are submitted to, the best first; empty means any
+    partitions: tuple[str, ...] = ()
+    #: the longest that Slurm lets a job run, where that is less than its partition allows
+    max_minutes: int | None = None
     account: str = ""
     qos: str = ""
     #: what a job gets that asks for no CPUs
@@ -55,7 +62,22 @@ def check_order(order: LaunchOrder) -> None:
         raise LaunchRefused("a Slurm cluster gives out whole GPUs only")
 
 
-def submission(order: LaunchOrder, rules: SlurmRules, who: Submitter | None, *, name: str, script: str) -> Submission:
+def place_of(order: LaunchOrder, rules: SlurmRules, partitions: Sequence[Partition]) -> Place:
+    """Slurm's own limit stands behind the one that the nodes keep to the second. Raises LaunchRefused and
+    PartitionClosed."""
+    return place_for(
+        partitions,
+        [instance.node for instance in order.instances],
+        named=rules.partitions,
+        limit_seconds=order.time_limit_seconds,
+        spare_seconds=order.grace_seconds,
+        max_minutes=rules.max_minutes,
+    )
+
+
+def submission(
+    order: LaunchOrder, rules: SlurmRules, who: Submitter | None, place: Place, *, name: str, script: str
+) -> Submission:
     """The Slurm job of an attempt."""
     first = order.instances[0]
     asked = -(-order.cpu_milli // WHOLE) if order.cpu_milli else rules.cpus_per_gpu * len(first.gpu_ids)
@@ -68,12 +90,12 @@ def submission(order: LaunchOrder, rules: SlurmRules, who: Submitter | None, *, 
         gpu_type="",
         cpus=max(1, asked),
         memory_mib=-(-order.memory_bytes // MIB) if order.memory_bytes else None,
-        minutes=_minutes(order),
+        minutes=place.minutes,
         workdir="/",
-        partition=rules.partition,
+        partition=place.partition,
         account=(who.books if who else "") or rules.account,
         qos=rules.qos,
-        env={"PATH": rules.path, "HOME": "/"},
+        env={"PATH": rules.path, "HOME": "/", **_SCRIPT_LANGUAGE},
         run_as=_run_as(who),
         extra=rules.extra,
     )
@@ -110,10 +132,3 @@ def _run_as(who: Submitter | None) -> Account | None:
     if who is None or who.account.uid == os.geteuid():
         return None
     return Account(uid=who.account.uid, gid=who.account.gid, groups=who.account.groups)
-
-
-def _minutes(order: LaunchOrder) -> int | None:
-    """Slurm's own limit stands behind the one that the nodes keep to the second."""
-    if order.time_limit_seconds is None:
-        return None
-    return int((order.time_limit_seconds + order.grace_seconds) // 60) + 2

@@ -188,8 +188,8 @@ class Preparing:
         assert spec is not None
         return {
             "attempt_id": attempt_id,
-            "rank_dir": str(self._layout.live_mark(attempt_id)),
-            "scratch": str(self._layout.fetched(attempt_id)),
+            "rank_dir": self._layout.order(attempt_id),
+            "scratch": self._layout.fetched(attempt_id),
             "places": spec["places"],
             "storage": errand.specs,
         }

@@ -6,7 +6,9 @@ token's own user are submitted in that user's name, which Slurm allows to tokens
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import pwd
 import threading
 import time
@@ -25,8 +27,9 @@ from corral.engines.slurm.commands import (
     Submission,
     is_passing,
 )
+from corral.engines.slurm.partitions import Partition, partitions_of
 from corral.engines.slurm.rest_words import Answer, answer_of, is_classic
-from corral.engines.slurm.seen import SlurmJob, SlurmNode, jobs_of, nodes_of
+from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, jobs_of, nodes_of
 from corral.engines.slurm.tokens import Token, Tokens
 
 log = logging.getLogger("corral.engines.slurm")
@@ -35,6 +38,8 @@ _Answer = TypeVar("_Answer")
 
 #: Slurm reads earlier times as something else.
 _FIRST_TIME = 1_000_000_000
+#: When squeue is tried again after it failed.
+_AGAIN_SECONDS = 300.0
 
 
 class SlurmRest:
@@ -59,6 +64,7 @@ class SlurmRest:
         self._fixed = version
         self._found = ""
         self._lock = threading.Lock()
+        self._no_squeue_until = 0.0
         #: how often slurmrestd was asked, by what for; a benchmark reads it
         self.calls: dict[str, int] = {}
         # Connections are not kept: who asks is told with each request, and must never be mixed up with another.
@@ -72,13 +78,23 @@ class SlurmRest:
         )
 
     def nodes(self) -> list[SlurmNode]:
-        return nodes_of(self._asked("GET", "slurm/{}/nodes"))
+        return self._read(nodes_of, self._asked("GET", "slurm/{}/nodes"))
+
+    def partitions(self) -> list[Partition]:
+        return partitions_of(self._asked("GET", "slurm/{}/partitions"))
 
     def live(self) -> list[SlurmJob]:
+        """By squeue where that sees as much: slurmrestd tells of every job that the controller remembers."""
+        if self._sees_by_squeue():
+            try:
+                return self._commands.live()
+            except (SlurmUnavailable, SlurmRefused) as problem:
+                log.info("squeue is left for slurmrestd: %s", problem)
+                self._no_squeue_until = time.monotonic() + _AGAIN_SECONDS
         return [job for job in self.jobs() if not job.is_over]
 
     def jobs(self) -> list[SlurmJob]:
-        return jobs_of(self._asked("GET", "slurm/{}/jobs"))
+        return self._read(jobs_of, self._asked("GET", "slurm/{}/jobs"))
 
     def ended(self, since: float) -> list[SlurmJob]:
         query = {"start_time": f"uts{max(_FIRST_TIME, int(since))}", "skip_steps": "true"}
@@ -87,7 +103,7 @@ class SlurmRest:
             return self._by_command("sacct", lambda: self._commands.ended(since), "offers no accounting")
         if rest_words.NO_DATABASE in answer.codes and self._commands.has("sacct"):
             return self._commands.ended(since)
-        return jobs_of(self._good(answer, "slurmdb/jobs"))
+        return self._read(jobs_of, {"jobs": [], **self._good(answer, "slurmdb/jobs")})
 
     def submit(self, job: Submission) -> int:
         user = self._name_of(job.run_as) if job.run_as is not None else ""
@@ -106,14 +122,12 @@ class SlurmRest:
         query = rest_words.signal_query(name, to_steps=to_steps, version=self._version())
         self._unless_over("DELETE", f"slurm/{{}}/job/{job_id}", query=query)
 
-    def cancel(self, job_id: int, *, only_pending: bool = False) -> None:
-        path = f"slurm/{{}}/job/{job_id}"
-        if only_pending:
+    def cancel(self, *job_ids: int, only_pending: bool = False) -> None:
+        for path in (f"slurm/{{}}/job/{job_id}" for job_id in job_ids):
             # Only a job that waits can be put off, and one that is put off cannot begin before it is cancelled.
-            body = rest_words.put_off_body(time.time(), self._version())
-            if not self._unless_over("POST", path, body=body):
-                return
-        self._unless_over("DELETE", path)
+            body = rest_words.put_off_body(time.time(), self._version()) if only_pending else None
+            if body is None or self._unless_over("POST", path, body=body):
+                self._unless_over("DELETE", path)
 
     def set_node(self, name: str, *, is_withheld: bool, reason: str) -> None:
         if is_classic(self._version()):
@@ -124,6 +138,22 @@ class SlurmRest:
         self._asked("POST", f"slurm/{{}}/node/{name}", body=body)
 
     # -------------------------------------------------------------------------------------------- inside
+
+    def _sees_by_squeue(self) -> bool:
+        """It is there, and shows this account what slurmrestd shows the token's."""
+        if time.monotonic() < self._no_squeue_until or not self._commands.has("squeue"):
+            return False
+        if os.geteuid() == 0:
+            return True
+        token = self._tokens.current()
+        asks_as = self._user or (token.user if token is not None else "")
+        return asks_as == self._name_of(Account(uid=os.geteuid(), gid=os.getegid()))
+
+    def _read(self, read: Callable[[Mapping[str, Any]], _Answer], document: Mapping[str, Any]) -> _Answer:
+        try:
+            return read(document)
+        except Unreadable as problem:
+            raise SlurmUnavailable(f"slurmrestd at {self._place}: {problem}") from None
 
     def _by_command(self, program: str, run: Callable[[], _Answer], why: str) -> _Answer:
         if not self._commands.has(program):
@@ -198,11 +228,13 @@ class SlurmRest:
             ) from None
         except httpx.HTTPError as error:
             raise SlurmUnavailable(f"slurmrestd at {self._place}: {error or type(error).__name__}") from None
+        # Names of jobs may be in any encoding, or cut between the bytes of a letter.
+        text = got.content.decode(errors="replace")
         try:
-            document = got.json()
+            document = json.loads(text)
         except ValueError:
             document = None
-        return answer_of(got.status_code, document, got.text)
+        return answer_of(got.status_code, document, text)
 
     def _headers(self, token: Token | None, user: str) -> dict[str, str]:
         if token is None:

@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from corral.engines.slurm.commands import Submission
+from corral.engines.slurm.partitions import UNLIMITED
+from corral.engines.slurm.seen import NOTHING_FOUND
 
 #: the oldest first; the newest that slurmrestd offers is used
 VERSIONS = ("v0.0.38", "v0.0.40", "v0.0.41", "v0.0.42")
@@ -36,8 +38,6 @@ _OVER = frozenset([2017, 2020, 2021, 2073, 2084])
 NO_DATABASE = 7000
 #: SLURM_PROTOCOL_AUTHENTICATION_ERROR
 _NOT_TRUSTED = 1007
-#: SLURMDB's "nothing found", which is no error
-_NOTHING_FOUND = 9003
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +75,7 @@ def answer_of(status: int, document: Any, text: str) -> Answer:
         return Answer(status=status, document={}, words=" ".join(text.split())[:200] or f"HTTP status {status}")
     errors = [item for item in document.get("errors") or () if isinstance(item, Mapping)]
     codes = frozenset(code for item in errors if (code := _code(item)) is not None)
-    if codes == {_NOTHING_FOUND}:
+    if codes == {NOTHING_FOUND}:
         return Answer(status=200, document=document)
     words = "; ".join(dict.fromkeys(filter(None, map(_words, errors))))
     if not words and status >= 400:
@@ -128,7 +128,7 @@ def job_body(job: Submission, version: str) -> dict[str, Any]:
         "maximum_nodes": len(job.nodes),
         "tres_per_node": f"gres/{gpus}" if job.gpus else None,
         "memory_per_node": _number(job.memory_mib),
-        "time_limit": _number(job.minutes),
+        "time_limit": _minutes(job.minutes),
         "open_mode": ["APPEND"],
         "requeue": False,
         "environment": [f"{name}={value}" for name, value in job.env.items()],
@@ -184,6 +184,10 @@ def parse_place(url: str) -> tuple[str, str | None]:
 
 def _named(job: Submission) -> dict[str, str]:
     return {"partition": job.partition, "account": job.account, "qos": job.qos}
+
+
+def _minutes(value: int | None) -> dict[str, Any] | None:
+    return {"set": True, "infinite": True, "number": 0} if value == UNLIMITED else _number(value)
 
 
 def _number(value: int | None) -> dict[str, Any] | None:

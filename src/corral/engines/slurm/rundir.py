@@ -1,35 +1,39 @@
 """What an attempt leaves on the file system that the server and the nodes share.
 
-    ROOT/live/ATTEMPT                an empty file for each attempt that is not forgotten
-    ROOT/fetched/ATTEMPT/            files of buckets that it mounts, gone when it is forgotten
-    ROOT/events/ATTEMPT.RANK.up|end  something happened to an instance; read and removed by the server
-    ROOT/hurry                       when Slurm last got a job: those that end may wait for the next one
-    ROOT/never                       a pipe into which nobody writes, to wait at
-    ROOT/attempts/ATTEMPT/           attempt, job, stop, verdict, order.json, rank-N.log-start
-    ROOT/attempts/ATTEMPT/rank-N/    instance, log, up, exit; claim in that of rank 0
+    ROOT/orders/ATTEMPT                what was ordered, its Slurm job, and how it ended for the engine: a line each.
+                                       The server's own, until the attempt is forgotten
+    ROOT/fetched/ATTEMPT/              files of buckets that it mounts, gone when it is forgotten
+    ROOT/stops/ATTEMPT                 how long it has to end, once it was asked to
+    ROOT/news                          to which instances something happened
+    ROOT/hurry                         when Slurm last got a job: those that end may wait for the next one
+    ROOT/never                         a pipe into which nobody writes, to wait at
+    ROOT/places/ATTEMPT.RANK/          instance, told, log; attempt and claim in the first of a gang
+    ROOT/places/ATTEMPT.RANK.log-start from where on its log is kept
+    ROOT/forgotten/ATTEMPT             its order, as long as its logs are kept
 
-Only what is in rank-N may belong to the job's account: the server acts upon nothing there, and follows no link.
-Nodes write short files in one go that end with a newline; one without it is not there yet.
+Files are few, and none is removed while jobs follow each other: to make one is what costs on a file system, the more
+so if machines share it, and some look for a long time beside those that were just removed.
+Only what is in a place may belong to the job's account: the server acts upon nothing there, and follows no link.
+Nodes append whole lines to `told`; one without its newline is not there yet.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import json
+import itertools
 import os
 import re
 import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-#: Longer than anything that is written in one line here.
-MAX_LINE_BYTES = 4 << 20
+#: Longer than anything that is written in lines here.
+MAX_BYTES = 4 << 20
 _AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}\.\d{1,9}")
-_EVENT = re.compile(rf"({_SAFE.pattern})\.(\d+)\.(up|end)")
 
 
 def is_safe_id(attempt_id: str) -> bool:
@@ -38,63 +42,85 @@ def is_safe_id(attempt_id: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    root: Path
+    root: str
 
     def prepare(self) -> None:
-        for name in ("live", "attempts"):
-            (self.root / name).mkdir(parents=True, exist_ok=True)
+        for name in ("orders", "stops", "places", "forgotten"):
+            os.makedirs(f"{self.root}/{name}", exist_ok=True)
         # Jobs' accounts pass to what is theirs, and see nothing else.
-        for path in (self.root, self.root / "attempts"):
-            path.chmod(path.stat().st_mode & 0o777 | 0o711)
-        # Everybody's jobs leave their marks there, and nobody can take away another's.
-        self.events.mkdir(exist_ok=True)
-        self.events.chmod(0o1733)
+        for path in (self.root, f"{self.root}/stops", f"{self.root}/places"):
+            os.chmod(path, os.stat(path).st_mode & 0o777 | 0o711)
         with contextlib.suppress(FileExistsError):
             os.mkfifo(self.never)
-        self.never.chmod(0o666)
+        os.chmod(self.never, 0o666)
 
     @property
-    def events(self) -> Path:
-        return self.root / "events"
+    def news(self) -> str:
+        return f"{self.root}/news"
 
     @property
-    def hurry(self) -> Path:
-        return self.root / "hurry"
+    def hurry(self) -> str:
+        return f"{self.root}/hurry"
 
     @property
-    def never(self) -> Path:
-        return self.root / "never"
+    def never(self) -> str:
+        return f"{self.root}/never"
 
-    def attempt(self, attempt_id: str) -> Path:
-        return self.root / "attempts" / attempt_id
+    @property
+    def places(self) -> str:
+        return f"{self.root}/places"
 
-    def rank(self, attempt_id: str, rank: int) -> Path:
-        return self.attempt(attempt_id) / f"rank-{rank}"
+    def order(self, attempt_id: str) -> str:
+        return f"{self.root}/orders/{attempt_id}"
+
+    def stop(self, attempt_id: str) -> str:
+        return f"{self.root}/stops/{attempt_id}"
+
+    def fetched(self, attempt_id: str) -> str:
+        return f"{self.root}/fetched/{attempt_id}"
+
+    def place(self, attempt_id: str, rank: int) -> str:
+        return f"{self.root}/places/{attempt_id}.{rank}"
+
+    def was_claimed(self, attempt_id: str) -> bool:
+        """Whether corral's script ever ran for it."""
+        first = self.place(attempt_id, 0)
+        return any(os.path.exists(f"{first}/{name}") for name in ("claim", "told"))
 
     def was_ordered(self, attempt_id: str) -> bool:
         """Whether Slurm may have heard of it. What an earlier server left half made is gone after this."""
-        directory = self.attempt(attempt_id)
-        if directory.exists() and not (directory / "order.json").exists():
-            shutil.rmtree(directory)
-        return directory.exists()
+        if read_lines(self.order(attempt_id)) or os.path.exists(self._forgotten(attempt_id)):
+            return True
+        self._remove_places(attempt_id)
+        return False
 
     def live(self) -> list[str]:
-        return sorted(name for name in os.listdir(self.root / "live") if is_safe_id(name))
-
-    def live_mark(self, attempt_id: str) -> Path:
-        return self.root / "live" / attempt_id
-
-    def fetched(self, attempt_id: str) -> Path:
-        return self.root / "fetched" / attempt_id
+        """Those that are not forgotten."""
+        return sorted(name for name in os.listdir(f"{self.root}/orders") if is_safe_id(name))
 
     def mark_live(self, attempt_id: str) -> None:
-        self.live_mark(attempt_id).touch()
+        """It is about to be ordered."""
+        append(self.order(attempt_id), "")
 
     def forget(self, attempt_id: str, *, delete_logs: bool) -> None:
-        self.live_mark(attempt_id).unlink(missing_ok=True)
-        shutil.rmtree(self.fetched(attempt_id), ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self.order(attempt_id), self._forgotten(attempt_id))
+        if os.path.exists(self.fetched(attempt_id)):
+            shutil.rmtree(self.fetched(attempt_id), ignore_errors=True)
         if delete_logs:
-            shutil.rmtree(self.attempt(attempt_id), ignore_errors=True)
+            self._remove_places(attempt_id)
+            for path in (self._forgotten(attempt_id), self.stop(attempt_id)):
+                _remove(path)
+
+    def _forgotten(self, attempt_id: str) -> str:
+        return f"{self.root}/forgotten/{attempt_id}"
+
+    def _remove_places(self, attempt_id: str) -> None:
+        places = list(itertools.takewhile(os.path.exists, (self.place(attempt_id, rank) for rank in itertools.count())))
+        # The first at last: if it is gone, so are all.
+        for place in reversed(places):
+            _remove(log_start(place))
+            shutil.rmtree(place, ignore_errors=True)
 
     def note_submission(self, now: float) -> None:
         """Never empty, not even for a moment: jobs read it at any time."""
@@ -104,65 +130,61 @@ class Layout:
         finally:
             os.close(descriptor)
 
-    def take_events(self) -> list[str]:
-        """The attempts to which something happened since the last call."""
-        found = []
-        for name in os.listdir(self.events):
-            match = _EVENT.fullmatch(name)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self.events / name)
-            if match:
-                found.append(match[1])
-        return sorted(set(found))
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
 
 
-def write_text(path: Path, text: str, *, mode: int = 0o600, sync: bool = True) -> None:
-    """Whole or not at all. With `sync` also after the machine crashed: what says that an attempt was ordered must stay,
-    and everything else can be found out, or ends that attempt."""
-    fresh = path.with_name(f"{path.name}.new")
-    with fresh.open("w", encoding="utf-8") as file:
+def log_start(place: str) -> str:
+    """Where it is written from where on a log is kept: beside the place of its instance, which may be the job's own."""
+    return f"{place}.log-start"
+
+
+def write_text(path: str | Path, text: str, *, mode: int = 0o600, sync: bool = True) -> None:
+    """Whole or not at all; with `sync` also after the machine crashed."""
+    fresh = f"{path}.new"
+    with open(fresh, "w", encoding="utf-8") as file:
         os.fchmod(file.fileno(), mode)
         file.write(text)
         if sync:
             file.flush()
             os.fsync(file.fileno())
-    fresh.replace(path)
+    os.replace(fresh, path)
 
 
-def write_new(path: Path, text: str) -> None:
-    """Where nobody looks yet: it may be half there for a while."""
-    with open(path, "w", encoding="utf-8", opener=_private) as file:
-        file.write(text)
+def append(path: str, line: str, *, sync: bool = False) -> None:
+    """With `sync` it stays also if the machine crashes: what says that an attempt was ordered must, and everything else
+    can be found out, or ends that attempt."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, line.encode())
+        if sync:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value) + "\n")
-
-
-def read_json(path: Path) -> Any | None:
-    text = read_line(path)
-    return None if text is None else json.loads(text)
-
-
-def read_line(path: Path) -> str | None:
-    """A short file's text; None if it is not there, not whole yet, or no plain file."""
+def read_lines(path: str | Path) -> list[str]:
+    """Those of a short file that are whole; none if it is not there, or no plain file."""
     try:
         with open_plain(path) as file:
-            text = file.read(MAX_LINE_BYTES).decode("utf-8", errors="replace")
+            text = file.read(MAX_BYTES).decode("utf-8", errors="replace")
     except (FileNotFoundError, NotADirectoryError, NotPlain):
-        return None
-    return text.rstrip("\n") if text.endswith("\n") else None
+        return []
+    return text.split("\n")[:-1]
+
+
+def read_line(path: str | Path) -> str | None:
+    """The first one, if it is there."""
+    return next(iter(read_lines(path)), None)
 
 
 class NotPlain(Exception):
     """A job has put something else where a plain file should be."""
 
 
-def open_plain(path: Path, *, to_write: bool = False) -> BinaryIO:
+def open_plain(path: str | Path, *, to_write: bool = False) -> BinaryIO:
     """A file in a place that may be a job's own: no link is followed, and nothing is waited for. Raises NotPlain and
     OSError."""
     try:
@@ -175,8 +197,3 @@ def open_plain(path: Path, *, to_write: bool = False) -> BinaryIO:
         os.close(descriptor)
         raise NotPlain(str(path))
     return os.fdopen(descriptor, "r+b" if to_write else "rb")
-
-
-def read_job_id(path: Path) -> int | None:
-    text = read_line(path)
-    return int(text) if text and text.isdigit() else None

@@ -11,30 +11,32 @@ from corral.engines.slurm.rundir import Layout
 from corral.engines.slurm.storage import storage_exports, storage_lines
 
 
-def batch_script(program: str, directory: str) -> str:
+def batch_script(order: LaunchOrder, layout: Layout, program: str) -> str:
     """What Slurm starts on the first node. It reads `program` instead of starting it: one process less for each job."""
-    return f"#!/bin/bash\nset -- {quote(directory)}\n. {quote(program)}\n"
+    return f"#!/bin/bash\n{attempt_text(order, layout, program)}. {quote(program)}\n"
 
 
 def attempt_text(order: LaunchOrder, layout: Layout, program: str) -> str:
     """What all instances share; `program` is what each of them begins with."""
-    ranks = " ".join(f"[{quote(instance.node)}]={instance.rank}" for instance in order.instances)
     limit = "" if order.time_limit_seconds is None else f"{order.time_limit_seconds:.3f}"
-    return (
-        _assigned(
-            {
-                "attempt": order.attempt_id,
-                "self": program,
-                "events": str(layout.events),
-                "hurry": str(layout.hurry),
-                "never": str(layout.never),
-                "limit": limit,
-                "grace": f"{order.grace_seconds:.3f}",
-                "nodes": str(len(order.instances)),
-            }
-        )
-        + f"declare -A ranks=({ranks})\n"
+    text = _assigned(
+        {
+            "attempt": order.attempt_id,
+            "self": program,
+            "places": layout.places,
+            "news": layout.news,
+            "stop": layout.stop(order.attempt_id),
+            "hurry": layout.hurry,
+            "never": layout.never,
+            "limit": limit,
+            "grace": f"{order.grace_seconds:.3f}",
+            "nodes": str(len(order.instances)),
+        }
     )
+    if len(order.instances) > 1:
+        ranks = " ".join(f"[{quote(instance.node)}]={instance.rank}" for instance in order.instances)
+        text += f"declare -A ranks=({ranks})\n"
+    return text
 
 
 def instance_text(

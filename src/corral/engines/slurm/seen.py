@@ -1,6 +1,6 @@
 """What Slurm says of its nodes and jobs, in corral's words: pure, and the same for every version of its JSON.
 
-Slurm 22.05 gives plain numbers and strings where 23.11 and later give `{"set": …, "number": …}` and lists; fields
+Slurm 22.05 gives plain numbers and strings where 23.02 and later give `{"set": …, "number": …}` and lists; fields
 moved as well. Everything that differs is told apart here and nowhere else.
 """
 
@@ -11,12 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from corral.engines.slurm.hostlist import expand
+from corral.engines.slurm.hostlist import expand, parts
 
-_GRES = re.compile(r"(?:gres[:/])?gpu(?:[:/](?P<model>[A-Za-z_][^:=,(]*))?[:=](?P<count>\d+)")
-_MEMORY = re.compile(r"mem=([\d.]+)([KMGT]?)")
-_UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
-_INDEXES = re.compile(r"gpu[^()]*\(IDX:(\d+(?:[,-]\d+)*)\)")
+#: One of several in a list. A type may begin with a digit (4090, 1g.5gb); a number alone is how many there are.
+_GPUS = re.compile(r"(?:gres[:/])?gpu(?:[:=](?P<all>\d+)|:(?P<type>[^:=,(]+)(?:[:=](?P<count>\d+))?)?(?P<more>\(.*\))?")
+_INDEXES = re.compile(r"\(IDX:(\d+(?:[,-]\d+)*)\)")
+_MEMORY = re.compile(r"(?:^|,)mem=([\d.]+)([KMGTP]?)")
+_UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+#: SLURMDB's word for an empty answer, which is no error
+NOTHING_FOUND = 9003
 _FINAL = frozenset(
     [
         "COMPLETED",
@@ -44,8 +47,6 @@ class SlurmNode:
     reason: str = ""
     cpus: int = 0
     memory_mib: int = 0
-    used_cpus: int = 0
-    used_memory_mib: int = 0
     #: how many GPUs of each type there are; "" for those without one
     gpus: Mapping[str, int] = field(default_factory=dict)
     used_gpus: int = 0
@@ -61,7 +62,6 @@ class SlurmJob:
     state: str
     #: why it waits or how it ended
     reason: str = ""
-    user: str = ""
     comment: str = ""
     nodes: tuple[str, ...] = ()
     #: on each of its nodes
@@ -85,27 +85,33 @@ class SlurmJob:
         return not self.is_over and self.state not in ("PENDING", "REQUEUED") and bool(self.nodes)
 
 
+class Unreadable(Exception):
+    """Slurm answered with something else than what it was asked for."""
+
+
 def nodes_of(document: Mapping[str, Any]) -> list[SlurmNode]:
-    return [_node(item) for item in document.get("nodes", ())]
+    """Raises Unreadable: a cluster without nodes says so, and what says nothing of nodes is no such cluster."""
+    return [_node(item) for item in _list(document, "nodes")]
 
 
 def jobs_of(document: Mapping[str, Any]) -> list[SlurmJob]:
-    """Of squeue, or of sacct."""
-    return [_job(item) for item in document.get("jobs", ())]
+    """Of squeue, or of sacct. Raises Unreadable."""
+    return [_job(item) for item in _list(document, "jobs")]
 
 
 def errors_of(document: Mapping[str, Any]) -> str:
-    told = (str(item.get("error") or item.get("description") or item) for item in document.get("errors") or ())
-    return "; ".join(told)
+    """In words; "" without any."""
+    errors = [item for item in document.get("errors") or () if item.get("error_number") != NOTHING_FOUND]
+    return "; ".join(str(item.get("error") or item.get("description") or item) for item in errors)
 
 
 def gpus_in(text: str) -> dict[str, int]:
     """GPUs by type, of `gpu:a100:8(S:0-1)`, `gres/gpu:a100=8,gres/gpu=8` and the like. What is told in all and by type
     counts once."""
     by_type: dict[str, int] = {}
-    for found in _GRES.finditer(text or ""):
-        model = found["model"] or ""
-        by_type[model] = by_type.get(model, 0) + int(found["count"])
+    for found in _gpu_parts(text):
+        kind = found["type"] or ""
+        by_type[kind] = by_type.get(kind, 0) + int(found["all"] or found["count"] or 1)
     if len(by_type) > 1:
         by_type.pop("", None)
     return by_type
@@ -127,8 +133,6 @@ def _node(item: Mapping[str, Any]) -> SlurmNode:
         reason=str(item.get("reason") or ""),
         cpus=_number(item.get("cpus")) or 0,
         memory_mib=_number(item.get("real_memory")) or 0,
-        used_cpus=_number(item.get("alloc_cpus")) or 0,
-        used_memory_mib=_number(item.get("alloc_memory")) or 0,
         gpus=gpus_in(str(item.get("gres") or "")),
         # After a crash of the controller the two may differ, and Slurm gives out no more than the larger leaves.
         used_gpus=max(sum(gpus_in(str(item.get(name) or "")).values()) for name in ("gres_used", "tres_used")),
@@ -138,7 +142,7 @@ def _node(item: Mapping[str, Any]) -> SlurmNode:
 
 
 def _job(item: Mapping[str, Any]) -> SlurmJob:
-    state, _ = _state(item.get("job_state", _of(item, "state", "current")), None)
+    state, flags = _state(item.get("job_state", _current(item)), None)
     code, signal = _exit(item.get("exit_code"))
     nodes = expand(_node_list(item.get("nodes")))
     totals = str(item.get("tres_alloc_str") or item.get("tres_req_str") or "")
@@ -146,9 +150,9 @@ def _job(item: Mapping[str, Any]) -> SlurmJob:
     return SlurmJob(
         id=int(item["job_id"]),
         name=str(item.get("name") or ""),
-        state=state,
+        # Over, but for what has to be cleaned up on its nodes, which it holds until then. Older versions say only that.
+        state="COMPLETING" if "COMPLETING" in flags else state,
         reason=str(item.get("state_reason") or _of(item, "state", "reason") or ""),
-        user=str(item.get("user_name") or item.get("user") or ""),
         comment=_comment(item.get("comment")),
         nodes=tuple(nodes),
         gpus=sum(gpus_in(totals).values()) // share,
@@ -168,9 +172,19 @@ def _gpu_indexes(nodes: Sequence[str], details: Sequence[Any]) -> dict[str, froz
     if len(details) != len(nodes):
         return {}
     return {
-        node: frozenset(index for found in _INDEXES.finditer(str(detail)) for index in _numbers(found[1]))
+        node: frozenset(index for part in _gpu_parts(str(detail)) for index in _indexes(part["more"]))
         for node, detail in zip(nodes, details, strict=True)
     }
+
+
+def _indexes(text: str | None) -> Iterable[int]:
+    found = _INDEXES.fullmatch(text or "")
+    return _numbers(found[1]) if found else ()
+
+
+def _gpu_parts(text: str) -> Iterable[re.Match[str]]:
+    """Those of a list that are GPUs; `vgpu:4` and `shard:8` are not."""
+    return filter(None, map(_GPUS.fullmatch, parts(text or "", "()")))
 
 
 def _numbers(text: str) -> Iterable[int]:
@@ -185,6 +199,19 @@ def _state(value: Any, flags: Any) -> tuple[str, frozenset[str]]:
     if len(words) == 1:
         words = words[0].split()  # "CANCELLED by 0"
     return words[0], frozenset([*words[1:], *(str(flag).upper() for flag in flags or ())])
+
+
+def _current(item: Mapping[str, Any]) -> Any:
+    """Of sacct."""
+    state = item.get("state")
+    return state.get("current") if isinstance(state, Mapping) else None
+
+
+def _list(document: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
+    found = document.get(name)
+    if not isinstance(found, list):
+        raise Unreadable(f"there are no {name} in what Slurm answered, but {', '.join(document) or 'nothing'}")
+    return found
 
 
 def _number(value: Any) -> int | None:

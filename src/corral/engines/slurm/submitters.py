@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from corral.control.ports import LaunchOrder, StorageKind
 from corral.engines.local.accounts import Account
@@ -27,15 +26,11 @@ class Submitter:
         return Owner(name=mine.name, uid=mine.uid, gid=mine.gid, groups=list(mine.groups))
 
 
-def give_attempt(directory: Path, owner: Owner, top: str) -> None:
-    """The account writes in the places of its instances. The directory around them, where the server keeps what it
-    acts upon, can only be passed."""
-    open_way(str(directory), top)
-    directory.chmod(0o711)
-    (directory / "attempt").chmod(0o644)
-    for place in directory.glob("rank-*"):
-        for path in (*place.iterdir(), place):
-            os.chown(path, owner["uid"], owner["gid"])
+def give_place(place: str, owner: Owner, top: str) -> None:
+    """The account writes there, and nowhere around it: what the server acts upon is elsewhere."""
+    open_way(place, top)
+    for path in (*(f"{place}/{name}" for name in os.listdir(place)), place):
+        os.chown(path, owner["uid"], owner["gid"])
 
 
 def give_job(order: LaunchOrder, owner: Owner, top: str) -> None:

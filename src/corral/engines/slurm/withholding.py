@@ -26,6 +26,9 @@ _Answer = TypeVar("_Answer")
 
 #: Before the reason of every drain that is corral's.
 PREFIX = "corral: "
+#: Slurm's words, and those of its interfaces, that mean: never, whatever the node. Other refusals are about the node as
+#: it is at the moment.
+_MAY_NOT = ("Access/permission denied", "Invalid user id", "cannot change nodes")
 
 
 class NodeWords:
@@ -37,6 +40,8 @@ class NodeWords:
         self._slurm = slurm
         #: Slurm lets this account change no nodes; asked once, and not again until the next start
         self._may_not = False
+        #: why Slurm did not change a node when it was last asked; told once, as it is asked again and again
+        self._refusals: dict[str, str] = {}
 
     def found(self, nodes: Iterable[SlurmNode]) -> dict[str, Withholding] | None:
         """What became of corral's words; None where Slurm does not take them."""
@@ -55,14 +60,16 @@ class NodeWords:
             return
         if not _is_ours(node):
             earlier = f" (before: {node.reason})" if is_withheld(node) and node.reason else ""
-            self._set(name, is_withheld=True, reason=f"{PREFIX}{reason}{earlier}")
+            if not self._set(name, is_withheld=True, reason=f"{PREFIX}{reason}{earlier}"):
+                return  # without a file it counts as never said, and is said again
         if not self._may_not:
             rundir.write_text(self._root / name, f"{reason}\n")
 
     def release(self, name: str, *, whoever_withheld: bool) -> None:
         node = self._node(name)
-        if node is not None and (_is_ours(node) or (whoever_withheld and is_withheld(node))):
-            self._set(name, is_withheld=False, reason="")
+        must_change = node is not None and (_is_ours(node) or (whoever_withheld and is_withheld(node)))
+        if must_change and not self._set(name, is_withheld=False, reason=""):
+            return
         (self._root / name).unlink(missing_ok=True)
 
     def _node(self, name: str) -> SlurmNode | None:
@@ -71,17 +78,28 @@ class NodeWords:
             return None
         return next((node for node in _asked(self._slurm.nodes) if node.name == name), None)
 
-    def _set(self, name: str, *, is_withheld: bool, reason: str) -> None:
+    def _set(self, name: str, *, is_withheld: bool, reason: str) -> bool:
+        """Whether this is done with: Slurm did it, or will never do it for this account."""
         try:
             _asked(lambda: self._slurm.set_node(name, is_withheld=is_withheld, reason=reason))
         except SlurmRefused as refusal:
-            self._may_not = True
+            self._may_not |= any(words in str(refusal) for words in _MAY_NOT)
+            self._tell(name, str(refusal))
+            return self._may_not
+        self._refusals.pop(name, None)
+        return True
+
+    def _tell(self, name: str, refusal: str) -> None:
+        if self._may_not:
             log.warning(
                 "Slurm does not let this account drain and resume nodes (%s): node %s is withheld in corral only. "
                 "Make it an operator of Slurm: sacctmgr modify user NAME set adminlevel=Operator",
                 refusal,
                 name,
             )
+        elif self._refusals.get(name) != refusal:
+            self._refusals[name] = refusal
+            log.warning("Slurm does not change node %s now, and is asked again: %s", name, refusal)
 
 
 def _is_ours(node: SlurmNode) -> bool:

@@ -1,0 +1,58 @@
+"""What an engine could not take and must be offered again: each thing after a pause of its own that grows, so that one
+that never works holds up no other."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+#: Pauses are counted in rounds; after the last of these they grow no more.
+PAUSES = (1, 2, 4, 8, 16, 30)
+
+Thing = TypeVar("Thing")
+
+
+@dataclass(slots=True)
+class _Waiting(Generic[Thing]):
+    thing: Thing
+    tries: int
+    rounds_left: int
+
+
+class PutBack(Generic[Thing]):
+    """One thing for each subject. It stays known while it is tried again, until it is dropped."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Hashable, _Waiting[Thing]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def get(self, subject: Hashable) -> Thing | None:
+        found = self._waiting.get(subject)
+        return None if found is None else found.thing
+
+    def put(self, subject: Hashable, thing: Thing) -> None:
+        """It was tried and could not be done. Something new about the subject begins with a short pause again."""
+        found = self._waiting.get(subject)
+        tries = found.tries + 1 if found is not None and found.thing is thing else 1
+        rounds = PAUSES[min(tries, len(PAUSES)) - 1]
+        self._waiting[subject] = _Waiting(thing=thing, tries=tries, rounds_left=rounds)
+
+    def drop(self, subject: Hashable) -> Thing | None:
+        """What waited, if anything did."""
+        found = self._waiting.pop(subject, None)
+        return None if found is None else found.thing
+
+    def next_round(self) -> list[Hashable]:
+        """A round has passed: the subjects whose pause is over now."""
+        for waiting in self._waiting.values():
+            waiting.rounds_left -= 1
+        return [subject for subject, waiting in self._waiting.items() if waiting.rounds_left <= 0]
+
+    def hurry(self) -> list[Hashable]:
+        """What was in the way may be gone: everybody's pause is over, and the next one is short again."""
+        for waiting in self._waiting.values():
+            waiting.tries, waiting.rounds_left = 0, 0
+        return list(self._waiting)

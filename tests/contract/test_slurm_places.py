@@ -1,0 +1,103 @@
+"""Which partition a job is given to and for how long, on a real Slurm with several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from corral.control.ports import EngineUnavailable, Instance, LaunchOrder, LaunchRefused
+from corral.core.model import EndReason
+from corral.engines.slurm import partitions
+from tests.contract.engine_harness import order, script, wait_until
+from tests.contract.slurm_harness import SlurmHarness, SlurmRestHarness
+from tests.servers.slurm import SlurmCluster
+
+pytest_plugins = ("tests.servers.fixtures",)
+
+
+@pytest.fixture(params=[SlurmHarness, SlurmRestHarness], ids=["commands", "rest"])
+def harness(
+    request: pytest.FixtureRequest, tmp_path: Path, slurm_cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SlurmHarness]:
+    """Beside `batch`, which is the default and has all nodes: one for the first, and one for the second and third."""
+    if request.param is SlurmRestHarness:
+        request.getfixturevalue("slurm_rest")
+    monkeypatch.setattr(partitions, "FRESH_SECONDS", 0.0)
+    create = ("scontrol", "create")
+    slurm_cluster.run(*create, "PartitionName=short", "Nodes=node1", "MaxTime=60", "DefaultTime=1")
+    slurm_cluster.run(*create, "PartitionName=long", "Nodes=node2,node3", "DefaultTime=1")
+    made = request.param(tmp_path / "slurm", slurm_cluster)
+    yield made
+    made.clean_up()
+    wait_until(
+        lambda: not slurm_cluster.run("squeue", "-h", "-p", "short,long").strip(), "the partitions are not in use"
+    )
+    for name in ("short", "long"):
+        slurm_cluster.run("scontrol", "update", f"PartitionName={name}", "State=UP")
+        slurm_cluster.run("scontrol", "delete", f"PartitionName={name}")
+
+
+def started(harness: SlurmHarness, attempt_id: str) -> str:
+    """Where it runs, and for how long it may."""
+    harness.listener.running(attempt_id)
+    told = harness.slurm.run("squeue", "-h", "-o", "%P %l", "-n", f"{harness.engine.describe()['mark']}{attempt_id}")
+    return told.strip()
+
+
+def on(node: str, launch_order: LaunchOrder) -> LaunchOrder:
+    return replace(launch_order, instances=(Instance(rank=0, node=node),))
+
+
+def use(harness: SlurmHarness, *names: str) -> None:
+    harness.rules = {"partitions": names}
+    harness.restart()
+
+
+def test_jobs_go_to_the_partition_that_has_their_nodes_for_as_long_as_it_allows(harness: SlurmHarness) -> None:
+    use(harness, "short", "long")
+    sleeping = script("sleep 600")
+    harness.launch(order(*sleeping, attempt_id="j-1.1", gpus=1))
+    harness.launch(order(*sleeping, attempt_id="j-2.1", gpus=1, time_limit_seconds=600))
+    harness.launch(order(*sleeping, attempt_id="j-3.1", gpus=1, time_limit_seconds=3600))
+    harness.launch(on("node2", order(*sleeping, attempt_id="j-4.1")))
+    found = {attempt: started(harness, attempt) for attempt in ("j-1.1", "j-2.1", "j-3.1", "j-4.1")}
+    # neither of them has the minute that is the default
+    assert found == {
+        "j-1.1": "short 1:00:00",
+        "j-2.1": "short 12:00",
+        "j-3.1": "short 1:00:00",
+        "j-4.1": "long UNLIMITED",
+    }
+
+
+def test_what_no_partition_can_run_is_refused_with_the_reason(harness: SlurmHarness) -> None:
+    use(harness, "short", "long")
+    with pytest.raises(LaunchRefused, match=r"1h1m is longer than Slurm allows on its nodes \(short 1h\)"):
+        harness.launch(order("/bin/true", time_limit_seconds=3660))
+    assert harness.listener.ended().reason is EndReason.LAUNCH_ERROR
+    with pytest.raises(LaunchRefused, match="node1 is in short; node2 is in long"):
+        harness.launch(order("/bin/true", attempt_id="j-2.1", nodes=2))
+    # an administrator helps: what was asked before does not count
+    harness.slurm.run("scontrol", "update", "PartitionName=short", "MaxTime=UNLIMITED")
+    harness.slurm.run("scontrol", "update", "PartitionName=long", "Nodes=node1,node2,node3")
+    harness.launch(order("/bin/true", attempt_id="j-3.1", time_limit_seconds=3660))
+    harness.launch(order("/bin/true", attempt_id="j-4.1", nodes=2))
+    assert harness.listener.ended("j-3.1").exit_code == 0
+    assert harness.listener.ended("j-4.1").exit_code == 0
+
+
+def test_without_a_list_the_default_partition_is_used_if_it_has_the_nodes_and_a_closed_one_is_waited_for(
+    harness: SlurmHarness,
+) -> None:
+    harness.launch(order(*script("sleep 600"), attempt_id="j-1.1", nodes=2))
+    assert started(harness, "j-1.1").startswith("batch ")
+    use(harness, "long")
+    harness.slurm.run("scontrol", "update", "PartitionName=long", "State=DRAIN")
+    with pytest.raises(EngineUnavailable, match=r"partition long takes no jobs for now \(it is in state DRAIN\)"):
+        harness.launch(on("node3", order("/bin/true", attempt_id="j-2.1")))
+    harness.slurm.run("scontrol", "update", "PartitionName=long", "State=UP")
+    harness.launch(on("node3", order("/bin/true", attempt_id="j-2.1")))
+    assert harness.listener.ended("j-2.1").exit_code == 0

@@ -1,0 +1,200 @@
+"""What nodes and jobs write about attempts, and how far it is believed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from corral.control.ports import AttemptPhase, Instance, LaunchOrder
+from corral.core.model import EndReason
+from corral.engines.slurm import attempts, news
+from corral.engines.slurm.attempts import Attempt
+from corral.engines.slurm.ends import parse_exit
+from corral.engines.slurm.following import Following
+from corral.engines.slurm.leaving import LINGER_SECONDS, Leaving
+from corral.engines.slurm.news import News
+from corral.engines.slurm.rundir import Layout
+from corral.engines.slurm.seen import SlurmJob
+
+NOW = 1_700_000_000.0
+ORDER = LaunchOrder(
+    attempt_id="j-1.1",
+    job_id="j-1",
+    user="ada",
+    command=("/bin/true",),
+    instances=(Instance(rank=0, node="node1", gpu_ids=("node1-gpu0",)),),
+    env={},
+    grace_seconds=5.0,
+)
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    made = Layout(str(tmp_path))
+    made.prepare()
+    return made
+
+
+@pytest.fixture
+def attempt(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Attempt:
+    monkeypatch.setattr(attempts, "clock", lambda: NOW + 100)
+    os.mkdir(layout.place("j-1.1", 0))
+    return attempts.create(layout, ORDER, NOW)
+
+
+def tell(layout: Layout, *lines: str) -> None:
+    with open(f"{layout.place('j-1.1', 0)}/told", "a", encoding="utf-8") as file:
+        file.write("".join(f"{line}\n" for line in lines))
+
+
+def job(state: str, job_id: int = 7, **more: object) -> SlurmJob:
+    return SlurmJob(
+        id=job_id,
+        name="corral-x-j-1.1",
+        state=state,
+        nodes=("node1",),
+        started_at=NOW + 1,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_news_are_told_once_and_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "news"
+    path.write_text("j-9.1.0\n")
+    heard = News(str(path))
+    assert heard.take() == [], "that was for an earlier server"
+    path.open("a").write("j-1.1.0\nj-2.1.11\nj-1.1.0\nj-3.")
+    assert heard.take() == ["j-1.1", "j-2.1"]
+    path.open("a").write("1.0\nnonsense\n../../etc.1.0\n")
+    assert heard.take() == ["j-3.1"]
+    assert heard.take() == []
+    path.write_text("j-4.1.0\n")
+    assert heard.take() == ["j-4.1"], "somebody emptied it"
+    assert path.stat().st_mode & 0o777 == 0o622
+
+
+def test_news_that_nobody_can_have_written_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(news, "LIMIT_BYTES", 100)
+    path = tmp_path / "news"
+    heard = News(str(path))
+    path.open("a").write("x" * 1000)
+    assert heard.take() == []
+    path.open("a").write("j-1.1.0\n" * 12)
+    assert heard.take() == ["j-1.1"]
+    path.open("a").write("j-2.1.0\n")
+    assert heard.take() == ["j-2.1"]
+    assert path.stat().st_size == 0, "what was read is thrown away"
+
+
+@pytest.mark.parametrize("line", ["inf exit_code 0 - 1", "nan exit_code 0 - 1", "1 preempted 0 - 1", "1 lost", "", "x"])
+def test_what_the_script_does_not_write_is_no_end(line: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        parse_exit(line, limit_seconds=None, since=NOW, now=NOW + 10)
+
+
+def test_times_are_kept_between_the_order_and_now() -> None:
+    for told, believed in {"9e15": NOW + 10, "-5": NOW, f"{NOW + 3}": NOW + 3}.items():
+        end = parse_exit(f"{told} exit_code 0 - {told}", limit_seconds=None, since=NOW, now=NOW + 10).exit
+        assert (end.ended_at, end.main_ended_at) == (believed, believed)
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "code"),
+    [
+        ("PREEMPTED", EndReason.PREEMPTED, None),
+        ("TIMEOUT", EndReason.TIMED_OUT, None),
+        ("CANCELLED", EndReason.LOST, None),
+        ("FAILED", EndReason.EXIT_CODE, 143),
+    ],
+)
+def test_a_program_that_somebody_else_asked_to_end_ended_for_slurms_reason(
+    layout: Layout, attempt: Attempt, state: str, reason: EndReason, code: int | None
+) -> None:
+    tell(layout, "claimed 7", f"up {NOW + 1}", f"end {NOW + 5} outside 143 15 {NOW + 5}")
+    attempt.look(layout)
+    status = attempt.status()
+    assert status is not None
+    assert status.phase is AttemptPhase.RUNNING, "Slurm has not said yet why"
+    attempt.follow(job("RUNNING"), layout, NOW + 6)
+    assert not attempt.is_over
+    attempt.follow(job(state, signal=15), layout, NOW + 7)
+    status = attempt.status()
+    assert status is not None
+    assert (status.phase, status.reason, status.exit_code) == (AttemptPhase.ENDED, reason, code)
+
+
+def test_a_stop_of_corrals_own_needs_no_word_of_slurms(layout: Layout, attempt: Attempt) -> None:
+    attempt.was_stopped = True
+    tell(layout, f"end {NOW + 5} outside 143 15 {NOW + 5}")
+    attempt.look(layout)
+    assert attempt.is_over
+
+
+def test_an_attempt_that_was_sent_twice_is_followed_where_it_runs(layout: Layout, attempt: Attempt) -> None:
+    first, second = job("RUNNING", 7), job("COMPLETED", 8)
+
+    class Answers:
+        def jobs(self) -> list[SlurmJob]:
+            return [first, second]
+
+        def ended(self, since: float) -> list[SlurmJob]:
+            return []
+
+    adopted = list[int]()
+
+    def adopt(attempt: Attempt, job_id: int) -> None:
+        adopted.append(job_id)
+        attempt.job_id = job_id
+
+    attempt.job_id = 8
+    tell(layout, "claimed 7", f"up {NOW + 1}")
+    following = Following(Answers(), layout, "corral-x-", adopt)  # type: ignore[arg-type]
+    following.follow([attempt], [first], NOW + 60)
+    assert (attempt.is_over, adopted) == (False, [7])
+    # A job cannot make corral follow, and later cancel, somebody else's.
+    tell(layout, "claimed 4711")
+    following.follow([attempt], [first], NOW + 61)
+    assert adopted == [7]
+
+
+def test_the_next_server_knows_the_job_and_the_verdict(layout: Layout, attempt: Attempt) -> None:
+    attempts.note_job(layout, attempt, 7)
+    loaded = attempts.load(layout, "j-1.1")
+    assert loaded is not None
+    assert (loaded.job_id, loaded.nodes, loaded.gpus) == (7, ("node1",), {"node1": ("node1-gpu0",)})
+    attempts.conclude(layout, attempt, EndReason.PREEMPTED, "others got its place")
+    with open(layout.order("j-1.1"), "a", encoding="utf-8") as file:
+        file.write('{"job": 9')  # a crash in the middle of a line
+    loaded = attempts.load(layout, "j-1.1")
+    assert loaded is not None
+    assert (loaded.job_id, loaded.is_over) == (7, True)
+
+
+def test_what_was_half_made_is_made_anew_and_what_was_ordered_is_not(layout: Layout) -> None:
+    for rank in (0, 1, 2):
+        os.mkdir(layout.place("j-2.1", rank))
+    assert not layout.was_ordered("j-2.1")
+    assert os.listdir(layout.places) == []
+    attempts.create(layout, ORDER, NOW)
+    os.mkdir(layout.place("j-1.1", 0))
+    assert layout.was_ordered("j-1.1")
+    layout.forget("j-1.1", delete_logs=False)
+    assert (layout.live(), layout.was_ordered("j-1.1"), os.listdir(layout.places)) == ([], True, ["j-1.1.0"])
+    layout.forget("j-1.1", delete_logs=True)
+    assert (layout.was_ordered("j-1.1"), os.listdir(layout.places)) == (False, [])
+
+
+def test_a_job_whose_attempt_is_over_may_linger_and_then_holds_what_it_holds() -> None:
+    leaving = Leaving()
+    leaving.note(7, NOW)
+    leaving.note(8, NOW)
+    leaving.note(None, NOW)
+    late = NOW + LINGER_SECONDS
+    assert (leaving.lingering(late - 1), leaving.stuck([job("RUNNING")], late - 1)) == ({7, 8}, [])
+    leaving.note(7, late)  # it is said at each observation
+    assert (leaving.lingering(late), leaving.stuck([job("COMPLETING")], late)) == (set(), [])
+    assert leaving.stuck([job("RUNNING")], late + 1) == [7]
+    assert leaving.stuck([], late + 2) == []
+    assert leaving.stuck([job("RUNNING")], late + 3) == [], "it was gone: this is another story"
