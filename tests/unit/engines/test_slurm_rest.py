@@ -26,6 +26,7 @@ from corral.engines.slurm.rest_words import (
     put_off_body,
     signal_query,
 )
+from corral.engines.slurm.seen import SlurmJob
 from corral.engines.slurm.tokens import PAUSE_SECONDS, SPARE_SECONDS, Tokens, parse_token
 
 GANG = Submission(
@@ -51,13 +52,18 @@ def made_token(**claims: Any) -> str:
 
 
 def rest(
-    tmp_path: Path, handler: Callable[[httpx.Request], httpx.Response], *, version: str = "v0.0.38", **claims: Any
+    tmp_path: Path,
+    handler: Callable[[httpx.Request], httpx.Response],
+    *,
+    version: str = "v0.0.38",
+    programs: SlurmCommands = NO_PROGRAMS,
+    **claims: Any,
 ) -> SlurmRest:
     (tmp_path / "token").write_text(made_token(**(claims or {"sun": "corral"})))
     return SlurmRest(
         url="http://slurm:6820",
         tokens=Tokens(file=str(tmp_path / "token")),
-        commands=NO_PROGRAMS,
+        commands=programs,
         version=version,
         transport=httpx.MockTransport(handler),
     )
@@ -370,3 +376,35 @@ def test_newer_versions_change_nodes_themselves(tmp_path: Path) -> None:
     slurm.set_node("node1", is_withheld=False, reason="")
     path = "/slurm/v0.0.41/node/node1"
     assert sent == [(path, {"state": ["DRAIN"], "reason": "corral: x"}), (path, {"state": ["RESUME"]})]
+
+
+class Squeue(SlurmCommands):
+    """Answers with one job, until it does not answer at all."""
+
+    answers = True
+
+    def has(self, program: str) -> bool:
+        return program == "squeue"
+
+    def live(self) -> list[SlurmJob]:
+        if not self.answers:
+            raise SlurmUnavailable("Munge decode failed")
+        return [SlurmJob(id=1, name="by squeue", state="RUNNING")]
+
+
+@pytest.mark.parametrize(
+    ("uid", "user", "by_squeue"), [(0, "corral", True), (4711, "corral", True), (4711, "root", False)]
+)
+def test_live_jobs_are_read_by_squeue_where_it_shows_as_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid: int, user: str, by_squeue: bool
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: uid)
+    monkeypatch.setattr(SlurmRest, "_name_of", lambda self, account: "corral")
+    squeue = Squeue()
+    far = answering({"jobs": [{"job_id": 2, "name": "by slurmrestd", "job_state": "RUNNING"}], "errors": []})
+    slurm = rest(tmp_path, far, programs=squeue, sun=user)
+    assert [job.id for job in slurm.live()] == [1 if by_squeue else 2]
+    squeue.answers = False
+    assert [job.id for job in slurm.live()] == [2]
+    squeue.answers = True
+    assert [job.id for job in slurm.live()] == [2], "it is not tried again at once"

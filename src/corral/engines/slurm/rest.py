@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import pwd
 import threading
 import time
@@ -37,6 +38,8 @@ _Answer = TypeVar("_Answer")
 
 #: Slurm reads earlier times as something else.
 _FIRST_TIME = 1_000_000_000
+#: When squeue is tried again after it failed.
+_AGAIN_SECONDS = 300.0
 
 
 class SlurmRest:
@@ -61,6 +64,7 @@ class SlurmRest:
         self._fixed = version
         self._found = ""
         self._lock = threading.Lock()
+        self._no_squeue_until = 0.0
         #: how often slurmrestd was asked, by what for; a benchmark reads it
         self.calls: dict[str, int] = {}
         # Connections are not kept: who asks is told with each request, and must never be mixed up with another.
@@ -80,6 +84,13 @@ class SlurmRest:
         return partitions_of(self._asked("GET", "slurm/{}/partitions"))
 
     def live(self) -> list[SlurmJob]:
+        """By squeue where that sees as much: slurmrestd tells of every job that the controller remembers."""
+        if self._sees_by_squeue():
+            try:
+                return self._commands.live()
+            except (SlurmUnavailable, SlurmRefused) as problem:
+                log.info("squeue is left for slurmrestd: %s", problem)
+                self._no_squeue_until = time.monotonic() + _AGAIN_SECONDS
         return [job for job in self.jobs() if not job.is_over]
 
     def jobs(self) -> list[SlurmJob]:
@@ -127,6 +138,16 @@ class SlurmRest:
         self._asked("POST", f"slurm/{{}}/node/{name}", body=body)
 
     # -------------------------------------------------------------------------------------------- inside
+
+    def _sees_by_squeue(self) -> bool:
+        """It is there, and shows this account what slurmrestd shows the token's."""
+        if time.monotonic() < self._no_squeue_until or not self._commands.has("squeue"):
+            return False
+        if os.geteuid() == 0:
+            return True
+        token = self._tokens.current()
+        asks_as = self._user or (token.user if token is not None else "")
+        return asks_as == self._name_of(Account(uid=os.geteuid(), gid=os.getegid()))
 
     def _read(self, read: Callable[[Mapping[str, Any]], _Answer], document: Mapping[str, Any]) -> _Answer:
         try:
