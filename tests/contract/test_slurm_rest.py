@@ -145,7 +145,7 @@ def test_a_job_is_its_users_and_only_with_a_token_that_may(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"gpus": 9}, "Requested node configuration is not available"),
+        ({"gpus": {"": 9}}, "Requested node configuration is not available"),
         ({"nodes": ("nowhere",)}, "Invalid node name specified"),
         ({"partition": "none"}, "Invalid partition name specified"),
         ({"extra": ("--exclusive",)}, "'--exclusive' cannot be given through slurmrestd"),
