@@ -6,6 +6,7 @@ import base64
 import json
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import httpx
 import pytest
 
 from corral.engines.slurm.commands import Account, SlurmCommands, SlurmRefused, SlurmUnavailable, Submission
+from corral.engines.slurm.partitions import UNLIMITED
 from corral.engines.slurm.rest import SlurmRest
 from corral.engines.slurm.rest_words import (
     VERSIONS,
@@ -32,7 +34,7 @@ GANG = Submission(
     comment="corral-1-j-1.1",
     script="#!/bin/sh\nexec true\n",
     nodes=("node1", "node2"),
-    gpus=2,
+    gpus={"": 2},
     cpus=3,
     memory_mib=100,
     minutes=7,
@@ -94,6 +96,16 @@ def test_a_job_says_the_same_in_every_version() -> None:
         assert newer["environment"] == ["PATH=/bin", "HOME=/"]
         same = ("name", "comment", "tasks", "tasks_per_node", "cpus_per_task", "partition", "account", "reservation")
         assert {name: newer[name] for name in same} == {name: mine[name] for name in same}
+
+
+def test_types_and_no_limit_are_said_in_every_version() -> None:
+    job = replace(GANG, gpus={"V100": 1, "a100": 2}, minutes=UNLIMITED)
+    classic = job_body(job, "v0.0.38")["job"]
+    assert (classic["gres"], classic["time_limit"]) == ("gpu:V100:1,gpu:a100:2", 0)
+    for version in VERSIONS[1:]:
+        newer = job_body(job, version)["job"]
+        assert newer["tres_per_node"] == "gres/gpu:V100:1,gres/gpu:a100:2"
+        assert (newer["time_limit"]["set"], newer["time_limit"]["infinite"]) == (True, True)
 
 
 def test_what_nobody_asked_for_is_left_to_slurm() -> None:

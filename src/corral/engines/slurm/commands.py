@@ -70,10 +70,8 @@ class Submission:
     #: what runs on the first node, with its #! line
     script: str
     nodes: tuple[str, ...]
-    #: on each node
-    gpus: int = 0
-    #: the type of GPU as Slurm calls it; "" for any
-    gpu_type: str = ""
+    #: on each node, by the type as Slurm calls it; "" for any
+    gpus: Mapping[str, int] = field(default_factory=dict)
     cpus: int = 1
     #: on each node; None leaves it to Slurm
     memory_mib: int | None = None
@@ -194,8 +192,7 @@ class SlurmCommands:
             "--open-mode=append",
         ]
         if job.gpus:
-            kind = f":{job.gpu_type}" if job.gpu_type else ""
-            options.append(f"--gres=gpu{kind}:{job.gpus}")
+            options.append(f"--gres={','.join(gres_words(job))}")
         if job.memory_mib is not None:
             options.append(f"--mem={job.memory_mib}M")
         if job.minutes is not None:
@@ -286,6 +283,11 @@ class SlurmCommands:
         if is_passing(said):
             raise SlurmUnavailable(said)
         raise SlurmRefused(said)
+
+
+def gres_words(job: Submission) -> list[str]:
+    """`gpu:a100:2`, one for each type. Slurm minds capitals."""
+    return [f"gpu:{kind}:{count}" if kind else f"gpu:{count}" for kind, count in job.gpus.items()]
 
 
 def is_passing(said: str) -> bool:

@@ -89,7 +89,6 @@ class SlurmEngine:
         self._launching = tuple(threading.Lock() for _ in range(64))
         self._attempts: dict[str, Attempt] = {}
         #: as the controller last told; what a launch needs of them is seldom out of date
-        self._addresses: dict[str, str] = {}
         self._known_nodes: Mapping[str, SlurmNode] = {}
         #: GPUs that Slurm called used without a job in the last observation, by node
         self._unexplained: Mapping[str, int] = {}
@@ -125,7 +124,6 @@ class SlurmEngine:
             log.warning("Slurm jobs %s run on although their attempts are over: they are cancelled", stuck)
             asked(lambda: self._slurm.cancel(*stuck))
         with self._lock:
-            self._addresses = {node.name: node.address for node in seen}
             self._following.follow(self._attempts.values(), jobs, attempts.clock())
             named, lost = self._named_gpus(), self._lost_gpus(unexplained(seen, jobs))
             seen += vanished(seen, self._known_nodes, named)
@@ -226,9 +224,8 @@ class SlurmEngine:
         self._words.release(node, whoever_withheld=whoever_withheld)
 
     def address_of(self, node: str) -> str:
-        if node not in self._addresses:
-            self._addresses = {one.name: one.address for one in asked(self._slurm.nodes)}
-        return self._addresses.get(node, node)
+        known = self._nodes_with([node])
+        return known[node].address if node in known else node
 
     def has(self, attempt_id: str) -> bool:
         return rundir.is_safe_id(attempt_id) and (
@@ -308,6 +305,12 @@ class SlurmEngine:
         lasting = {node: min(count, self._unexplained.get(node, 0)) for node, count in now.items()}
         self._unexplained = now
         return lasting
+
+    def _nodes_with(self, names: Iterable[str]) -> Mapping[str, SlurmNode]:
+        """All that are known; asked for again if one of these is not among them."""
+        if any(name not in self._known_nodes for name in names):
+            self._known_nodes = {node.name: node for node in asked(self._slurm.nodes)}
+        return self._known_nodes
 
     def _named_gpus(self) -> dict[str, frozenset[str]]:
         """The GPUs that live plans have, by node."""
@@ -392,7 +395,8 @@ class SlurmEngine:
         place = place_of(order, self._rules, partitions)
         script = scripts.batch_script(order, self._layout, self._program)
         name = f"{self._mark}{order.attempt_id}"
-        return submission(order, self._rules, self._account_of(order), place, name=name, script=script)
+        nodes = self._nodes_with([instance.node for instance in order.instances])
+        return submission(order, self._rules, self._account_of(order), place, nodes, name=name, script=script)
 
     def _submit(self, order: LaunchOrder, attempt: Attempt) -> None:
         try:

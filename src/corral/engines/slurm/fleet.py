@@ -46,7 +46,6 @@ class FleetRules:
     partitions: frozenset[str] = frozenset()
     #: the model behind a type of GPU, where its name does not say it
     models: Mapping[str, str] = field(default_factory=dict)
-    memory_bytes: Mapping[str, int] = field(default_factory=dict)
     rack_feature_prefix: str = "rack-"
 
 
@@ -124,13 +123,27 @@ def gpu_id(node: str, index: int) -> str:
 
 
 def model_of(kind: str, rules: FleetRules) -> str:
-    return rules.models.get(kind, kind.upper() or "GPU")
+    """Letters count as the same in capitals: nobody means two models by `a100` and `A100`."""
+    known = {name.casefold(): model for name, model in rules.models.items()}
+    return known.get(kind.casefold(), kind.upper() or "GPU")
 
 
-def kind_of(model: str, rules: FleetRules) -> str:
-    """The type by which Slurm is asked for a model; "" where it has none."""
-    known = {name: kind for kind, name in rules.models.items()}
-    return known.get(model, "" if model == "GPU" else model.lower())
+def kinds_of(node: SlurmNode) -> tuple[str, ...]:
+    """The type of each GPU, by its index: Slurm numbers them in the order in which it lists their types."""
+    return tuple(kind for kind, count in node.gpus.items() for _ in range(count))
+
+
+def gpus_asked(plan: Mapping[str, Sequence[str]], nodes: Mapping[str, SlurmNode]) -> dict[str, int]:
+    """How many GPUs of which type to ask Slurm for on each node, for those that a plan has by node; "" is for any type.
+    The type is said where a node has several, as Slurm gives any of them otherwise. Nodes of one job are asked for the
+    same: where that is not what the plan says, types are left open."""
+    known = [nodes[name] for name in plan if name in nodes]
+    kinds = {gpu_id(node.name, index): kind for node in known for index, kind in enumerate(kinds_of(node))}
+    asked = [Counter(kinds.get(gpu, "") for gpu in gpus) for gpus in plan.values()]
+    if any(len(node.gpus) > 1 for node in known) and all(one == asked[0] for one in asked):
+        return dict(asked[0])
+    count = asked[0].total()
+    return {"": count} if count else {}
 
 
 def _node(
@@ -148,7 +161,7 @@ def _node(
         labels=_labels(node, rules),
         reason=node.reason or why if state is not NodeState.READY else "",
         taken=Taken(
-            gpus=_taken_gpus(gpus, others, named),
+            gpus=_taken_gpus(gpus, kinds_of(node), others, named),
             cpu_milli=others.cpus * WHOLE,
             memory_bytes=others.memory_mib * MIB,
         ),
@@ -156,21 +169,29 @@ def _node(
 
 
 def _gpus(node: SlurmNode, rules: FleetRules) -> Iterable[Gpu]:
-    index = 0
-    for kind in sorted(node.gpus):
-        for _ in range(node.gpus[kind]):
-            memory = rules.memory_bytes.get(kind, 0)
-            yield Gpu(id=gpu_id(node.name, index), index=index, model=model_of(kind, rules), memory_bytes=memory)
-            index += 1
+    for index, kind in enumerate(kinds_of(node)):
+        yield Gpu(id=gpu_id(node.name, index), index=index, model=model_of(kind, rules), memory_bytes=0)
 
 
-def _taken_gpus(gpus: Sequence[Gpu], others: Others, named: frozenset[str]) -> tuple[str, ...]:
-    """So many that no plan of corral's has named: those that others really have before any others. Slurm chooses which
-    devices a job gets, and takes the first that are free; the next plan shall name the same, so that readings of a
-    device are shown with the job that has it."""
+def _taken_gpus(gpus: Sequence[Gpu], kinds: Sequence[str], others: Others, named: frozenset[str]) -> tuple[str, ...]:
+    """So many that no plan of corral's has named, of the types that others have: those that others really have before
+    any others. Slurm chooses which devices a job gets, and takes the first that are free; the next plan shall name the
+    same, so that readings of a device are shown with the job that has it."""
     free = [gpu for gpu in reversed(gpus) if gpu.id not in named]
     theirs_first = sorted(free, key=lambda gpu: gpu.index not in others.gpu_indexes)
-    return tuple(sorted(gpu.id for gpu in theirs_first[: others.gpus]))
+    left = Counter(kinds[index] for index in others.gpu_indexes if index < len(kinds))
+    of_any = others.gpus - left.total()
+    taken = []
+    for gpu in theirs_first:
+        kind = kinds[gpu.index]
+        if left[kind] > 0:
+            left[kind] -= 1
+        elif of_any > 0:
+            of_any -= 1
+        else:
+            continue
+        taken.append(gpu.id)
+    return tuple(sorted(taken))
 
 
 def is_withheld(node: SlurmNode) -> bool:

@@ -123,8 +123,9 @@ def gpus_in(text: str) -> dict[str, int]:
     for found in _gpu_parts(text):
         kind = found["type"] or ""
         by_type[kind] = by_type.get(kind, 0) + int(found["all"] or found["count"] or 1)
-    if len(by_type) > 1:
-        by_type.pop("", None)
+    if len(by_type) > 1 and (in_all := by_type.pop("", 0)) > (typed := sum(by_type.values())):
+        # not every type is one that Slurm counts
+        by_type[""] = in_all - typed
     return by_type
 
 
