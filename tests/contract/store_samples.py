@@ -53,6 +53,7 @@ BUSY_JOB = Job(
     retries=2,
     max_retries=0,
     not_before=1700000006.0,
+    given_back=2,
     avoid_nodes=("node-9",),
     avoid_gpus=("node-1/7",),
     saved_seconds=12.5,

@@ -76,6 +76,7 @@ def as_queued(job: Job, job_id: str, at: float) -> Job:
         queued_at=at,
         aged_from=at,
         not_before=0.0,
+        given_back=0,
         after=(),
         pinned_at=None,
         user_order=0,

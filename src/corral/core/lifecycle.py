@@ -27,6 +27,8 @@ NOT_TAKEN = "its cluster does not take it yet"
 
 BACKOFF_SECONDS = 5.0
 MAX_BACKOFF_SECONDS = 300.0
+#: A cluster that gives a job back may do so again and again, and the job holds what it was given in vain each time.
+MAX_GIVEN_BACK_SECONDS = 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,7 +143,7 @@ def advance(job: Job, event: Event) -> Transition:
         case Planned() if job.state is JobState.QUEUED:
             return _planned(job, event)
         case Up() if job.state is JobState.STARTING:
-            up = replace(job, state=JobState.RUNNING, started_at=event.at, message=told_when_taken(job))
+            up = replace(job, state=JobState.RUNNING, started_at=event.at, given_back=0, message=told_when_taken(job))
             return Transition(job=up)
         case Up() if job.state is JobState.STOPPING and job.started_at is None:
             # The stop overtook the start; it stays a stop, but the run time counts.
@@ -197,6 +199,12 @@ def backoff_seconds(retries: int) -> float:
     return min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0 ** max(0, retries - 1))
 
 
+def given_back_seconds(times: int) -> float:
+    """How long a job waits that its cluster gave back so often in a row: not at first, when others were only quicker,
+    and then longer and longer, so that those have the GPUs whom the cluster lets run."""
+    return min(MAX_GIVEN_BACK_SECONDS, backoff_seconds(times - 1)) if times > 1 else 0.0
+
+
 def told_when_taken(job: Job) -> str:
     """Its message once its engine has taken it."""
     return "" if job.message.startswith(NOT_TAKEN) else job.message
@@ -213,6 +221,7 @@ def _queued_afresh(job: Job, at: float) -> Job:
         preemptions=0,
         retries=0,
         not_before=0.0,
+        given_back=0,
         avoid_nodes=(),
         avoid_gpus=(),
         started_at=None,
@@ -349,7 +358,8 @@ def _ended_by_itself(job: Job, event: Ended) -> Job:
     if event.reason in RETRIED and job.retries < job.max_retries:
         return _requeued(_avoiding(_told_what_failed(job, event), event.reason), event, retries=job.retries + 1)
     if event.reason in REQUEUED:
-        return _requeued(job, event, retries=job.retries)
+        given_back = job.given_back + 1 if job.started_at is None else 0
+        return _requeued(job, event, retries=job.retries, given_back=given_back)
     succeeded = event.reason is EndReason.EXIT_CODE and event.exit_code == 0
     state = JobState.COMPLETED if succeeded else JobState.FAILED
     return _over(job, state, event.at, event.reason, event.exit_code, event.message)
@@ -394,8 +404,8 @@ def _with(names: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*names, *more}))
 
 
-def _requeued(job: Job, event: Ended, *, retries: int) -> Job:
-    spent = retries > job.retries
+def _requeued(job: Job, event: Ended, *, retries: int, given_back: int = 0) -> Job:
+    pause = backoff_seconds(retries) if retries > job.retries else given_back_seconds(given_back)
     return replace(
         _asking_least(job),
         saved_seconds=_saved(job),
@@ -403,7 +413,8 @@ def _requeued(job: Job, event: Ended, *, retries: int) -> Job:
         state=JobState.QUEUED,
         queued_at=event.at,
         retries=retries,
-        not_before=event.at + backoff_seconds(retries) if spent else 0.0,
+        not_before=event.at + pause if pause else 0.0,
+        given_back=given_back,
         allocation=None,
         next_allocation=None,
         allocated_at=None,

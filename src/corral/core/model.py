@@ -284,8 +284,10 @@ class Job:
     message: str = ""
     retries: int = 0
     max_retries: int = 3
-    #: not before this time, while it backs off after a failure
+    #: not before this time, while it backs off after a failure, or after its cluster gave it back
     not_before: float = 0.0
+    #: how often in a row its cluster gave it back before it ran
+    given_back: int = 0
     avoid_nodes: tuple[str, ...] = ()
     avoid_gpus: tuple[str, ...] = ()
     #: jobs that must have completed before it may start; one that has is taken out

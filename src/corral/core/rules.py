@@ -56,6 +56,15 @@ def backing_off(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | Non
     left = job.not_before - now
     if left <= 0:
         return None
+    if job.given_back:
+        return Reason(
+            rule="given-back",
+            detail=(
+                f"its cluster gave it back {job.given_back} times in a row before it began, and it is tried again in "
+                f"{format_duration(max(1.0, left))}: {job.message or '?'}"
+            ),
+            numbers={"seconds_left": left, "times": job.given_back, "said": job.message or "?"},
+        )
     return Reason(
         rule="back-off",
         detail=(

@@ -258,6 +258,8 @@ def _encode_body(job: Job) -> str:
         document["retries"] = job.retries
     if job.not_before:
         document["not_before"] = job.not_before
+    if job.given_back:
+        document["given_back"] = job.given_back
     if job.avoid_nodes:
         document["avoid_nodes"] = job.avoid_nodes
     if job.avoid_gpus:
@@ -335,6 +337,7 @@ def decode_job(row: Any) -> Job:
         retries=body.get("retries", 0),
         max_retries=body["max_retries"],
         not_before=body.get("not_before", 0.0),
+        given_back=body.get("given_back", 0),
         avoid_nodes=tuple(body.get("avoid_nodes", ())),
         avoid_gpus=tuple(body.get("avoid_gpus", ())),
         after=tuple(body.get("after", ())),

@@ -15,6 +15,7 @@ from corral.control.ports import AttemptPhase, Observation, Store
 from corral.control.reconcile import SETTLE_SECONDS, reconcile
 from corral.core.lifecycle import BACKOFF_SECONDS, Launch, Stop
 from corral.core.model import EndReason, GpuHealth, JobState, NodeState
+from corral.core.rules import all_reasons
 from tests.unit.control.tenants import assert_state_is_stored
 from tests.unit.control.world import ANN, ROOT, TWO_NODES, Desk, draft, status
 from tests.unit.core.builders import node
@@ -121,6 +122,24 @@ def test_a_running_job_that_the_engine_misses_is_lost_and_retried_after_a_pause(
     assert desk.instructions == [Launch(attempt_id=f"{job.id}.2")]
     with desk.store.read() as tx:
         assert [attempt.end_reason for attempt in tx.attempts.of_job(job.id)] == [EndReason.LOST, None]
+
+
+def test_a_job_that_its_cluster_gives_back_leaves_its_place_to_others_and_says_why(desk: Desk) -> None:
+    first, second = desk.submit(draft("first", gpus=4, nodes=2), draft("second", gpus=4, nodes=2))
+    assert desk.cycle() == [first.id]
+    words = "Slurm did not begin it (job 7 waited: QOSMaxGRESPerUser)"
+    desk.now += 20.0
+    desk.hear(desk.job(first.id), ENDED, EndReason.PREEMPTED, message=words)
+    assert desk.cycle() == [first.id], "others may only have been quicker"
+    desk.now += 20.0
+    desk.hear(desk.job(first.id), ENDED, EndReason.PREEMPTED, message=words)
+    back = desk.job(first.id)
+    assert (back.state, back.retries, back.not_before) == (JobState.QUEUED, 0, desk.now + BACKOFF_SECONDS)
+    (reason,) = all_reasons(desk.state.snapshot, back, desk.now)
+    assert reason.rule == "given-back"
+    assert words in reason.detail
+    assert desk.cycle() == [second.id]
+    assert desk.loaded().snapshot.jobs[first.id] == back, "a restart forgets nothing of it"
 
 
 def test_without_retries_a_lost_job_has_failed(desk: Desk) -> None:

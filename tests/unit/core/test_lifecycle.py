@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from corral.core.lifecycle import (
     BACKOFF_SECONDS,
     MAX_BACKOFF_SECONDS,
+    MAX_GIVEN_BACK_SECONDS,
+    NOT_TAKEN,
     RETRIED,
     Ended,
     Event,
@@ -233,3 +235,52 @@ def test_what_a_job_ran_counts_for_its_rank_whether_it_was_saved_or_lost() -> No
     assert again.preempted_for is None, "what it gave up is settled"
     over = advance(advance(again, Up(at=500.0)).job, Ended(at=510.0, reason=EndReason.EXIT_CODE, exit_code=0)).job
     assert advance(over, StartRequested(at=600.0)).job.attained_seconds == 0.0
+
+
+GIVEN_BACK = Ended(at=120.0, reason=EndReason.PREEMPTED, message="Slurm did not begin it (job 7 waited: PartitionDown)")
+
+
+def given_back(job: Job, times: int) -> list[Job]:
+    """Planned and given back before it was up, so often; the job after each."""
+    seen = []
+    for _ in range(times):
+        starting = advance(job, Planned(at=100.0, allocation=ALLOCATION)).job
+        job = advance(starting, GIVEN_BACK).job
+        seen.append(job)
+    return seen
+
+
+def test_a_job_that_its_cluster_gives_back_waits_longer_each_time_and_spends_no_retry() -> None:
+    seen = given_back(in_state(S.QUEUED), 9)
+    assert [job.not_before for job in seen[:5]] == [0.0, 125.0, 130.0, 140.0, 160.0]
+    assert {job.not_before for job in seen[6:]} == {120.0 + MAX_GIVEN_BACK_SECONDS}
+    assert {(job.state, job.retries, job.preemptions) for job in seen} == {(S.QUEUED, 0, 0)}
+    assert [job.given_back for job in seen] == list(range(1, 10))
+    assert {job.message for job in seen} == {GIVEN_BACK.message}
+
+
+def test_one_that_has_run_was_given_back_for_the_last_time() -> None:
+    often = given_back(in_state(S.QUEUED), 4)[-1]
+    running = advance(advance(often, Planned(at=200.0, allocation=ALLOCATION)).job, Up(at=201.0)).job
+    assert running.given_back == 0
+    preempted = advance(running, Ended(at=300.0, reason=EndReason.PREEMPTED, message="for another")).job
+    assert (preempted.given_back, preempted.not_before) == (0, 0.0), "it has run: it goes on at once"
+    assert given_back(preempted, 1)[-1].not_before == 0.0
+
+
+def test_a_failure_between_counts_as_a_failure_and_a_new_start_forgets_all() -> None:
+    often = given_back(in_state(S.QUEUED), 4)[-1]
+    lost = advance(
+        advance(often, Planned(at=200.0, allocation=ALLOCATION)).job, Ended(at=210.0, reason=EndReason.LOST)
+    ).job
+    assert (lost.given_back, lost.retries, lost.not_before) == (0, 1, 210.0 + BACKOFF_SECONDS)
+    stopped = advance(often, StopRequested(at=300.0, reason=EndReason.STOPPED_BY_USER)).job
+    afresh = advance(stopped, StartRequested(at=400.0)).job
+    assert (afresh.given_back, afresh.not_before) == (0, 0.0)
+
+
+def test_what_its_cluster_says_before_it_takes_it_is_over_when_it_runs() -> None:
+    starting = in_state(S.STARTING)
+    waiting = replace(starting, message=f"{NOT_TAKEN}: no answer")
+    assert advance(waiting, Up(at=5.0)).job.message == ""
+    assert advance(replace(starting, message="node n1 is down"), Up(at=5.0)).job.message == "node n1 is down"

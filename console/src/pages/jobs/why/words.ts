@@ -4,6 +4,7 @@ import { defineWords } from "@/words/words";
 export const titles = defineWords({
   dependency: ["Comes after other jobs", "等待前置作业"],
   "back-off": ["Pause before the next retry", "重试前的等待"],
+  "given-back": ["Its cluster gave it back", "被集群退回"],
   "queue-missing": ["Its queue is gone", "队列已不存在"],
   membership: ["Pool of another group", "资源池不属于所在用户组"],
   "gpus-per-job": ["Larger than one job may be", "超过单个作业上限"],
@@ -39,6 +40,10 @@ export const sentences = defineWords({
   "back-off": [
     "Retry {retry} of {max_retries} waits {seconds_left} after a failure.",
     "第 {retry} 次重试（共 {max_retries} 次）在失败后还需等待 {seconds_left}。",
+  ],
+  "given-back": [
+    "Its cluster gave it back {times} times in a row before it began; it is tried again in {seconds_left}: {said}",
+    "集群在其开始前已连续退回 {times} 次，{seconds_left} 后再次尝试。集群的说明：{said}",
   ],
   "queue-missing": ["Its queue does not exist any more; choose another one.", "所在队列已不存在，请选择其他队列。"],
   membership: [
