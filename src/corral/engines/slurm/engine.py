@@ -32,7 +32,7 @@ from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
 from corral.engines.slurm.devices import Devices
 from corral.engines.slurm.ends import why_not_begun
-from corral.engines.slurm.fleet import nodes_seen, others_use
+from corral.engines.slurm.fleet import nodes_seen, others_use, vanished
 from corral.engines.slurm.following import Following, asked
 from corral.engines.slurm.installing import engine_id, installed_program
 from corral.engines.slurm.laying_out import give, lay_out
@@ -42,6 +42,8 @@ from corral.engines.slurm.occupancy import Occupancy, named_gpus
 from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, place_of, submission
 from corral.engines.slurm.partitions import Partition, PartitionClosed, Partitions
 from corral.engines.slurm.preparing import Prepared, Preparing
+from corral.engines.slurm.reserving import Reserving
+from corral.engines.slurm.seen import SlurmNode
 from corral.engines.slurm.storage import slurm_specs, take_long, with_sources
 from corral.engines.slurm.submitters import Submitter
 from corral.engines.slurm.watcher import Watcher
@@ -87,10 +89,11 @@ class SlurmEngine:
         self._launching = tuple(threading.Lock() for _ in range(64))
         self._attempts: dict[str, Attempt] = {}
         #: as the controller last told; what a launch needs of them is seldom out of date
-        self._addresses: dict[str, str] = {}
+        self._known_nodes: Mapping[str, SlurmNode] = {}
         self._devices = Devices()
         self._partitions = Partitions(slurm.partitions, refused=SlurmRefused)
         self._occupancy = Occupancy(self._mark)
+        self._reserving = Reserving(slurm, self._rules.extra)
         self._following = Following(slurm, self._layout, self._mark, self._submitted)
         self._closed = False
         for attempt_id in self._layout.live():
@@ -114,19 +117,21 @@ class SlurmEngine:
             self._check_open()
             mine, stuck = self._occupancy.own_jobs(self._attempts, live, attempts.clock())
         jobs = asked(lambda: self._devices.told(live, mine, self._slurm.jobs))
+        reserved = self._reserving.nodes(seen, attempts.clock())
         if stuck:
             log.warning("Slurm jobs %s run on although their attempts are over: they are cancelled", stuck)
             asked(lambda: self._slurm.cancel(*stuck))
         with self._lock:
-            self._addresses = {node.name: node.address for node in seen}
             self._following.follow(self._attempts.values(), jobs, attempts.clock())
             named = named_gpus(self._attempts.values(), self._preparing.orders())
             lost = self._occupancy.lost_gpus(seen, jobs)
+            seen += vanished(seen, self._known_nodes, named)
+            self._known_nodes = {node.name: node for node in seen}
             statuses = [attempt.status() for attempt in self._attempts.values()]
             on_their_way = [one for one in self._preparing.statuses() if one.attempt_id not in self._attempts]
         self._watcher.tell_all()
         return Observation(
-            nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet),
+            nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet, reserved),
             attempts=(*(status for status in statuses if status is not None), *on_their_way),
             withheld=self._words.found(seen),
         )
@@ -218,9 +223,8 @@ class SlurmEngine:
         self._words.release(node, whoever_withheld=whoever_withheld)
 
     def address_of(self, node: str) -> str:
-        if node not in self._addresses:
-            self._addresses = {one.name: one.address for one in asked(self._slurm.nodes)}
-        return self._addresses.get(node, node)
+        known = self._nodes_with([node])
+        return known[node].address if node in known else node
 
     def has(self, attempt_id: str) -> bool:
         return rundir.is_safe_id(attempt_id) and (
@@ -279,6 +283,12 @@ class SlurmEngine:
             return list(self._attempts.values())
 
     # -------------------------------------------------------------------------------------------- inside
+
+    def _nodes_with(self, names: Iterable[str]) -> Mapping[str, SlurmNode]:
+        """All that are known; asked for again if one of these is not among them."""
+        if any(name not in self._known_nodes for name in names):
+            self._known_nodes = {node.name: node for node in asked(self._slurm.nodes)}
+        return self._known_nodes
 
     def _check_open(self) -> None:
         if self._closed:
@@ -351,7 +361,8 @@ class SlurmEngine:
         place = place_of(order, self._rules, partitions)
         script = scripts.batch_script(order, self._layout, self._program)
         name = f"{self._mark}{order.attempt_id}"
-        return submission(order, self._rules, self._account_of(order), place, name=name, script=script)
+        nodes = self._nodes_with([instance.node for instance in order.instances])
+        return submission(order, self._rules, self._account_of(order), place, nodes, name=name, script=script)
 
     def _submit(self, order: LaunchOrder, attempt: Attempt) -> None:
         try:

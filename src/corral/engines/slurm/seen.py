@@ -6,6 +6,7 @@ moved as well. Everything that differs is told apart here and nowhere else.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,6 +100,16 @@ def jobs_of(document: Mapping[str, Any]) -> list[SlurmJob]:
     return [_job(item) for item in _list(document, "jobs")]
 
 
+def reserved_in(document: Mapping[str, Any], now: float) -> list[str]:
+    """The nodes of reservations that have begun, and are not over. Raises Unreadable."""
+    return [
+        name
+        for item in _list(document, "reservations")
+        if (_time(item.get("start_time")) or 0.0) <= now < (_time(item.get("end_time")) or math.inf)
+        for name in expand(_node_list(item.get("node_list")))
+    ]
+
+
 def errors_of(document: Mapping[str, Any]) -> str:
     """In words; "" without any."""
     errors = [item for item in document.get("errors") or () if item.get("error_number") != NOTHING_FOUND]
@@ -112,8 +123,9 @@ def gpus_in(text: str) -> dict[str, int]:
     for found in _gpu_parts(text):
         kind = found["type"] or ""
         by_type[kind] = by_type.get(kind, 0) + int(found["all"] or found["count"] or 1)
-    if len(by_type) > 1:
-        by_type.pop("", None)
+    if len(by_type) > 1 and (in_all := by_type.pop("", 0)) > (typed := sum(by_type.values())):
+        # not every type is one that Slurm counts
+        by_type[""] = in_all - typed
     return by_type
 
 
