@@ -7,7 +7,7 @@ from corral.control.people import create_user
 from corral.control.ports import Store
 from corral.control.state import State
 from corral.control.work import Caller
-from corral.core.changes import PutLastNode
+from corral.core.changes import Change, PutLastNode
 from corral.core.model import Membership
 from tests.unit.control.world import ROOT, Desk
 from tests.unit.core.builders import node
@@ -63,9 +63,14 @@ def reasons(desk: Desk, job_id: str) -> list[str]:
     return [reason.rule for reason in views.why(desk.state, desk.now, desk.job(job_id)).reasons]
 
 
-def contents(state: State) -> set[str]:
+def values(state: State) -> set[Change]:
     """Everything in a picture, but the node that was given out last: after an end that is a matter of memory."""
-    return {repr(change) for change in state.snapshot.contents() if not isinstance(change, PutLastNode)}
+    return {change for change in state.snapshot.contents() if not isinstance(change, PutLastNode)}
+
+
+def contents(state: State) -> set[str]:
+    """As `values`, also telling 1 from 1.0."""
+    return {repr(change) for change in values(state)}
 
 
 def assert_state_is_stored(desk: Desk) -> None:
