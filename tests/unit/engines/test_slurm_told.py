@@ -139,7 +139,7 @@ def test_an_attempt_that_was_sent_twice_is_followed_where_it_runs(layout: Layout
         def jobs(self) -> list[SlurmJob]:
             return [first, second]
 
-        def ended(self, since: float) -> list[SlurmJob]:
+        def ended(self, job_ids: list[int]) -> list[SlurmJob]:
             return []
 
     adopted = list[int]()

@@ -32,7 +32,7 @@ from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
 from corral.engines.slurm.devices import Devices
 from corral.engines.slurm.ends import why_not_begun
-from corral.engines.slurm.fleet import nodes_seen, others_use, unexplained
+from corral.engines.slurm.fleet import nodes_seen, others_use, unexplained, vanished
 from corral.engines.slurm.following import Following, asked
 from corral.engines.slurm.installing import engine_id, installed_program
 from corral.engines.slurm.laying_out import give, lay_out
@@ -42,6 +42,7 @@ from corral.engines.slurm.news import News
 from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, place_of, submission
 from corral.engines.slurm.partitions import Partition, PartitionClosed, Partitions
 from corral.engines.slurm.preparing import Prepared, Preparing
+from corral.engines.slurm.reserving import Reserving
 from corral.engines.slurm.seen import SlurmJob, SlurmNode, by_attempt
 from corral.engines.slurm.storage import slurm_specs, take_long, with_sources
 from corral.engines.slurm.submitters import Submitter
@@ -94,6 +95,7 @@ class SlurmEngine:
         self._devices = Devices()
         self._partitions = Partitions(slurm.partitions, refused=SlurmRefused)
         self._leaving = Leaving()
+        self._reserving = Reserving(slurm, self._rules.extra)
         self._following = Following(slurm, self._layout, self._mark, self._submitted)
         self._closed = False
         for attempt_id in self._layout.live():
@@ -117,18 +119,20 @@ class SlurmEngine:
             self._check_open()
             mine, stuck = self._own_jobs(live, attempts.clock())
         jobs = asked(lambda: self._devices.told(live, mine, self._slurm.jobs))
+        reserved = self._reserving.nodes(seen, attempts.clock())
         if stuck:
             log.warning("Slurm jobs %s run on although their attempts are over: they are cancelled", stuck)
             asked(lambda: self._slurm.cancel(*stuck))
         with self._lock:
-            self._known_nodes = {node.name: node for node in seen}
             self._following.follow(self._attempts.values(), jobs, attempts.clock())
             named, lost = self._named_gpus(), self._lost_gpus(unexplained(seen, jobs))
+            seen += vanished(seen, self._known_nodes, named)
+            self._known_nodes = {node.name: node for node in seen}
             statuses = [attempt.status() for attempt in self._attempts.values()]
             on_their_way = [one for one in self._preparing.statuses() if one.attempt_id not in self._attempts]
         self._watcher.tell_all()
         return Observation(
-            nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet),
+            nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet, reserved),
             attempts=(*(status for status in statuses if status is not None), *on_their_way),
             withheld=self._words.found(seen),
         )

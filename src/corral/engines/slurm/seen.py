@@ -6,6 +6,7 @@ moved as well. Everything that differs is told apart here and nowhere else.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,6 +98,16 @@ def nodes_of(document: Mapping[str, Any]) -> list[SlurmNode]:
 def jobs_of(document: Mapping[str, Any]) -> list[SlurmJob]:
     """Of squeue, or of sacct. Raises Unreadable."""
     return [_job(item) for item in _list(document, "jobs")]
+
+
+def reserved_in(document: Mapping[str, Any], now: float) -> list[str]:
+    """The nodes of reservations that have begun, and are not over. Raises Unreadable."""
+    return [
+        name
+        for item in _list(document, "reservations")
+        if (_time(item.get("start_time")) or 0.0) <= now < (_time(item.get("end_time")) or math.inf)
+        for name in expand(_node_list(item.get("node_list")))
+    ]
 
 
 def errors_of(document: Mapping[str, Any]) -> str:
