@@ -13,8 +13,8 @@ from corral.engines.slurm import attempts, news
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.ends import parse_exit
 from corral.engines.slurm.following import Following
-from corral.engines.slurm.leaving import LINGER_SECONDS, Leaving
 from corral.engines.slurm.news import News
+from corral.engines.slurm.occupancy import LINGER_SECONDS, Leaving
 from corral.engines.slurm.rundir import Layout
 from corral.engines.slurm.seen import SlurmJob
 
