@@ -160,6 +160,17 @@ def test_an_answer_about_something_else_is_not_an_empty_cluster(document: dict[s
     assert (nodes_of({"nodes": []}), jobs_of({"jobs": []})) == ([], [])
 
 
+@pytest.mark.parametrize(
+    "change", [{"cpus": "many"}, {"cpus": {"set": True}}, {"job_state": 7}, {"job_id": None}, {"nodes": "gpu[a-b]"}]
+)
+def test_an_answer_in_other_words_is_unreadable_and_breaks_nothing(change: dict[str, Any]) -> None:
+    with pytest.raises(Unreadable, match="its jobs are told in words that are not known here"):
+        jobs_of({"jobs": [JOB_24, {**JOB_24, **change}]})
+    nameless = {name: value for name, value in NODE_24.items() if name != "name"}
+    with pytest.raises(Unreadable, match=r"its nodes are told .* \(KeyError\('name'\)\)"):
+        nodes_of({"nodes": [NODE_24, nameless]})
+
+
 @pytest.mark.parametrize("job", [JOB_22, JOB_24])
 def test_a_job_is_the_same_in_both_generations(job: dict[str, Any]) -> None:
     (seen,) = jobs_of({"jobs": [job]})
