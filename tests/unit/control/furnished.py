@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import wraps
 from pathlib import Path
 
 from corral.control.ports import Store
@@ -19,8 +20,17 @@ Furnish = Callable[[Store], Desk]
 _kept: dict[Furnish, tuple[Path, bytes]] = {}
 
 
+def once(furnish: Furnish) -> Furnish:
+    """What it makes of a store that nobody has used yet is made once, and then copied."""
+
+    @wraps(furnish)
+    def copied(store: Store) -> Desk:
+        return furnished(store, furnish)
+
+    return copied
+
+
 def furnished(store: Store, furnish: Furnish) -> Desk:
-    """What `furnish` makes of a store that nobody has used yet."""
     place = Path(store._database.place)  # type: ignore[attr-defined]
     assert not place.with_name(f"{place.name}-wal").exists(), "only a store that nobody has used yet"
     if furnish not in _kept:
