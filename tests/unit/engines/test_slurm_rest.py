@@ -341,7 +341,7 @@ def test_what_needs_a_program_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(SlurmRefused, match=r"cannot change nodes \(v0.0.38\), and scontrol is not here"):
         slurm.set_node("node1", is_withheld=True, reason="x")
     with pytest.raises(SlurmRefused, match=r"offers no accounting .* sacct is not here"):
-        slurm.ended(0)
+        slurm.ended([7])
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,23 @@ def test_accounting_that_slurmrestd_lacks_is_asked_of_sacct(
         version="v0.0.38",
         transport=httpx.MockTransport(handler),
     )
-    assert [(one.id, one.state) for one in slurm.ended(0)] == [(7, "FAILED")]
+    assert [(one.id, one.state) for one in slurm.ended([7])] == [(7, "FAILED")]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_books_are_asked_for_certain_jobs_only(tmp_path: Path, version: str) -> None:
+    asked: list[dict[str, str]] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(dict(request.url.params))
+        return failing(9003, "Nothing found with query", 200)(request)
+
+    slurm = rest(tmp_path, handler, version=version)
+    assert slurm.ended([7, 9]) == slurm.named("corral-1-j-1.1", 1_700_000_000.5) == slurm.ended([]) == []
+    assert asked == [
+        {"step": "7,9", "skip_steps": "true"},
+        {"job_name": "corral-1-j-1.1", "start_time": "uts1700000000", "skip_steps": "true"},
+    ]
 
 
 def test_newer_versions_change_nodes_themselves(tmp_path: Path) -> None:
