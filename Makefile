@@ -15,8 +15,9 @@ CONSOLE_SOURCES := $(shell find console -mindepth 1 -path console/node_modules -
 # Servers are started hundreds of times by the tests: they must not be compiled anew each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The plugin that makes requests up takes half a second of each process, and no unit test uses it.
-UNIT := $(BIN)/pytest -q -n auto --dist loadfile -p no:schemathesis --least-cases 10000 tests/unit tests/scenarios
+# The plugin that makes requests up takes half a second of each process, and no unit test uses it. Whoever has done its
+# part takes over some of the others': files are too unlike to be dealt out whole.
+UNIT := $(BIN)/pytest -q -n auto --dist worksteal -p no:schemathesis --least-cases 10000 tests/unit tests/scenarios
 
 .DEFAULT_GOAL := help
 .PHONY: help setup console up demo test unit check bench format lock openapi screenshots clean

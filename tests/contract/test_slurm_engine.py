@@ -9,7 +9,7 @@ import pytest
 
 from corral.control.ports import LaunchRefused
 from corral.core.model import EndReason
-from corral.engines.slurm import leaving
+from corral.engines.slurm import occupancy
 from tests.contract.engine_harness import order, script, wait_until
 from tests.contract.slurm_harness import SlurmHarness
 from tests.servers.slurm import SlurmCluster
@@ -59,7 +59,7 @@ def test_a_job_that_somebody_cancels_in_slurm_has_not_failed_by_itself(harness: 
 def test_a_program_that_says_it_ended_and_goes_on_keeps_nothing_for_long(
     harness: SlurmHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leaving, "LINGER_SECONDS", 0.2)
+    monkeypatch.setattr(occupancy, "LINGER_SECONDS", 0.2)
     line = "end $(date +%s.%N) exit_code 0 - $(date +%s.%N)"
     harness.launch(order(*script(f'echo "{line}" >>"$CORRAL_RUN_DIR/told"; trap "" TERM; sleep 600'), gpus=2))
     assert harness.listener.ended().exit_code == 0

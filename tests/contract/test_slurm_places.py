@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +13,10 @@ import pytest
 from corral.control.ports import EngineUnavailable, Instance, LaunchOrder, LaunchRefused
 from corral.core.model import EndReason
 from corral.engines.slurm import partitions
+from corral.engines.slurm.fleet import FleetRules
 from tests.contract.engine_harness import order, script, wait_until
 from tests.contract.slurm_harness import SlurmHarness, SlurmRestHarness
-from tests.servers.slurm import SlurmCluster
+from tests.servers.slurm import HOW_TO_INSTALL, SlurmCluster, is_installed
 
 pytest_plugins = ("tests.servers.fixtures",)
 
@@ -101,3 +104,36 @@ def test_without_a_list_the_default_partition_is_used_if_it_has_the_nodes_and_a_
     harness.slurm.run("scontrol", "update", "PartitionName=long", "State=UP")
     harness.launch(on("node3", order("/bin/true", attempt_id="j-2.1")))
     assert harness.listener.ended("j-2.1").exit_code == 0
+
+
+@pytest.fixture(scope="module")
+def mixed_cluster() -> Iterator[SlurmCluster]:
+    """One node with GPUs of two types, which it does not list by the alphabet."""
+    if not is_installed():
+        pytest.skip(HOW_TO_INSTALL)
+    directory = Path(tempfile.mkdtemp(prefix="corral-mixed-", dir="/tmp"))
+    try:
+        with SlurmCluster(directory=directory, nodes=1, gpu_types={"v100": 2, "A100": 2}) as started:
+            yield started
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def test_a_job_gets_the_type_that_was_planned_and_others_hold_what_they_hold(
+    mixed_cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    mixed = SlurmHarness(tmp_path / "slurm", mixed_cluster)
+    mixed.rules = {"fleet": FleetRules(models={"a100": "A100-80G"})}
+    mixed.restart()
+    gpus = mixed.engine.observe().nodes[0].gpus
+    assert [gpu.model for gpu in gpus] == ["V100", "V100", "A100-80G", "A100-80G"]
+    # somebody else has one of the second type, and corral a plan for the other and one of the first
+    mixed_cluster.run("sbatch", "--gres=gpu:A100:1", "--output=/dev/null", "--wrap", "sleep 600")
+    wait_until(lambda: mixed.engine.observe().nodes[0].taken.gpus == ("node1-gpu2",), "it is seen where it is")
+    for attempt_id, gpu in (("j-1.1", 3), ("j-2.1", 0)):
+        told = order(*script('echo "gpus $CUDA_VISIBLE_DEVICES"; sleep 600'), attempt_id=attempt_id)
+        instance = Instance(rank=0, node="node1", gpu_ids=(f"node1-gpu{gpu}",), gpu_indexes=(gpu,))
+        mixed.launch(replace(told, instances=(instance,)))
+    assert [mixed.number_from_output("gpus", attempt_id) for attempt_id in ("j-1.1", "j-2.1")] == [3, 0]
+    assert mixed.engine.observe().nodes[0].taken.gpus == ("node1-gpu2",)
+    mixed.clean_up()

@@ -190,14 +190,14 @@ def test_programs_of_others_are_not_overwritten(ann: Shell, tmp_path: Path) -> N
 def test_on_a_real_slurm_a_script_starts_its_steps_on_all_of_its_nodes(
     slurm_cluster: SlurmCluster, tmp_path: Path
 ) -> None:
-    server = server_on(slurm_cluster, tmp_path / "state")
+    server = server_on(slurm_cluster, tmp_path / "state", models="{a100: A100-80G}")
     server.start()
     try:
         person = operator_of(server)
         person.ok("slurm-compat", "install", str(tmp_path / "programs"))
         shell = Shell(person, tmp_path / "programs")
         (shell.home / "steps.sh").write_text(
-            "#!/bin/bash\n#SBATCH -N 2 --gpus-per-node=2 -o steps-%j.txt\necho script on $SLURM_NODEID\n"
+            "#!/bin/bash\n#SBATCH -N 2 --gpus-per-node=A100:2 -o steps-%j.txt\necho script on $SLURM_NODEID\n"
             "srun -N 2 -n 2 --ntasks-per-node=1 sh -c 'echo step on $SLURMD_NODENAME'\n"
         )
         number = shell.sbatch("-W steps.sh")
@@ -205,5 +205,8 @@ def test_on_a_real_slurm_a_script_starts_its_steps_on_all_of_its_nodes(
         assert output[0] == "script on 0"
         assert len(set(output[1:])) == 2
         assert all(line.startswith("step on node") for line in output[1:])
+        # Slurm's types are the models that the cluster says, whatever the capitals
+        assert person.read("show", f"j-{number}")["models"] == ["A100-80G"]
+        assert "A100-80G" in shell.run("sbatch --gres=gpu:h200:1 --wrap true", code=1).stderr
     finally:
         server.stop()

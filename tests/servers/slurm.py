@@ -14,7 +14,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,6 +52,8 @@ class SlurmCluster:
     cpus: int = 16
     memory_mib: int = 64_000
     gpu_type: str = "a100"
+    #: how many of each type a node has; None: all are of `gpu_type`
+    gpu_types: Mapping[str, int] | None = None
     prefix: str = "node"
     #: more lines for slurm.conf
     settings: Sequence[str] = ()
@@ -201,9 +203,12 @@ class SlurmCluster:
             key.touch(mode=0o600)
             key.write_bytes(os.urandom(1024))
         names = f"{self.prefix}[1-{self.nodes}]"
-        (etc / "gres.conf").write_text(
-            f"AutoDetect=off\nNodeName={names} Name=gpu Type={self.gpu_type} File={dev}/nvidia[0-{self.gpus - 1}]\n"
-        )
+        lines, first = ["AutoDetect=off"], 0
+        for kind, count in self._types.items():
+            files = f"{dev}/nvidia[{first}-{first + count - 1}]"
+            lines.append(f"NodeName={names} Name=gpu Type={kind} File={files}")
+            first += count
+        (etc / "gres.conf").write_text("".join(f"{line}\n" for line in lines))
         (etc / "cgroup.conf").write_text(
             "CgroupMountpoint=/sys/fs/cgroup\nCgroupAutomount=no\nConstrainRAMSpace=yes\nAllowedRAMSpace=100\n"
         )
@@ -211,6 +216,10 @@ class SlurmCluster:
         accounting.touch(mode=0o600)
         accounting.write_text(self._accounting_settings(ports))
         self.conf.write_text(self._controller_settings(ports))
+
+    @property
+    def _types(self) -> Mapping[str, int]:
+        return self.gpu_types or {self.gpu_type: self.gpus}
 
     def _token_settings(self) -> list[str]:
         if not has_rest():
@@ -245,9 +254,10 @@ PidFile={run}/slurmdbd.pid
         run, log, state = (self.directory / name for name in ("run", "log", "state"))
         host = socket.gethostname().split(".")[0]
         tracked = "cgroup" if has_groups() else "linuxproc"
+        gres = ",".join(f"gpu:{kind}:{count}" for kind, count in self._types.items())
         nodes = "\n".join(
             f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={self.cpus} "
-            f"RealMemory={self.memory_mib} Gres=gpu:{self.gpu_type}:{self.gpus} State=UNKNOWN"
+            f"RealMemory={self.memory_mib} Gres={gres} State=UNKNOWN"
             for name, port in zip(self.node_names, ports[3:], strict=True)
         )
         more = "\n".join([*self.settings, *self._token_settings()])
@@ -288,7 +298,7 @@ AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort={ports[1]}
 AccountingStoragePass={run}/munge.sock
-AccountingStorageTRES=gres/gpu,gres/gpu:{self.gpu_type}
+AccountingStorageTRES=gres/gpu,{",".join(f"gres/gpu:{kind}" for kind in self._types)}
 {more}
 {nodes}
 PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP

@@ -1,4 +1,5 @@
-"""How hard property tests search: some examples in the everyday run, many with HYPOTHESIS_PROFILE=thorough.
+"""A real store for whoever asks for one, and how hard property tests search: some examples in the everyday run, many
+with HYPOTHESIS_PROFILE=thorough.
 
 The run says in the end how many cases were generated; with `--least-cases N` it fails if there were fewer.
 """
@@ -8,10 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from corral.control.ports import Store
+    from tests.unit.control.shelf import Shelf
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
@@ -25,6 +30,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 #: what travels with a test's report, also from another process
 CASES = "generated cases"
 _PASSING = re.compile(r"(\d+) passing")
+
+
+@pytest.fixture(scope="session")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    # Only whoever needs a store waits until the database library is loaded.
+    from tests.unit.control.shelf import Shelf
+
+    return Shelf(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture
+def store(shelf: Shelf) -> Iterator[Store]:
+    """As good as new for every test."""
+    with shelf.fresh() as store:
+        yield store
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

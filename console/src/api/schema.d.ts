@@ -4130,6 +4130,13 @@ export interface components {
             detail: string;
             /** Engine */
             engine: string;
+            /**
+             * Gpu Types
+             * @description Models of GPUs by what its own scheduler calls them, as far as set.
+             */
+            gpu_types: {
+                [key: string]: string;
+            };
             /** Gpus */
             gpus: number;
             /** Gpus Free */

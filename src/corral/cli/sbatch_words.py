@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -47,6 +47,8 @@ class Batch:
 
     body: dict[str, Any]
     notes: tuple[str, ...] = ()
+    #: the type of GPU as Slurm calls it; "" for any
+    gpu_type: str = ""
     is_parsable: bool = False
     waits: bool = False
     is_test: bool = False
@@ -139,6 +141,7 @@ def understood(words: Sequence[str], script: str | None, here: Here) -> Batch:
     return Batch(
         body=body,
         notes=tuple(notes),
+        gpu_type=_gpus(options)[1],
         is_parsable=options.parsable,
         waits=options.wait,
         is_test=options.test_only,
@@ -164,9 +167,9 @@ def _before_script(words: Sequence[str], given: argparse.Namespace) -> list[str]
 
 def _body(options: argparse.Namespace, here: Here, notes: list[str]) -> dict[str, Any]:
     nodes = _nodes(options)
-    tasks_per_node = options.ntasks_per_node or max(1, -(-(options.ntasks or 1) // nodes))
+    tasks_per_node = _tasks_per_node(options, nodes)
     cpus = (options.cpus_per_task or 1) * tasks_per_node
-    gpus, model = _gpus(options, nodes, tasks_per_node)
+    gpus, _ = _gpus(options)
     body: dict[str, Any] = {
         "nodes": nodes,
         "gpus": gpus,
@@ -175,7 +178,6 @@ def _body(options: argparse.Namespace, here: Here, notes: list[str]) -> dict[str
         "env": {**_exported(options, here), **_told(options, here, nodes, tasks_per_node)},
         "name": options.job_name,
         "memory": _memory(options, cpus, gpus),
-        "model": [model] if model else None,
         "time": _minutes(options.time),
         "queue": (options.partition or "").split(",")[0] or None,
         "labels": _labels(options),
@@ -200,8 +202,22 @@ def _nodes(options: argparse.Namespace) -> int:
     return int(least)
 
 
-def _gpus(options: argparse.Namespace, nodes: int, tasks_per_node: int) -> tuple[int, str]:
+def _tasks_per_node(options: argparse.Namespace, nodes: int) -> int:
+    return options.ntasks_per_node or max(1, -(-(options.ntasks or 1) // nodes))
+
+
+def models_for(gpu_type: str, known: Iterable[Mapping[str, str]]) -> list[str]:
+    """What corral calls a type of Slurm, by what its clusters say; any of several will do. Letters count as the same in
+    capitals, and a type of which nobody says anything is a model by itself, as on the cluster."""
+    wanted = gpu_type.casefold()
+    named = {model for types in known for kind, model in types.items() if wanted in (kind.casefold(), model.casefold())}
+    return sorted(named) or [gpu_type.upper()]
+
+
+def _gpus(options: argparse.Namespace) -> tuple[int, str]:
     """On each node, and of which type."""
+    nodes = _nodes(options)
+    tasks_per_node = _tasks_per_node(options, nodes)
     for text, times, among in (
         (options.gpus_per_node, 1, 1),
         (_gres(options.gres), 1, 1),
@@ -212,7 +228,7 @@ def _gpus(options: argparse.Namespace, nodes: int, tasks_per_node: int) -> tuple
             kind, _, count = text.rpartition(":")
             if not count.isdigit():
                 kind, count = count, "1"
-            return -(-int(count) * times // among), kind.upper()
+            return -(-int(count) * times // among), kind
     return 0, ""
 
 

@@ -18,7 +18,7 @@ import typer
 
 from corral.cli import words
 from corral.cli.failures import WrongUsage
-from corral.cli.sbatch_words import Here, NotUnderstood, name_for, script_named, understood
+from corral.cli.sbatch_words import Here, NotUnderstood, models_for, name_for, script_named, understood
 from corral.cli.slurm_columns import (
     INFO_FORMAT,
     INFO_TITLES,
@@ -67,6 +67,8 @@ def sbatch(terminal: Terminal, given: FreeWords = None) -> None:
     body = batch.body
     with terminal.client() as client:
         body = _in_reach(body, {queue["name"] for queue in client.queues.list()})
+        if batch.gpu_type:
+            body["model"] = models_for(batch.gpu_type, (one.get("gpu_types", {}) for one in client.fleet.clusters()))
         try:
             if "after" in body:
                 body["after"] = [job for text in body["after"] for job in _meant(client, text)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from corral.cli.sbatch_words import Here, NotUnderstood, understood
+from corral.cli.sbatch_words import Here, NotUnderstood, models_for, understood
 
 HERE = Here(directory="/home/ann", environment={"SEED": "7", "SECRET": "x"})
 
@@ -19,9 +19,9 @@ def body(*words: str, script: str = "#!/bin/bash\necho hello\n") -> dict[str, An
     ("words", "expected"),
     [
         (["--gres=gpu:2", "a.sh"], {"gpus": 2, "nodes": 1, "cpus": 1}),
-        (["--gres=gpu:a100:2", "a.sh"], {"gpus": 2, "model": ["A100"]}),
+        (["--gres=gpu:a100:2", "a.sh"], {"gpus": 2, "model": None}),
         (["-G", "8", "-N", "2", "a.sh"], {"gpus": 4, "nodes": 2}),
-        (["--gpus-per-node=h200:8", "-N2", "a.sh"], {"gpus": 8, "nodes": 2, "model": ["H200"]}),
+        (["--gpus-per-node=h200:8", "-N2", "a.sh"], {"gpus": 8, "nodes": 2}),
         (["--gpus-per-task=1", "--ntasks-per-node=4", "a.sh"], {"gpus": 4, "cpus": 4}),
         (["-c", "8", "-n", "2", "a.sh"], {"cpus": 16}),
         (["--mem=16G", "a.sh"], {"memory": "16GiB"}),
@@ -44,6 +44,27 @@ def body(*words: str, script: str = "#!/bin/bash\necho hello\n") -> dict[str, An
 def test_options_are_put_into_corrals_words(words: list[str], expected: dict[str, Any]) -> None:
     found = body(*words)
     assert {key: found.get(key) for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "gpu_type", "models"),
+    [
+        # as the clusters call it, whatever the capitals
+        ("--gres=gpu:a100:2", "a100", ["A100-80G"]),
+        ("--gres=gpu:A100", "A100", ["A100-80G"]),
+        ("--gpus-per-node=a100-80g:1", "a100-80g", ["A100-80G"]),
+        # two clusters may mean two models by it: either will do
+        ("-Gv100:4", "v100", ["V100-16G", "V100-32G"]),
+        # nobody says anything of it
+        ("--gpus-per-task=h200:1", "h200", ["H200"]),
+        ("--gres=gpu:1080ti:1", "1080ti", ["1080TI"]),
+    ],
+)
+def test_types_of_slurm_are_the_models_that_the_clusters_say(word: str, gpu_type: str, models: list[str]) -> None:
+    found = understood([word, "a.sh"], "#!/bin/sh\n", HERE).gpu_type
+    assert found == gpu_type
+    clusters = ({"a100": "A100-80G", "v100": "V100-16G"}, {"V100": "V100-32G"}, {})
+    assert models_for(found, clusters) == models
 
 
 def test_lines_of_the_script_count_until_its_first_command_and_the_command_line_wins() -> None:

@@ -7,8 +7,9 @@ from corral.control.people import create_user
 from corral.control.ports import Store
 from corral.control.state import State
 from corral.control.work import Caller
-from corral.core.changes import PutLastNode
+from corral.core.changes import Change, PutLastNode
 from corral.core.model import Membership
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ROOT, Desk
 from tests.unit.core.builders import node
 
@@ -24,6 +25,7 @@ A10S = tuple(f"{name}/{index}" for name in ("n1", "n2") for index in range(4))
 A100S = tuple(f"{name}/{index}" for name in ("n3", "n4") for index in range(4))
 
 
+@once
 def tenants(store: Store) -> Desk:
     """An operator in group default; ann and bob in no group; eve in group default."""
     desk = Desk(store, nodes=MIXED_NODES)
@@ -34,6 +36,7 @@ def tenants(store: Store) -> Desk:
     return desk
 
 
+@once
 def two_teams(store: Store) -> Desk:
     """As `tenants`, with ann in team-a on the A10s of pool small, and bob in team-b on the A100s of pool big."""
     desk = tenants(store)
@@ -63,9 +66,14 @@ def reasons(desk: Desk, job_id: str) -> list[str]:
     return [reason.rule for reason in views.why(desk.state, desk.now, desk.job(job_id)).reasons]
 
 
-def contents(state: State) -> set[str]:
+def values(state: State) -> set[Change]:
     """Everything in a picture, but the node that was given out last: after an end that is a matter of memory."""
-    return {repr(change) for change in state.snapshot.contents() if not isinstance(change, PutLastNode)}
+    return {change for change in state.snapshot.contents() if not isinstance(change, PutLastNode)}
+
+
+def contents(state: State) -> set[str]:
+    """As `values`, also telling 1 from 1.0."""
+    return {repr(change) for change in values(state)}
 
 
 def assert_state_is_stored(desk: Desk) -> None:

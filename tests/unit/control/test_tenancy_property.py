@@ -19,7 +19,7 @@ from corral.control.ports import AttemptPhase, Transaction
 from corral.control.work import Caller
 from corral.core.model import EndReason, JobState, Queue, Request
 from tests.unit.control.shelf import Shelf
-from tests.unit.control.tenants import A10S, A100S, assert_state_is_stored, contents, two_teams
+from tests.unit.control.tenants import A10S, A100S, assert_state_is_stored, two_teams, values
 from tests.unit.control.world import ROOT, Desk, draft
 from tests.unit.searching import DEAR
 
@@ -37,12 +37,12 @@ def submit(user: str, gpus: int, queue: str | None) -> Act:
 
 def attempt(desk: Desk, act: Act) -> None:
     """Done, or refused without a trace."""
-    before = contents(desk.state)
+    before = values(desk.state)
     try:
         act(desk)
     except Refusal:
-        # The desk has loaded its state anew.
-        assert contents(desk.state) == before, "refused, and yet something changed"
+        # The desk loads its state anew.
+        assert values(desk.state) == before, "refused, and yet something changed"
 
 
 def edit_job(place: int, queue: str | None) -> Act:

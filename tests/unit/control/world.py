@@ -56,7 +56,10 @@ class StillClock:
 
 
 class Desk:
-    """Use cases one by one, each in its own transaction; the state is thrown away when one fails."""
+    """Use cases one by one, each in its own transaction; the state is thrown away when one fails.
+
+    It is loaded again when somebody looks at it: with many tests nobody does after what was refused.
+    """
 
     def __init__(self, store: Store, policies: Policies | None = None, nodes: Sequence[Node] = TWO_NODES) -> None:
         self.store = store
@@ -66,8 +69,18 @@ class Desk:
         self.forgotten: list[str] = []
         self.node_effects: list[NodeEffect] = []
         self.journal = JournalWriter()
-        self.state = self.loaded()
+        self._state: State | None = None
         self.observe(*nodes)
+
+    @property
+    def state(self) -> State:
+        if self._state is None:
+            self._state = self.loaded()
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._state = state
 
     def loaded(self) -> State:
         with self.store.read() as tx:
@@ -75,12 +88,13 @@ class Desk:
 
     def do(self, use_case: Callable[Concatenate[Work, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
+            state = self.state
             with self.store.write() as tx:
-                work = Work(tx, self.state, self.now)
+                work = Work(tx, state, self.now)
                 result = use_case(work, *args, **kwargs)
                 work.flush()
         except BaseException:
-            self.state = self.loaded()
+            self._state = None
             raise
         self.instructions = work.instructions
         self.forgotten = work.recorded_ends

@@ -24,7 +24,7 @@ from corral.core.model import (
 )
 from corral.core.snapshot import ClusterSnapshot
 from corral.simulator.simulation import Arrival, Simulation
-from tests.unit.searching import between, pick
+from tests.unit.searching import between, each, pick, seconds
 
 GIB = 1 << 30
 MODELS = ("A10", "H100")
@@ -40,10 +40,11 @@ PREDICTIONS = (
 #: a short time constant, so that scores move within a short history
 TIME_CONSTANT = 60.0
 
-zones = st.sets(st.sampled_from(ZONES), max_size=1)
+#: half of all nodes have no zone, and half of them no rack
+LABELS = tuple(tuple(sorted((*rack, *zone))) for rack in RACKS for zone in ((), (), ZONES[:1], ZONES[1:]))
 #: mostly the first one
-node_states = st.sampled_from([NodeState.READY] * 6 + [NodeState.CORDONED, NodeState.DRAINING, NodeState.DOWN])
-gpu_healths = st.sampled_from([GpuHealth.HEALTHY] * 8 + [GpuHealth.SUSPECT, GpuHealth.FAILED])
+NODE_STATES = (*[NodeState.READY] * 6, NodeState.CORDONED, NodeState.DRAINING, NodeState.DOWN)
+GPU_HEALTHS = (*[GpuHealth.HEALTHY] * 8, GpuHealth.SUSPECT, GpuHealth.FAILED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,72 +63,97 @@ class History:
 
 @st.composite
 def nodes(draw: st.DrawFn, number: int, *, always_usable: bool = False, one_pool: bool = False) -> Node:
-    model = draw(pick(*MODELS))
-    links = draw(pick("", "", "aabb", "abab", "aaab"))
+    drawn = each(draw, model=MODELS, links=("", "", "aabb", "abab", "aaab"), gpus=(4, 2, 4, 1, 0))
+    model, links = drawn["model"], drawn["links"]
     gpus = tuple(
         Gpu(
             id=f"n{number}/{index}",
             index=index,
-            model=draw(pick(model, model, model, *MODELS)),
             memory_bytes=24 * GIB,
-            health=GpuHealth.HEALTHY if always_usable else draw(gpu_healths),
-            pool="default" if one_pool else draw(pick(*["default"] * 5, "night")),
             link_group=links[index] if links else "",
+            **each(
+                draw,
+                model=(model, model, model, *MODELS),
+                health=GPU_HEALTHS[:1] if always_usable else GPU_HEALTHS,
+                pool=("default",) if one_pool else (*["default"] * 5, "night"),
+            ),
         )
-        for index in range(draw(pick(4, 2, 4, 1, 0)))
+        for index in range(drawn["gpus"])
     )
     return Node(
         id=f"n{number}",
-        state=NodeState.READY if always_usable else draw(node_states),
-        cpu_milli=draw(pick(2000, 8000)),
-        memory_bytes=draw(pick(4, 16)) * GIB,
         gpus=gpus,
-        labels=tuple(sorted((*draw(zones), *draw(pick(*RACKS))))),
-        load=draw(pick(None, 0.2, 0.9)),
+        **each(
+            draw,
+            state=NODE_STATES[:1] if always_usable else NODE_STATES,
+            cpu_milli=(2000, 8000),
+            memory_bytes=(4 * GIB, 16 * GIB),
+            labels=LABELS,
+            load=(None, 0.2, 0.9),
+        ),
     )
 
 
 @st.composite
 def requests(draw: st.DrawFn) -> Request:
-    shape = draw(pick("whole", "whole", "share", "cpu"))
-    is_gang = draw(between(0, 4)) == 0
+    return _request(draw)
+
+
+def _request(draw: st.DrawFn) -> Request:
+    drawn = each(
+        draw,
+        shape=("whole", "whole", "share", "cpu"),
+        nodes=(1, 1, 1, 1, 1, 1, 1, 1, 2, 3),
+        gpus=(1, 2, 1, 4),
+        gpu_milli=(100, 250, 400, 500, 999),
+        cpu_milli=(0, 0, 0, 1000),
+        cpu_milli_alone=(500, 2000),
+        memory_bytes=(0, 0, 0, GIB, 3 * GIB),
+        models=((), (), ("A10",), ("H100",), MODELS),
+        labels=(*[()] * 6, (ZONES[0],)),
+    )
+    shape = drawn["shape"]
     return Request(
-        nodes=draw(between(2, 3)) if is_gang else 1,
-        gpus=draw(pick(1, 2, 1, 4)) if shape == "whole" else 0,
-        gpu_milli=draw(pick(100, 250, 400, 500, 999)) if shape == "share" else 0,
-        cpu_milli=draw(pick(500, 2000)) if shape == "cpu" else draw(pick(0, 0, 0, 1000)),
-        memory_bytes=draw(pick(0, 0, 0, 1, 3)) * GIB,
-        models=draw(pick((), (), ("A10",), ("H100",), MODELS)) if shape != "cpu" else (),
-        labels=draw(pick(*[()] * 6, (ZONES[0],))),
+        nodes=drawn["nodes"],
+        gpus=drawn["gpus"] if shape == "whole" else 0,
+        gpu_milli=drawn["gpu_milli"] if shape == "share" else 0,
+        cpu_milli=drawn["cpu_milli_alone" if shape == "cpu" else "cpu_milli"],
+        memory_bytes=drawn["memory_bytes"],
+        models=drawn["models"] if shape != "cpu" else (),
+        labels=drawn["labels"],
     )
 
 
 @st.composite
 def jobs(draw: st.DrawFn, serial: int, queue_names: tuple[str, ...]) -> Job:
-    request = draw(requests())
-    created_at = float(draw(between(0, 15)))
-    return Job(
-        id=f"j-{serial}",
-        name=f"job-{serial}",
-        user=draw(pick(*USERS)),
-        kind=JobKind.DISTRIBUTED if request.is_gang else draw(pick(JobKind.TRAINING, JobKind.WORKBENCH)),
-        queue=draw(pick(*queue_names)),
-        request=request,
-        priority=draw(pick(5, 5, 1, 9)),
-        created_at=created_at,
-        pinned_at=draw(pick(*[None] * 6, created_at, 20.0)),
-        user_order=draw(pick(0, 0, 0, -1, 2)),
-        time_limit_seconds=draw(pick(None, 5.0, 20.0, 50.0)),
-        grace_seconds=draw(pick(0.0, 3.0)),
-        predicted=draw(pick(None, None, *PREDICTIONS)),
+    return _job(draw, serial, queue_names)
+
+
+def _job(draw: st.DrawFn, serial: int, queue_names: tuple[str, ...]) -> Job:
+    request = _request(draw)
+    drawn = each(
+        draw,
+        user=USERS,
+        kind=(JobKind.DISTRIBUTED,) if request.is_gang else (JobKind.TRAINING, JobKind.WORKBENCH),
+        queue=queue_names,
+        priority=(5, 5, 1, 9),
+        created_at=seconds(0, 15),
+        pinned_at=(*[None] * 6, "when it was made", 20.0),
+        user_order=(0, 0, 0, -1, 2),
+        time_limit_seconds=(None, 5.0, 20.0, 50.0),
+        grace_seconds=(0.0, 3.0),
+        predicted=(None, None, *PREDICTIONS),
     )
+    if drawn["pinned_at"] == "when it was made":
+        drawn["pinned_at"] = drawn["created_at"]
+    return Job(id=f"j-{serial}", name=f"job-{serial}", request=request, **drawn)
 
 
 @st.composite
 def arrivals(draw: st.DrawFn, queue_names: tuple[str, ...] = ("default",), most: int = 12) -> tuple[Arrival, ...]:
     count = draw(pick(most, most, most // 2, 2))
     return tuple(
-        Arrival(job=draw(jobs(serial, queue_names)), run_seconds=float(draw(between(3, 40))))
+        Arrival(job=_job(draw, serial, queue_names), run_seconds=float(draw(between(3, 40))))
         for serial in range(1, count + 1)
     )
 
@@ -136,46 +162,31 @@ def arrivals(draw: st.DrawFn, queue_names: tuple[str, ...] = ("default",), most:
 def clusters(draw: st.DrawFn) -> tuple[Change, ...]:
     """Nodes of all sorts, a default queue, a strict one and one of another pool, limits and quotas."""
     changes: list[Change] = [
-        PutRules(limits=draw(limits()), score_time_constant=TIME_CONSTANT),
+        PutRules(limits=_limits(draw), score_time_constant=TIME_CONSTANT),
         *(PutNode(node=draw(nodes(number))) for number in range(draw(pick(4, 3, 2, 1)))),
-        *(PutQueue(queue=queue) for queue in draw(queues())),
+        *(PutQueue(queue=queue) for queue in _queues(draw)),
     ]
     for user in draw(pick((), (), USERS[:1], USERS[:2])):
-        quota = Quota(
-            gpu_milli=draw(pick(None, 500, 2 * WHOLE)),
-            cpu_milli=draw(pick(None, 2500)),
-            memory_bytes=draw(pick(None, 3 * GIB)),
-        )
-        changes.append(PutQuota(user=user, kind=draw(pick(*list(JobKind)[:3])), quota=quota))
+        kind = draw(pick(*list(JobKind)[:3]))
+        quota = each(draw, gpu_milli=(None, 500, 2 * WHOLE), cpu_milli=(None, 2500), memory_bytes=(None, 3 * GIB))
+        changes.append(PutQuota(user=user, kind=kind, quota=Quota(**quota)))
     return tuple(changes)
 
 
-@st.composite
-def queues(draw: st.DrawFn) -> list[Queue]:
-    few_gpus = st.sampled_from([None] * 5 + [3])
+def _queues(draw: st.DrawFn) -> list[Queue]:
     made = [
         Queue(name="default", pool="default"),
         Queue(name="strict", pool="default", blocking=Blocking.STRICT),
         Queue(name="night", pool="night"),
     ]
     return [
-        replace(
-            queue,
-            policy=draw(pick(*POLICIES)),
-            placement=draw(pick(*PLACEMENTS)),
-            max_gpus=draw(few_gpus),
-        )
-        for queue in made
+        replace(queue, **each(draw, policy=POLICIES, placement=PLACEMENTS, max_gpus=(*[None] * 5, 3))) for queue in made
     ]
 
 
-@st.composite
-def limits(draw: st.DrawFn) -> Limits:
-    return Limits(
-        max_gpus_per_user=draw(pick(*[None] * 5, 3)),
-        max_gpus_per_job=draw(pick(*[None] * 5, 3)),
-        max_total_gpus=draw(pick(*[None] * 5, 6)),
-    )
+def _limits(draw: st.DrawFn) -> Limits:
+    few = (*[None] * 5, 3)
+    return Limits(**each(draw, max_gpus_per_user=few, max_gpus_per_job=few, max_total_gpus=(*[None] * 5, 6)))
 
 
 @st.composite

@@ -15,7 +15,7 @@ from corral.core.ordering import shortest, weighted
 from corral.core.ordering.cost import OrderingRules, Weights, expected_seconds
 from corral.core.scheduler import schedule
 from tests.unit.core.builders import node, picture, running, waiting
-from tests.unit.searching import between, pick
+from tests.unit.searching import between, every
 
 HOUR = 3600.0
 RULES = OrderingRules()
@@ -147,17 +147,17 @@ def test_why_says_what_a_place_comes_from(policy: str, job: Job, words: str) -> 
 times = st.integers(0, 10**6).map(float)
 
 
+FIELDS = every(user=("ann", "bob"), gpus=(1, 2, 8), priority=(0, 5, 100), time_limit_seconds=(None, 60.0, 1e5))
+
+
 @st.composite
 def lined_up(draw: st.DrawFn) -> list[Job]:
     return [
         waiting(
             serial,
-            user=draw(pick("ann", "bob")),
             at=draw(times),
-            gpus=draw(pick(1, 2, 8)),
-            priority=draw(pick(0, 5, 100)),
             predicted=draw(st.none() | st.floats(0, 1e6).map(expecting)),
-            time_limit_seconds=draw(pick(None, 60.0, 1e5)),
+            **draw(FIELDS),
         )
         for serial in range(1, draw(between(2, 8)) + 1)
     ]

@@ -17,7 +17,7 @@ from corral.core.ordering import POLICIES as ORDERS
 from corral.core.ordering import shortest, weighted
 from corral.core.ordering.cost import OrderingRules, Weights
 from tests.unit.core.strategies import POLICIES, PREDICTIONS, USERS
-from tests.unit.searching import between, pick
+from tests.unit.searching import between, each, pick, seconds
 
 #: under both, a second of waiting makes up for a quarter of the cost's unit
 RULES = OrderingRules(ageing=0.25, weights=Weights(age=900.0), unknown_seconds=40.0)
@@ -26,6 +26,7 @@ COSTS: dict[str, Callable[[Job], float]] = {
     "shortest": lambda job: shortest.cost(job, RULES),
     "weighted": lambda job: weighted.cost(job, RULES),
 }
+REQUESTS = tuple(Request(gpus=gpus) for gpus in (1, 2, 3))
 KEY = LineKey("default", "any", False)
 scores = st.fixed_dictionaries({user: st.sampled_from([0.0, 0.5, 2.0]) for user in USERS})
 
@@ -36,17 +37,20 @@ def waiting_jobs(draw: st.DrawFn) -> list[Job]:
         Job(
             id=f"j-{serial}",
             name=f"job-{serial}",
-            user=draw(pick(*USERS)),
-            kind=draw(pick(JobKind.TRAINING, JobKind.WORKBENCH)),
             state=JobState.QUEUED,
-            request=Request(gpus=draw(between(1, 3))),
-            priority=draw(pick(1, 5, 5)),
-            created_at=float(draw(between(0, 3))),
-            pinned_at=draw(pick(None, None, None, None, 1.0, 2.0)),
-            user_order=draw(pick(0, 0, -1, -2, 3)),
-            queued_at=float(draw(between(0, 30))),
-            time_limit_seconds=draw(pick(None, 60.0, 90.0, 600.0)),
-            predicted=draw(pick(None, None, *PREDICTIONS)),
+            **each(
+                draw,
+                user=USERS,
+                kind=(JobKind.TRAINING, JobKind.WORKBENCH),
+                request=REQUESTS,
+                priority=(1, 5, 5),
+                created_at=seconds(0, 3),
+                pinned_at=(None, None, None, None, 1.0, 2.0),
+                user_order=(0, 0, -1, -2, 3),
+                queued_at=seconds(0, 30),
+                time_limit_seconds=(None, 60.0, 90.0, 600.0),
+                predicted=(None, None, *PREDICTIONS),
+            ),
         )
         for serial in range(1, draw(between(1, 14)) + 1)
     ]

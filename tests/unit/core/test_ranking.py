@@ -9,25 +9,26 @@ from corral.core.model import Job, Prediction
 from corral.core.ordering.cost import OrderingRules
 from corral.core.ranking import Ranking, rank_in
 from tests.unit.core.builders import running
-from tests.unit.searching import between, pick
+from tests.unit.searching import every, seconds
 
 RULES = OrderingRules(ageing=0.5, unknown_seconds=40.0)
+PREDICTIONS = [Prediction(p50_seconds=told, p90_seconds=told, samples=3) for told in (20.0, 300.0)]
+RUNNERS = every(
+    gpus=(1, 2, 3, 4),
+    priority=(1, 2, 3),
+    started_at=(0.0, 30.0),
+    aged_from=seconds(0, 50),
+    time_limit_seconds=(None, 200.0),
+    predicted=(None, *PREDICTIONS),
+    preemptible=(True, True, True, True, False),
+    pinned_at=(None, None, None, 1.0),
+)
 
 
 @st.composite
 def runners(draw: st.DrawFn, serial: int) -> Job:
-    told = draw(pick(None, 20.0, 300.0))
-    return running(
-        serial,
-        {"n1": tuple(range(draw(between(1, 4))))},
-        priority=draw(between(1, 3)),
-        started_at=draw(pick(0.0, 30.0)),
-        aged_from=float(draw(between(0, 50))),
-        time_limit_seconds=draw(pick(None, 200.0)),
-        predicted=told and Prediction(p50_seconds=told, p90_seconds=told, samples=3),
-        preemptible=draw(between(0, 4)) > 0,
-        pinned_at=draw(pick(None, None, None, 1.0)),
-    )
+    drawn = draw(RUNNERS)
+    return running(serial, {"n1": tuple(range(drawn.pop("gpus")))}, **drawn)
 
 
 @given(

@@ -16,7 +16,7 @@ from corral.core.plan import Plan, PreemptionRule
 from corral.core.scheduler import schedule
 from corral.core.windows import is_active, owns
 from tests.unit.core.builders import node, picture, promises, running, started, waiting
-from tests.unit.searching import between, pick
+from tests.unit.searching import between, each
 
 NOW = 10_000.0
 
@@ -145,14 +145,14 @@ def test_two_owners_never_take_turns(data: st.DataObject) -> None:
     """Whoever is preempted for an owner, and would run again in the place of whoever was preempted, preempts nobody
     back: apply each plan until nothing changes, with the time standing still but for the least time of a run."""
     gpus = [f"n1/{index}" for index in range(4)]
-    owner_of = {gpu: data.draw(pick("ann", "bob", "eve", "")) for gpu in gpus}
+    owner_of = each(data.draw, **dict.fromkeys(gpus, ("ann", "bob", "eve", "")))
     things: list[Any] = [rules(min_run_seconds=0.0), node("n1", 4)]
     for user in ("ann", "bob", "eve"):
         mine = [gpu for gpu in gpus if owner_of[gpu] == user]
         if mine:
             things.append(reserved(f"of-{user}", user, *mine))
     jobs = [
-        waiting(serial, data.draw(pick("ann", "bob", "eve")), gpus=data.draw(between(1, 4)))
+        waiting(serial, **each(data.draw, user=("ann", "bob", "eve"), gpus=(1, 2, 3, 4)))
         for serial in range(1, data.draw(between(2, 5)) + 1)
     ]
     snapshot = picture(*things, *jobs)

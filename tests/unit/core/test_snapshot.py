@@ -27,7 +27,7 @@ from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.recount import dump_snapshot, free_on
-from tests.unit.core.strategies import MODELS, POLICIES, USERS, History, gpu_healths, histories, node_states
+from tests.unit.core.strategies import GPU_HEALTHS, MODELS, NODE_STATES, POLICIES, USERS, History, histories
 from tests.unit.searching import DEAR, between, pick
 
 
@@ -85,10 +85,10 @@ def _changes(
 
 def _altered(known: Node, data: st.DataObject) -> Node:
     """Another state, other labels, size or health; sometimes a device less."""
-    gpus = tuple(replace(gpu, health=data.draw(gpu_healths)) for gpu in known.gpus)
+    gpus = tuple(replace(gpu, health=data.draw(pick(*GPU_HEALTHS))) for gpu in known.gpus)
     return replace(
         known,
-        state=data.draw(node_states),
+        state=data.draw(pick(*NODE_STATES)),
         gpus=gpus[:-1] if data.draw(between(0, 3)) == 0 else gpus,
         labels=data.draw(pick((), (("zone", "a"),))),
         cpu_milli=data.draw(pick(2000, 8000)),

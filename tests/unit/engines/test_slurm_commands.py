@@ -117,3 +117,36 @@ def test_jobs_are_called_anything_and_are_cut_anywhere(programs: Programs, name:
     document = json.dumps({"jobs": [{**JOB_24, "name": "NAME"}], "errors": []}).encode()
     programs.answer_bytes("squeue", document.replace(b"NAME", name))
     assert [job.name[-1] for job in programs.slurm.jobs()] == ["�"]
+
+
+def test_the_books_are_asked_for_certain_jobs_only(programs: Programs) -> None:
+    job = {"job_id": 7, "name": "corral-ab-j-1.1", "state": {"current": ["TIMEOUT"], "reason": "None"}}
+    programs.answer("sacct", {"jobs": [job], "errors": []})
+    assert [(job.id, job.state) for job in programs.slurm.ended([7, 9])] == [(7, "TIMEOUT")]
+    assert programs.slurm.named("corral-ab-j-1.1", 0.0)[0].name == "corral-ab-j-1.1"
+    assert programs.slurm.ended([]) == []
+    assert programs.asked() == [
+        "sacct --json --allusers --allocations --jobs=7,9",
+        "sacct --json --allusers --allocations --name=corral-ab-j-1.1 --starttime=1970-01-01T00:00:01",
+    ]
+
+
+def test_books_that_have_nothing_of_a_job_have_answered(programs: Programs) -> None:
+    nothing = {"description": "Nothing found", "error_number": 9003, "error": "Nothing found with query"}
+    programs.answer("sacct", {"errors": [nothing], "jobs": []})
+    assert programs.slurm.ended([999]) == []
+    programs.answer("sacct", {"errors": [nothing, {"error": "Unable to connect to database"}], "jobs": []})
+    with pytest.raises(SlurmUnavailable, match="sacct: Unable to connect to database"):
+        programs.slurm.ended([999])
+
+
+def test_a_reservation_has_nodes_while_it_is_active(programs: Programs) -> None:
+    told = "ReservationName=corral StartTime=2026-01-01T00:00:00 Nodes=gpu[1-2],gpu7 NodeCnt=3 Users=root State={}"
+    programs.answer_bytes("scontrol", told.format("ACTIVE").encode())
+    assert programs.slurm.reserved("corral") == ["gpu1", "gpu2", "gpu7"]
+    programs.answer_bytes("scontrol", told.format("INACTIVE").encode())
+    assert programs.slurm.reserved("corral") == []
+    assert programs.asked() == ["scontrol --oneliner show reservation corral"] * 2
+    programs.install("scontrol", "echo 'Reservation corral not found'; exit 1")
+    with pytest.raises(SlurmRefused, match="Reservation corral not found"):
+        programs.slurm.reserved("corral")

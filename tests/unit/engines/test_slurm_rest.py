@@ -6,6 +6,7 @@ import base64
 import json
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import httpx
 import pytest
 
 from corral.engines.slurm.commands import Account, SlurmCommands, SlurmRefused, SlurmUnavailable, Submission
+from corral.engines.slurm.partitions import UNLIMITED
 from corral.engines.slurm.rest import SlurmRest
 from corral.engines.slurm.rest_words import (
     VERSIONS,
@@ -32,7 +34,7 @@ GANG = Submission(
     comment="corral-1-j-1.1",
     script="#!/bin/sh\nexec true\n",
     nodes=("node1", "node2"),
-    gpus=2,
+    gpus={"": 2},
     cpus=3,
     memory_mib=100,
     minutes=7,
@@ -94,6 +96,16 @@ def test_a_job_says_the_same_in_every_version() -> None:
         assert newer["environment"] == ["PATH=/bin", "HOME=/"]
         same = ("name", "comment", "tasks", "tasks_per_node", "cpus_per_task", "partition", "account", "reservation")
         assert {name: newer[name] for name in same} == {name: mine[name] for name in same}
+
+
+def test_types_and_no_limit_are_said_in_every_version() -> None:
+    job = replace(GANG, gpus={"V100": 1, "a100": 2}, minutes=UNLIMITED)
+    classic = job_body(job, "v0.0.38")["job"]
+    assert (classic["gres"], classic["time_limit"]) == ("gpu:V100:1,gpu:a100:2", 0)
+    for version in VERSIONS[1:]:
+        newer = job_body(job, version)["job"]
+        assert newer["tres_per_node"] == "gres/gpu:V100:1,gres/gpu:a100:2"
+        assert (newer["time_limit"]["set"], newer["time_limit"]["infinite"]) == (True, True)
 
 
 def test_what_nobody_asked_for_is_left_to_slurm() -> None:
@@ -329,7 +341,7 @@ def test_what_needs_a_program_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(SlurmRefused, match=r"cannot change nodes \(v0.0.38\), and scontrol is not here"):
         slurm.set_node("node1", is_withheld=True, reason="x")
     with pytest.raises(SlurmRefused, match=r"offers no accounting .* sacct is not here"):
-        slurm.ended(0)
+        slurm.ended([7])
 
 
 @pytest.mark.parametrize(
@@ -349,7 +361,23 @@ def test_accounting_that_slurmrestd_lacks_is_asked_of_sacct(
         version="v0.0.38",
         transport=httpx.MockTransport(handler),
     )
-    assert [(one.id, one.state) for one in slurm.ended(0)] == [(7, "FAILED")]
+    assert [(one.id, one.state) for one in slurm.ended([7])] == [(7, "FAILED")]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_books_are_asked_for_certain_jobs_only(tmp_path: Path, version: str) -> None:
+    asked: list[dict[str, str]] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(dict(request.url.params))
+        return failing(9003, "Nothing found with query", 200)(request)
+
+    slurm = rest(tmp_path, handler, version=version)
+    assert slurm.ended([7, 9]) == slurm.named("corral-1-j-1.1", 1_700_000_000.5) == slurm.ended([]) == []
+    assert asked == [
+        {"step": "7,9", "skip_steps": "true"},
+        {"job_name": "corral-1-j-1.1", "start_time": "uts1700000000", "skip_steps": "true"},
+    ]
 
 
 def test_newer_versions_change_nodes_themselves(tmp_path: Path) -> None:

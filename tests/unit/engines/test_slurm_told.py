@@ -13,8 +13,8 @@ from corral.engines.slurm import attempts, news
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.ends import parse_exit
 from corral.engines.slurm.following import Following
-from corral.engines.slurm.leaving import LINGER_SECONDS, Leaving
 from corral.engines.slurm.news import News
+from corral.engines.slurm.occupancy import LINGER_SECONDS, Leaving
 from corral.engines.slurm.rundir import Layout
 from corral.engines.slurm.seen import SlurmJob
 
@@ -139,7 +139,7 @@ def test_an_attempt_that_was_sent_twice_is_followed_where_it_runs(layout: Layout
         def jobs(self) -> list[SlurmJob]:
             return [first, second]
 
-        def ended(self, since: float) -> list[SlurmJob]:
+        def ended(self, job_ids: list[int]) -> list[SlurmJob]:
             return []
 
     adopted = list[int]()

@@ -126,7 +126,7 @@ def child() -> subprocess.Popen[str]:
     """A process that says when it has begun, and then does as it is told."""
     code = (
         "import sys, time\nprint('up', flush=True)\nsys.stdin.readline()\n"
-        "until = time.process_time() + 0.5\nwhile time.process_time() < until: pass\n"
+        "until = time.process_time() + 0.2\nwhile time.process_time() < until: pass\n"
         "print('done', flush=True)\nsys.stdin.readline()\n"
     )
     env = {**os.environ, SESSION_VARIABLE: ""}
@@ -142,16 +142,16 @@ def test_what_computes_is_use_and_what_waits_is_none(child: subprocess.Popen[str
         child.stdout.readline()
         activity = Activity(0.0)
         activity.look(1.0, set(), 0.0)
-        activity.look(3.0, set(), 0.0)
+        activity.look(2.0, set(), 0.0)
         assert not activity.is_busy
         assert activity.used_at == 0.0
         child.stdin.write("compute\n")
         child.stdin.flush()
         child.stdout.readline()
-        activity.look(5.0, set(), 0.0)
+        activity.look(3.0, set(), 0.0)
         assert activity.is_busy
-        assert activity.used_at == 5.0
-        activity.look(7.0, set(), 0.0)
+        assert activity.used_at == 3.0
+        activity.look(4.0, set(), 0.0)
         assert not activity.is_busy
         child.stdin.write("end\n")
 
@@ -166,7 +166,7 @@ def test_a_service_itself_is_no_use(child: subprocess.Popen[str]) -> None:
         child.stdin.write("compute\n")
         child.stdin.flush()
         child.stdout.readline()
-        activity.look(3.0, {child.pid}, 0.0)
+        activity.look(2.0, {child.pid}, 0.0)
         assert not activity.is_busy
         child.stdin.write("end\n")
 

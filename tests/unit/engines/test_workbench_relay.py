@@ -124,7 +124,7 @@ def test_an_impostor_is_not_spoken_to(keys: WorkbenchKeys, key: str, tmp_path: P
 def test_who_says_nothing_is_sent_away_and_holds_up_nobody(
     keys: WorkbenchKeys, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workbench_relay, "HANDSHAKE_SECONDS", 0.2)
+    monkeypatch.setattr(workbench_relay, "HANDSHAKE_SECONDS", 0.05)
     monkeypatch.setattr(workbench_relay, "MAX_STRANGERS", 2)
 
     async def story() -> None:

@@ -22,7 +22,6 @@ from corral.core.plan import Preemption, PreemptionRule
 from corral.server.checkpointing import CheckpointWatch
 from corral.stores.checkpoints import DirectoryCheckpoints
 from corral.stores.workspace import DirectoryWorkspace
-from tests.unit.control.conftest import shelf, store  # noqa: F401 - fixtures
 from tests.unit.control.world import ANN, RecordingEngine, StillClock, draft, eventually, status
 
 
@@ -37,7 +36,7 @@ class CountingCheckpoints(DirectoryCheckpoints):
 
 
 class Watched:
-    def __init__(self, store: Store, root: Path) -> None:  # noqa: F811
+    def __init__(self, store: Store, root: Path) -> None:
         self.store = store
         # As long after now as it takes for what happens in the test to be settled.
         self.clock = StillClock(time.time() + 3600.0)
@@ -91,7 +90,7 @@ class Watched:
 
 
 @pytest.fixture
-def watched(store: Store, tmp_path: Path) -> Iterator[Watched]:  # noqa: F811
+def watched(store: Store, tmp_path: Path) -> Iterator[Watched]:
     watched = Watched(store, tmp_path)
     yield watched
     watched.controller.stop()

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from corral.control import people
 from corral.control.jobs import submit
+from corral.control.ports import Store
 from corral.control.work import SYSTEM, Caller
 from corral.server.demo.arrivals import USERS, draft
 from corral.server.demo.catalog import PACKAGES, TEAM, TEAM_MEMBERS, TEAM_NODE, set_up
-from corral.stores import open_store
 from tests.unit.control.world import Desk
 from tests.unit.core.builders import node
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    store = open_store(f"sqlite:///{tmp_path}/corral.db")
+def desk(store: Store) -> Desk:
     fleet = [node(f"a10-00{n}", gpus=4, model="A10") for n in range(1, 7)]
     fleet += [node(f"a100-00{n}", gpus=4, model="A100-80G") for n in range(1, 6)]
     desk = Desk(store, nodes=fleet)
     desk.do(people.create_user, SYSTEM, "operator")
-    yield desk
-    store.close()
+    return desk
 
 
 def test_the_team_has_its_node_and_nobody_else(desk: Desk) -> None:

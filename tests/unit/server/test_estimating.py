@@ -16,7 +16,6 @@ from corral.core.mirroring import picture_of
 from corral.core.model import EndReason, Job, JobState, Node
 from corral.server.estimating import LONGEST_SECONDS, Estimating
 from corral.stores.workspace import DirectoryWorkspace
-from tests.unit.control.conftest import shelf, store  # noqa: F401 - fixtures
 from tests.unit.control.world import ANN, RecordingEngine, StillClock, draft, eventually, status
 from tests.unit.core.builders import node
 
@@ -24,7 +23,7 @@ HOUR = 3600.0
 
 
 class Watched:
-    def __init__(self, store: Store, root: Path) -> None:  # noqa: F811
+    def __init__(self, store: Store, root: Path) -> None:
         self.store = store
         self.clock = StillClock(10_000.0)
         nodes: tuple[Node, ...] = (node("n1", 2),)
@@ -72,7 +71,7 @@ class Watched:
 
 
 @pytest.fixture
-def watched(store: Store, tmp_path: Path) -> Iterator[Watched]:  # noqa: F811
+def watched(store: Store, tmp_path: Path) -> Iterator[Watched]:
     watched = Watched(store, tmp_path)
     yield watched
     watched.estimating.stop()

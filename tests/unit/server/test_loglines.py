@@ -9,9 +9,17 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from corral.control.ports import LogChunk
 from corral.core.model import Job, JobState
+from corral.server import loglines
 from corral.server.loglines import LogFollower, LogPlace, place_after, read_text
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loglines, "_SHORTEST_PAUSE_SECONDS", 0.001)
 
 
 class Logs:

@@ -8,22 +8,21 @@ import pytest
 
 from corral.control import object_stores, volumes
 from corral.control.people import create_user
-from corral.control.ports import LaunchOrder, LaunchRefused, StorageKind, StorageOrder
+from corral.control.ports import LaunchOrder, LaunchRefused, StorageKind, StorageOrder, Store
 from corral.control.records import ObjectStoreKind, ObjectStoreRecord, Share, ShareKind
 from corral.control.volumes import VolumeDraft
 from corral.core.volumes import VolumeType
 from corral.objects.access import ObjectAccess
 from corral.server.mounting import Mounting
 from corral.server.secrets import SecretBox
-from corral.stores import open_store
 from tests.unit.control.world import ANN, ROOT, Desk
 
 SECRET = "a-great-secret"
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    desk = Desk(open_store(f"sqlite:///{tmp_path / 'corral.db'}"))
+def desk(store: Store) -> Desk:
+    desk = Desk(store)
     for name in ("root", "ann", "bob"):
         desk.do(create_user, ROOT, name, password_hash="hash")
     return desk

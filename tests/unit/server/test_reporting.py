@@ -18,7 +18,6 @@ from corral.control.records import ChannelRecord, ReportPeriod, ReportRecord, Re
 from corral.control.report_data import DAY, HOUR, Span
 from corral.server import reporting as module
 from corral.server.reporting import Reporting
-from corral.stores import open_store
 from corral.stores.report_files import DirectoryReportFiles
 from tests.unit.control.report_rows import MONDAY, row
 from tests.unit.control.world import ROOT, Desk, StillClock, eventually
@@ -53,13 +52,6 @@ class DeskController:
 class NoHistory:
     def series(self, *_: Any) -> Any:
         raise HistoryUnavailable("away")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = open_store(f"sqlite:///{tmp_path}/corral.db")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

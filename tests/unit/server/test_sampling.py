@@ -198,7 +198,8 @@ def test_slow_sinks_lose_the_oldest_looks_which_are_counted(
     assert collector.closed.wait(PATIENCE_SECONDS)
 
 
-def test_stop_does_not_wait_for_a_collector_that_hangs() -> None:
+def test_stop_does_not_wait_for_a_collector_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling_module, "_STOP_COLLECTOR_SECONDS", 0.05)
     hanging, sink = Scripted("a", hangs=True), Sink()
     sampling = make([hanging], [sink])
     sampling.start()

@@ -20,7 +20,6 @@ from corral.core.health.model import HealthRules
 from corral.core.idling import IdleRules
 from corral.core.model import EndReason, GpuHealth, JobState
 from corral.server.watching import HealthWatch, IdleWatch
-from tests.unit.control.conftest import shelf, store  # noqa: F401 - fixtures
 from tests.unit.control.world import (
     ANN,
     ROOT,
@@ -39,7 +38,7 @@ IDLE_RULES = IdleRules(enabled=True, window_seconds=600.0, warning_seconds=120.0
 class Hall:
     """A controller with two nodes of four GPUs, and readings of them every ten seconds."""
 
-    def __init__(self, store: Store) -> None:  # noqa: F811
+    def __init__(self, store: Store) -> None:
         self.store = store
         self.clock = StillClock()
         self.engine = RecordingEngine()
@@ -101,7 +100,7 @@ class Hall:
 
 
 @pytest.fixture
-def hall(store: Store) -> Iterator[Hall]:  # noqa: F811
+def hall(store: Store) -> Iterator[Hall]:
     hall = Hall(store)
     yield hall
     hall.controller.stop()

@@ -35,7 +35,7 @@ from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node
 from tests.unit.core.recount import check_never_oversubscribed, dump_snapshot, free_on
 from tests.unit.core.strategies import History
-from tests.unit.searching import DEAR, between, pick
+from tests.unit.searching import DEAR, between, every, pick
 
 INTERVAL = 200.0
 SAVE_SECONDS = 8.0
@@ -53,42 +53,58 @@ def simulate(history: History) -> Simulation:
     )
 
 
+#: how much of its GPUs a job uses, by their number
+USES = every(**{f"with {gpus}": (0.95, 0.95, 0.85, 0.5, 0.2, 0.05) for gpus in range(9)})
+STRETCHY = every(
+    user=("ann", "bob"),
+    time_limit_seconds=(None, None, 900.0, 4000.0),
+    least=(1, 2, 3, 4),
+    more=range(7),
+    saves=(True, True, True, False),
+)
+RIGID = every(
+    user=("ann", "bob", "eve"),
+    time_limit_seconds=(None, 300.0),
+    nodes=(1, 1, 1, 1, 1, 1, 2),
+    gpus=(1, 2, 3, 5),
+    gpu_milli=(0, 0, 0, 400),
+)
+
+
 @st.composite
 def elastic_jobs(draw: st.DrawFn, serial: int, *, until: int = 100) -> Arrival:
-    least = draw(between(1, 4))
-    uses = draw(st.lists(st.sampled_from([0.95, 0.95, 0.85, 0.5, 0.2, 0.05]), min_size=9, max_size=9))
+    drawn = draw(STRETCHY)
+    least, more, saves = drawn.pop("least"), drawn.pop("more"), drawn.pop("saves")
+    uses = [*draw(USES).values()]
     job = Job(
         id=f"j-{serial}",
         name=f"job-{serial}",
-        user=draw(pick("ann", "bob")),
         request=Request(gpus=least),
-        elastic=Elastic(min_gpus=least, max_gpus=least + draw(between(0, 6))),
+        elastic=Elastic(min_gpus=least, max_gpus=least + more),
         created_at=float(draw(between(0, until))),
-        time_limit_seconds=draw(pick(None, None, 900.0, 4000.0)),
         grace_seconds=GRACE_SECONDS,
+        **drawn,
     )
     return Arrival(
         job=job,
         run_seconds=float(draw(between(100, 6000))),
         utilization=lambda gpus: uses[min(gpus, 8)],
-        saves=draw(pick(True, True, True, False)),
+        saves=saves,
     )
 
 
 @st.composite
 def rigid_jobs(draw: st.DrawFn, serial: int, *, until: int = 2000) -> Arrival:
-    share = draw(pick(0, 0, 0, 400))
-    is_gang = draw(between(0, 6)) == 0
-    request = Request(nodes=2 if is_gang else 1, gpu_milli=share, gpus=0 if share else draw(pick(1, 2, 3, 5)))
+    drawn = draw(RIGID)
+    nodes, gpus, share = drawn.pop("nodes"), drawn.pop("gpus"), drawn.pop("gpu_milli")
     job = Job(
         id=f"j-{serial}",
         name=f"job-{serial}",
-        user=draw(pick("ann", "bob", "eve")),
-        kind=JobKind.DISTRIBUTED if is_gang else JobKind.TRAINING,
-        request=request,
+        kind=JobKind.DISTRIBUTED if nodes > 1 else JobKind.TRAINING,
+        request=Request(nodes=nodes, gpu_milli=share, gpus=0 if share else gpus),
         created_at=float(draw(between(0, until))),
-        time_limit_seconds=draw(pick(None, 300.0)),
         grace_seconds=GRACE_SECONDS,
+        **drawn,
     )
     return Arrival(job=job, run_seconds=float(draw(between(1, 300))))
 

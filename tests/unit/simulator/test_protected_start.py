@@ -17,9 +17,18 @@ from corral.core.snapshot import ClusterSnapshot
 from corral.simulator.simulation import Arrival, Simulation, Step
 from tests.unit.core.builders import node
 from tests.unit.core.strategies import GIB, PLACEMENTS, History, nodes
-from tests.unit.searching import DEAR, between, pick
+from tests.unit.searching import DEAR, between, each, every, pick, seconds
 
 policies = st.sampled_from(["fcfs", "priority"])
+
+COMERS = every(
+    user=("ann", "bob"),
+    priority=(5, 5, 1),
+    created_at=seconds(0, 20),
+    time_limit_seconds=(5.0, 20.0, 50.0, None),
+    grace_seconds=(0.0, 2.0),
+    runs=seconds(1, 60),
+)
 
 
 @st.composite
@@ -35,30 +44,22 @@ def contended(draw: st.DrawFn, gangs: bool, one_line: bool) -> History:
     machines = [draw(nodes(number, always_usable=True, one_pool=True)) for number in range(count)]
     arrivals = []
     for serial in range(1, draw(pick(20, 12, 6)) + 1):
-        is_gang = gangs if one_line else draw(pick(False, True))
-        request = Request(
-            nodes=draw(between(2, 3)) if is_gang else 1,
-            gpu_milli=(share := draw(pick(0, 0, 0, 400, 700))),
-            gpus=0 if share else draw(pick(1, 2, 1, 4)),
-            cpu_milli=draw(pick(0, 0, 1000)),
-            memory_bytes=draw(pick(0, 0, 2)) * GIB,
+        asked = each(
+            draw,
+            nodes=(1, 1) if not gangs and one_line else (2, 3) if one_line else (1, 1, 2, 3),
+            gpu_milli=(0, 0, 0, 400, 700),
+            gpus=(1, 2, 1, 4),
+            cpu_milli=(0, 0, 1000),
+            memory_bytes=(0, 0, 2 * GIB),
         )
-        arrivals.append(
-            Arrival(
-                job=Job(
-                    id=f"j-{serial}",
-                    name=f"job-{serial}",
-                    user=draw(pick("ann", "bob")),
-                    kind=JobKind.DISTRIBUTED if is_gang else JobKind.TRAINING,
-                    request=request,
-                    priority=draw(pick(5, 5, 1)),
-                    created_at=float(draw(between(0, 20))),
-                    time_limit_seconds=draw(pick(5.0, 20.0, 50.0, None)),
-                    grace_seconds=draw(pick(0.0, 2.0)),
-                ),
-                run_seconds=float(draw(between(1, 60))),
-            )
-        )
+        if asked["gpu_milli"]:
+            asked["gpus"] = 0
+        request = Request(**asked)
+        kind = JobKind.DISTRIBUTED if request.is_gang else JobKind.TRAINING
+        drawn = draw(COMERS)
+        runs = drawn.pop("runs")
+        job = Job(id=f"j-{serial}", name=f"job-{serial}", kind=kind, request=request, **drawn)
+        arrivals.append(Arrival(job=job, run_seconds=runs))
     return History(
         cluster=(*(PutNode(node=machine) for machine in machines), PutQueue(queue=queue)), arrivals=tuple(arrivals)
     )

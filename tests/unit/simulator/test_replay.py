@@ -20,32 +20,34 @@ from corral.simulator.summary import flat, summary
 from corral.simulator.traces.job import TraceJob
 from corral.simulator.workload import TimeLimits, Workload, in_order
 from tests.unit.core.recount import check_never_oversubscribed
-from tests.unit.searching import between, pick
+from tests.unit.searching import between, every, seconds
 
 FLEET = "2x4xA,1x2xB:8:16GiB"
+
+
+TRACED = every(
+    user=("ann", "bob", "eve"),
+    group=("", "vision"),
+    submitted_at=seconds(0, 50),
+    run_seconds=(0.0, 1.0, 7.0, 30.0, 100.0),
+    gpus=(0, 1, 2, 3, 4, 5, 8, 12),
+    gpu_milli=(0, 0, 0, 250, 500),
+    nodes=(None, None, None, 1, 2),
+    cpu_milli=(0, 0, 4000),
+    models=((), (), ("A",), ("B",)),
+    time_limit_seconds=(None, 5.0, 30.0, 200.0),
+    priority=range(10),
+)
 
 
 @st.composite
 def trace_jobs(draw: st.DrawFn) -> list[TraceJob]:
     jobs = []
     for number in range(draw(between(1, 12))):
-        share = draw(pick(0, 0, 0, 250, 500))
-        jobs.append(
-            TraceJob(
-                name=f"job-{number}",
-                user=draw(pick("ann", "bob", "eve")),
-                group=draw(pick("", "vision")),
-                submitted_at=float(draw(between(0, 50))),
-                run_seconds=float(draw(pick(0, 1, 7, 30, 100))),
-                gpus=0 if share else draw(pick(0, 1, 2, 3, 4, 5, 8, 12)),
-                gpu_milli=share,
-                nodes=draw(pick(None, None, None, 1, 2)),
-                cpu_milli=draw(pick(0, 0, 4000)),
-                models=draw(pick((), (), ("A",), ("B",))),
-                time_limit_seconds=draw(pick(None, 5.0, 30.0, 200.0)),
-                priority=draw(between(0, 9)),
-            )
-        )
+        drawn = draw(TRACED)
+        if drawn["gpu_milli"]:
+            drawn["gpus"] = 0
+        jobs.append(TraceJob(name=f"job-{number}", **drawn))
     return in_order(jobs)
 
 

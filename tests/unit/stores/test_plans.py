@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,21 +11,13 @@ from sqlalchemy import Engine, create_engine, event
 from corral.control.ports import Store
 from corral.control.records import EventFilter, JobFilter
 from corral.core.model import JobKind, JobState
-from corral.stores import open_store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = open_store(f"sqlite:///{tmp_path / 'corral.db'}")
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def plans(store: Store, tmp_path: Path) -> Iterator[list[str]]:
+def plans(store: Store) -> Iterator[list[str]]:
     """SQLite's plan for every query that the test makes."""
     explained: list[str] = []
-    engine = create_engine(f"sqlite:///{tmp_path / 'corral.db'}")
+    engine = create_engine(f"sqlite:///{store.describe()['place']}")
 
     def explain(_: Any, __: Any, statement: str, parameters: Any, ___: Any, ____: Any) -> None:
         if statement.startswith("SELECT"):

@@ -120,6 +120,7 @@ def test_nonsense_is_nothing(wrong: dict[str, Any]) -> None:
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*TOLD]), inner, max_size=10),
+    max_leaves=20,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from corral.telemetry.promtext import BadLine, Family, Sample, number, parse, parse_line, render
 
-metric_names = st.from_regex(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,12}", fullmatch=True)
-label_names = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True)
+LETTERS = f"{string.ascii_letters}_"
+metric_names = st.builds(
+    str.__add__, st.sampled_from(LETTERS + ":"), st.text(f"{LETTERS}{string.digits}:", max_size=12)
+)
+label_names = st.builds(str.__add__, st.sampled_from(LETTERS), st.text(LETTERS + string.digits, max_size=8))
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"), max_size=12)
 values = st.floats(allow_nan=True, allow_infinity=True)
 samples = st.tuples(st.dictionaries(label_names, texts, max_size=4), values)

@@ -181,7 +181,7 @@ def test_a_target_that_misbehaves_costs_only_its_own_readings(
 ) -> None:
     monkeypatch.setattr(scraping, "MAX_BYTES", 1 << 20)
     target.answer = bad(target)
-    collector = ScrapingCollector(target.address, lambda: KNOWN, timeout_seconds=0.3)
+    collector = ScrapingCollector(target.address, lambda: KNOWN, timeout_seconds=0.1)
     assert (collector.collect(1.0).gpus, collector.collect(2.0).gpus) == ((), ())
     assert caplog.text.count(target.address) >= 1
     collector.close()

@@ -134,6 +134,8 @@ class ClusterView(TypedDict):
     gpus: int
     gpus_free: NotRequired[int]
     gpus_taken: NotRequired[int]
+    #: models by what its own scheduler calls them
+    gpu_types: NotRequired[dict[str, str]]
 
 
 class PanelView(TypedDict):

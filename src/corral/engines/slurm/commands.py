@@ -8,10 +8,11 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from corral.engines.slurm.hostlist import expand
 from corral.engines.slurm.listing import FORMAT, jobs_in
 from corral.engines.slurm.partitions import Partition, partitions_in
 from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, errors_of, jobs_of, nodes_of
@@ -69,10 +70,8 @@ class Submission:
     #: what runs on the first node, with its #! line
     script: str
     nodes: tuple[str, ...]
-    #: on each node
-    gpus: int = 0
-    #: the type of GPU as Slurm calls it; "" for any
-    gpu_type: str = ""
+    #: on each node, by the type as Slurm calls it; "" for any
+    gpus: Mapping[str, int] = field(default_factory=dict)
     cpus: int = 1
     #: on each node; None leaves it to Slurm
     memory_mib: int | None = None
@@ -101,8 +100,14 @@ class Slurm(Protocol):
     def jobs(self) -> list[SlurmJob]:
         """All that the controller knows: live, and those that ended a short while ago. Dear where there are many."""
 
-    def ended(self, since: float) -> list[SlurmJob]:
-        """What accounting knows of jobs since a time; empty where there is none."""
+    def ended(self, job_ids: Collection[int]) -> list[SlurmJob]:
+        """What accounting knows of these jobs; empty where there is none."""
+
+    def named(self, name: str, since: float) -> list[SlurmJob]:
+        """What accounting knows of jobs of a name since a time; empty where there is none."""
+
+    def reserved(self, name: str) -> list[str]:
+        """The nodes of a reservation, none while it has not begun. Refused where there is none of that name."""
 
     def submit(self, job: Submission) -> int: ...
 
@@ -156,10 +161,19 @@ class SlurmCommands:
     def jobs(self) -> list[SlurmJob]:
         return self._jobs("squeue", "--json", "--states=all")
 
-    def ended(self, since: float) -> list[SlurmJob]:
-        # By itself it shows the caller's own jobs of today. Times are in UTC, as the environment says.
+    def ended(self, job_ids: Collection[int]) -> list[SlurmJob]:
+        # Of everybody, but only these: the books of a cluster are large. With their numbers, since ever.
+        return self._booked(f"--jobs={','.join(map(str, job_ids))}") if job_ids else []
+
+    def named(self, name: str, since: float) -> list[SlurmJob]:
+        # Times are in UTC, as the environment says.
         start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(max(1.0, since)))
-        return self._jobs("sacct", "--json", "--allusers", "--starttime", start)
+        return self._booked(f"--name={name}", f"--starttime={start}")
+
+    def reserved(self, name: str) -> list[str]:
+        told = self._run("scontrol", "--oneliner", "show", "reservation", name)
+        words = {key: value for key, _, value in (word.partition("=") for word in told.split())}
+        return expand(words.get("Nodes", "")) if words.get("State") == "ACTIVE" else []
 
     def submit(self, job: Submission) -> int:
         options = [
@@ -178,8 +192,7 @@ class SlurmCommands:
             "--open-mode=append",
         ]
         if job.gpus:
-            kind = f":{job.gpu_type}" if job.gpu_type else ""
-            options.append(f"--gres=gpu{kind}:{job.gpus}")
+            options.append(f"--gres={','.join(gres_words(job))}")
         if job.memory_mib is not None:
             options.append(f"--mem={job.memory_mib}M")
         if job.minutes is not None:
@@ -213,6 +226,9 @@ class SlurmCommands:
             over = ("Invalid job id", "already completing or completed", "Job/step already", "not running")
             if not any(text in str(refusal) for text in over):
                 raise
+
+    def _booked(self, *which: str) -> list[SlurmJob]:
+        return self._jobs("sacct", "--json", "--allusers", "--allocations", *which)
 
     def _found(self, program: str) -> str:
         """By its whole path, as the environment of a job has another PATH."""
@@ -263,10 +279,15 @@ class SlurmCommands:
             raise SlurmUnavailable(f"{program}: {error.strerror}") from error
         if done.returncode == 0:
             return _text(done.stdout)
-        said = _words_of(program, _text(done.stderr))
+        said = _words_of(program, _text(done.stderr or done.stdout))
         if is_passing(said):
             raise SlurmUnavailable(said)
         raise SlurmRefused(said)
+
+
+def gres_words(job: Submission) -> list[str]:
+    """`gpu:a100:2`, one for each type. Slurm minds capitals."""
+    return [f"gpu:{kind}:{count}" if kind else f"gpu:{count}" for kind, count in job.gpus.items()]
 
 
 def is_passing(said: str) -> bool:

@@ -32,17 +32,18 @@ from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
 from corral.engines.slurm.devices import Devices
 from corral.engines.slurm.ends import why_not_begun
-from corral.engines.slurm.fleet import nodes_seen, others_use, unexplained
+from corral.engines.slurm.fleet import nodes_seen, others_use, vanished
 from corral.engines.slurm.following import Following, asked
 from corral.engines.slurm.installing import engine_id, installed_program
 from corral.engines.slurm.laying_out import give, lay_out
-from corral.engines.slurm.leaving import Leaving
 from corral.engines.slurm.logs import read_log, trim_log
 from corral.engines.slurm.news import News
+from corral.engines.slurm.occupancy import Occupancy, named_gpus
 from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, place_of, submission
 from corral.engines.slurm.partitions import Partition, PartitionClosed, Partitions
 from corral.engines.slurm.preparing import Prepared, Preparing
-from corral.engines.slurm.seen import SlurmJob, by_attempt
+from corral.engines.slurm.reserving import Reserving
+from corral.engines.slurm.seen import SlurmNode
 from corral.engines.slurm.storage import slurm_specs, take_long, with_sources
 from corral.engines.slurm.submitters import Submitter
 from corral.engines.slurm.watcher import Watcher
@@ -88,12 +89,11 @@ class SlurmEngine:
         self._launching = tuple(threading.Lock() for _ in range(64))
         self._attempts: dict[str, Attempt] = {}
         #: as the controller last told; what a launch needs of them is seldom out of date
-        self._addresses: dict[str, str] = {}
-        #: GPUs that Slurm called used without a job in the last observation, by node
-        self._unexplained: Mapping[str, int] = {}
+        self._known_nodes: Mapping[str, SlurmNode] = {}
         self._devices = Devices()
         self._partitions = Partitions(slurm.partitions, refused=SlurmRefused)
-        self._leaving = Leaving()
+        self._occupancy = Occupancy(self._mark)
+        self._reserving = Reserving(slurm, self._rules.extra)
         self._following = Following(slurm, self._layout, self._mark, self._submitted)
         self._closed = False
         for attempt_id in self._layout.live():
@@ -115,20 +115,23 @@ class SlurmEngine:
         seen, live = asked(self._slurm.nodes), asked(self._slurm.live)
         with self._lock:
             self._check_open()
-            mine, stuck = self._own_jobs(live, attempts.clock())
+            mine, stuck = self._occupancy.own_jobs(self._attempts, live, attempts.clock())
         jobs = asked(lambda: self._devices.told(live, mine, self._slurm.jobs))
+        reserved = self._reserving.nodes(seen, attempts.clock())
         if stuck:
             log.warning("Slurm jobs %s run on although their attempts are over: they are cancelled", stuck)
             asked(lambda: self._slurm.cancel(*stuck))
         with self._lock:
-            self._addresses = {node.name: node.address for node in seen}
             self._following.follow(self._attempts.values(), jobs, attempts.clock())
-            named, lost = self._named_gpus(), self._lost_gpus(unexplained(seen, jobs))
+            named = named_gpus(self._attempts.values(), self._preparing.orders())
+            lost = self._occupancy.lost_gpus(seen, jobs)
+            seen += vanished(seen, self._known_nodes, named)
+            self._known_nodes = {node.name: node for node in seen}
             statuses = [attempt.status() for attempt in self._attempts.values()]
             on_their_way = [one for one in self._preparing.statuses() if one.attempt_id not in self._attempts]
         self._watcher.tell_all()
         return Observation(
-            nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet),
+            nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet, reserved),
             attempts=(*(status for status in statuses if status is not None), *on_their_way),
             withheld=self._words.found(seen),
         )
@@ -210,7 +213,7 @@ class SlurmEngine:
                     if not attempt.is_over:
                         continue  # a running attempt must stay known
                     del self._attempts[attempt_id]
-                    self._leaving.note(attempt.job_id, attempts.clock())
+                    self._occupancy.note_over(attempt, attempts.clock())
             self._layout.forget(attempt_id, delete_logs=delete_logs)
 
     def withhold(self, node: str, reason: str) -> None:
@@ -220,9 +223,8 @@ class SlurmEngine:
         self._words.release(node, whoever_withheld=whoever_withheld)
 
     def address_of(self, node: str) -> str:
-        if node not in self._addresses:
-            self._addresses = {one.name: one.address for one in asked(self._slurm.nodes)}
-        return self._addresses.get(node, node)
+        known = self._nodes_with([node])
+        return known[node].address if node in known else node
 
     def has(self, attempt_id: str) -> bool:
         return rundir.is_safe_id(attempt_id) and (
@@ -282,38 +284,11 @@ class SlurmEngine:
 
     # -------------------------------------------------------------------------------------------- inside
 
-    def _own_jobs(self, live: Sequence[SlurmJob], now: float) -> tuple[set[int], list[int]]:
-        """Whose GPUs are in corral's own books; and the jobs that hold theirs although their attempts are over."""
-        own = set[int]()
-        for attempt in self._attempts.values():
-            if attempt.is_over:
-                self._leaving.note(attempt.job_id, now)
-            elif attempt.job_id is not None:
-                own.add(attempt.job_id)
-        for attempt_id, named in by_attempt(live, self._mark).items():
-            # Slurm has it, and the server is about to write that down; or it was sent twice.
-            if (known := self._attempts.get(attempt_id)) is not None and not known.is_over:
-                own.update(job.id for job in named)
-        stuck = self._leaving.stuck(live, now)
-        return own | self._leaving.lingering(now), stuck
-
-    def _lost_gpus(self, now: Mapping[str, int]) -> dict[str, int]:
-        """What was unexplained in two observations in a row is no matter of a moment."""
-        lasting = {node: min(count, self._unexplained.get(node, 0)) for node, count in now.items()}
-        self._unexplained = now
-        return lasting
-
-    def _named_gpus(self) -> dict[str, frozenset[str]]:
-        """The GPUs that live plans have, by node."""
-        named: dict[str, set[str]] = {}
-        for attempt in self._attempts.values():
-            if not attempt.is_over:
-                for node, gpus in attempt.gpus.items():
-                    named.setdefault(node, set()).update(gpus)
-        for order in self._preparing.orders():
-            for instance in order.instances:
-                named.setdefault(instance.node, set()).update(instance.gpu_ids)
-        return {node: frozenset(gpus) for node, gpus in named.items()}
+    def _nodes_with(self, names: Iterable[str]) -> Mapping[str, SlurmNode]:
+        """All that are known; asked for again if one of these is not among them."""
+        if any(name not in self._known_nodes for name in names):
+            self._known_nodes = {node.name: node for node in asked(self._slurm.nodes)}
+        return self._known_nodes
 
     def _check_open(self) -> None:
         if self._closed:
@@ -386,7 +361,8 @@ class SlurmEngine:
         place = place_of(order, self._rules, partitions)
         script = scripts.batch_script(order, self._layout, self._program)
         name = f"{self._mark}{order.attempt_id}"
-        return submission(order, self._rules, self._account_of(order), place, name=name, script=script)
+        nodes = self._nodes_with([instance.node for instance in order.instances])
+        return submission(order, self._rules, self._account_of(order), place, nodes, name=name, script=script)
 
     def _submit(self, order: LaunchOrder, attempt: Attempt) -> None:
         try:

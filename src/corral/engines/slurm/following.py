@@ -21,6 +21,11 @@ DAY = 86_400.0
 FRESH_SECONDS = 5.0
 #: the books may be written late
 LOST_SECONDS = 30.0
+#: accounting that does not answer is left alone for so long, and waited for so long
+PAUSE_SECONDS = 30.0
+AWAY_SECONDS = 900.0
+#: as many jobs are looked up at once
+AT_ONCE = 200
 
 
 def asked(ask: Callable[[], _Answer]) -> _Answer:
@@ -39,6 +44,7 @@ class Following:
         self._layout = layout
         self._mark = mark
         self._adopt = adopt
+        self._books_again_at = 0.0
 
     def follow(self, attempts: Iterable[Attempt], live: Sequence[SlurmJob], now: float) -> None:
         """Those that are over without a word from their nodes are looked for further and further."""
@@ -56,7 +62,7 @@ class Following:
         """Looked for in the queue and, as that forgets after a while, in the books."""
         found = by_attempt(asked(self._slurm.jobs), self._mark).get(attempt.id)
         if not found:
-            found = by_attempt(self._ended(attempt.created_at - DAY), self._mark).get(attempt.id)
+            found = by_attempt(asked(lambda: self._named(attempt)), self._mark).get(attempt.id)
         return found[-1] if found else None
 
     def _is_followed(self, attempt: Attempt, jobs: Iterable[SlurmJob], now: float) -> bool:
@@ -73,23 +79,38 @@ class Following:
         return attempt.is_over or not attempt.was_submitted or now - attempt.created_at < FRESH_SECONDS
 
     def _look_up(self, missing: Sequence[Attempt], now: float) -> None:
-        """The controller has forgotten these: they ended while nobody looked. The books know how."""
-        kept = by_attempt(self._ended(min(attempt.created_at for attempt in missing) - DAY), self._mark)
+        """The controller has forgotten these: they ended while nobody looked. The books know how; while those do not
+        answer, these wait, and nobody else."""
+        booked = self._booked([attempt.job_id for attempt in missing if attempt.job_id is not None], now)
+        patience = AWAY_SECONDS if booked is None else LOST_SECONDS
+        kept = by_attempt(booked or (), self._mark)
         for attempt in missing:
             jobs = [job for job in kept.get(attempt.id, ()) if job.id == attempt.job_id]
             if jobs:
                 attempt.follow(jobs[-1], self._layout, now)
             elif attempt.over_since is None:
                 attempt.over_since = now
-            elif now > attempt.over_since + LOST_SECONDS:
+            elif now > attempt.over_since + patience:
                 attempt.lose(f"Slurm does not know its job {attempt.job_id} any more", now)
 
-    def _ended(self, since: float) -> list[SlurmJob]:
-        """Not every cluster keeps accounts."""
+    def _booked(self, job_ids: Sequence[int], now: float) -> list[SlurmJob] | None:
+        """None where accounting does not answer. Not every cluster keeps any."""
+        if now < self._books_again_at:
+            return None
         try:
-            return self._slurm.ended(since)
+            parts = [job_ids[first : first + AT_ONCE] for first in range(0, len(job_ids), AT_ONCE)]
+            return [job for part in parts for job in self._slurm.ended(part)]
         except SlurmRefused as refusal:
             log.info("no accounting: %s", refusal)
             return []
         except SlurmUnavailable as error:
-            raise EngineUnavailable(f"Slurm's accounting: {error}") from error
+            log.warning("Slurm's accounting, asked for %s that ended unseen: %s", len(job_ids), error)
+            self._books_again_at = now + PAUSE_SECONDS
+            return None
+
+    def _named(self, attempt: Attempt) -> list[SlurmJob]:
+        try:
+            return self._slurm.named(f"{self._mark}{attempt.id}", attempt.created_at - DAY)
+        except SlurmRefused as refusal:
+            log.info("no accounting: %s", refusal)
+            return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from corral.control.ports import Instance, LaunchOrder, LaunchRefused
@@ -12,8 +12,9 @@ from corral.core.model import WHOLE
 from corral.engines.local.environment import account_environment, base_environment, job_environment, with_venv
 from corral.engines.slurm import rundir
 from corral.engines.slurm.commands import Account, Submission
-from corral.engines.slurm.fleet import MIB, FleetRules
+from corral.engines.slurm.fleet import MIB, FleetRules, gpus_asked
 from corral.engines.slurm.partitions import Partition, Place, place_for
+from corral.engines.slurm.seen import SlurmNode
 from corral.engines.slurm.submitters import Submitter
 
 #: A Slurm job that has not begun after this long stands behind others there: it is taken back, and corral plans anew.
@@ -76,9 +77,16 @@ def place_of(order: LaunchOrder, rules: SlurmRules, partitions: Sequence[Partiti
 
 
 def submission(
-    order: LaunchOrder, rules: SlurmRules, who: Submitter | None, place: Place, *, name: str, script: str
+    order: LaunchOrder,
+    rules: SlurmRules,
+    who: Submitter | None,
+    place: Place,
+    nodes: Mapping[str, SlurmNode],
+    *,
+    name: str,
+    script: str,
 ) -> Submission:
-    """The Slurm job of an attempt."""
+    """The Slurm job of an attempt. `nodes` are those that it runs on, as Slurm tells of them."""
     first = order.instances[0]
     asked = -(-order.cpu_milli // WHOLE) if order.cpu_milli else rules.cpus_per_gpu * len(first.gpu_ids)
     return Submission(
@@ -86,8 +94,7 @@ def submission(
         comment=name,
         script=script,
         nodes=tuple(instance.node for instance in order.instances),
-        gpus=len(first.gpu_ids),
-        gpu_type="",
+        gpus=gpus_asked({instance.node: instance.gpu_ids for instance in order.instances}, nodes),
         cpus=max(1, asked),
         memory_mib=-(-order.memory_bytes // MIB) if order.memory_bytes else None,
         minutes=place.minutes,

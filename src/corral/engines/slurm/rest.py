@@ -12,8 +12,9 @@ import os
 import pwd
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 
@@ -29,7 +30,7 @@ from corral.engines.slurm.commands import (
 )
 from corral.engines.slurm.partitions import Partition, partitions_of
 from corral.engines.slurm.rest_words import Answer, answer_of, is_classic
-from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, jobs_of, nodes_of
+from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, jobs_of, nodes_of, reserved_in
 from corral.engines.slurm.tokens import Token, Tokens
 
 log = logging.getLogger("corral.engines.slurm")
@@ -96,14 +97,17 @@ class SlurmRest:
     def jobs(self) -> list[SlurmJob]:
         return self._read(jobs_of, self._asked("GET", "slurm/{}/jobs"))
 
-    def ended(self, since: float) -> list[SlurmJob]:
-        query = {"start_time": f"uts{max(_FIRST_TIME, int(since))}", "skip_steps": "true"}
-        answer = self._answer("GET", "slurmdb/{}/jobs", query=query)
-        if answer.status == 404:
-            return self._by_command("sacct", lambda: self._commands.ended(since), "offers no accounting")
-        if rest_words.NO_DATABASE in answer.codes and self._commands.has("sacct"):
-            return self._commands.ended(since)
-        return self._read(jobs_of, {"jobs": [], **self._good(answer, "slurmdb/jobs")})
+    def ended(self, job_ids: Collection[int]) -> list[SlurmJob]:
+        wanted = ",".join(map(str, job_ids))
+        return self._booked({"step": wanted}, lambda: self._commands.ended(job_ids)) if wanted else []
+
+    def named(self, name: str, since: float) -> list[SlurmJob]:
+        query = {"job_name": name, "start_time": f"uts{max(_FIRST_TIME, int(since))}"}
+        return self._booked(query, lambda: self._commands.named(name, since))
+
+    def reserved(self, name: str) -> list[str]:
+        document = self._asked("GET", f"slurm/{{}}/reservation/{quote(name, safe='')}")
+        return self._read(lambda found: reserved_in(found, time.time()), document)
 
     def submit(self, job: Submission) -> int:
         user = self._name_of(job.run_as) if job.run_as is not None else ""
@@ -138,6 +142,14 @@ class SlurmRest:
         self._asked("POST", f"slurm/{{}}/node/{name}", body=body)
 
     # -------------------------------------------------------------------------------------------- inside
+
+    def _booked(self, query: Mapping[str, str], by_command: Callable[[], list[SlurmJob]]) -> list[SlurmJob]:
+        answer = self._answer("GET", "slurmdb/{}/jobs", query={**query, "skip_steps": "true"})
+        if answer.status == 404:
+            return self._by_command("sacct", by_command, "offers no accounting")
+        if rest_words.NO_DATABASE in answer.codes and self._commands.has("sacct"):
+            return by_command()
+        return self._read(jobs_of, {"jobs": [], **self._good(answer, "slurmdb/jobs")})
 
     def _sees_by_squeue(self) -> bool:
         """It is there, and shows this account what slurmrestd shows the token's."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from corral.engines.slurm.commands import Submission
+from corral.engines.slurm.commands import Submission, gres_words
 from corral.engines.slurm.partitions import UNLIMITED
 from corral.engines.slurm.seen import NOTHING_FOUND
 
@@ -94,7 +94,7 @@ def is_classic(version: str) -> bool:
 
 
 def job_body(job: Submission, version: str) -> dict[str, Any]:
-    gpus = f"gpu:{job.gpu_type}:{job.gpus}" if job.gpu_type else f"gpu:{job.gpus}"
+    gpus = gres_words(job)
     shared: dict[str, Any] = {
         "name": job.name,
         "comment": job.comment,
@@ -112,7 +112,7 @@ def job_body(job: Submission, version: str) -> dict[str, Any]:
             **shared,
             "nodelist": ",".join(job.nodes),
             "nodes": [len(job.nodes), len(job.nodes)],
-            "gres": gpus if job.gpus else None,
+            "gres": ",".join(gpus) or None,
             "memory_per_node": job.memory_mib,
             "time_limit": job.minutes,
             "open_mode": "append",
@@ -126,7 +126,7 @@ def job_body(job: Submission, version: str) -> dict[str, Any]:
         "required_nodes": list(job.nodes),
         "minimum_nodes": len(job.nodes),
         "maximum_nodes": len(job.nodes),
-        "tres_per_node": f"gres/{gpus}" if job.gpus else None,
+        "tres_per_node": ",".join(f"gres/{one}" for one in gpus) or None,
         "memory_per_node": _number(job.memory_mib),
         "time_limit": _minutes(job.minutes),
         "open_mode": ["APPEND"],

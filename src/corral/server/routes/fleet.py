@@ -63,6 +63,7 @@ async def list_clusters(
                 gpus=sum(len(view.gpus) for view in mine),
                 gpus_free=sum(view.free_gpus for view in mine),
                 gpus_taken=sum(len(view.node.taken.gpus) for view in mine),
+                gpu_types=cluster.slurm.models if cluster.engine == "slurm" else {},
             )
         )
     return page_of(items, key=lambda view: (view.name,), limit=limit, cursor=cursor)

@@ -133,6 +133,7 @@ class ClusterView(View):
     gpus: int
     gpus_free: int
     gpus_taken: int = Field(description="Held by others, outside of corral.")
+    gpu_types: dict[str, str] = Field(description="Models of GPUs by what its own scheduler calls them, as far as set.")
 
 
 class OverviewView(View):

@@ -15,6 +15,7 @@ from corral.core.health.model import DAY, KEPT_EVIDENCE, Condition, Evidence, He
 from corral.core.health.xid import TABLE, Severity, about
 from corral.core.model import GpuHealth, JobKind
 from tests.unit.core.health.readings import RULES, Watcher, holder, reading
+from tests.unit.searching import every
 
 HEALTHY, SUSPECT, FAILED = GpuHealth.HEALTHY, GpuHealth.SUSPECT, GpuHealth.FAILED
 
@@ -224,30 +225,31 @@ def test_a_reading_that_comes_twice_or_late_changes_nothing() -> None:
 # -------------------------------------------------------------------------------------------- for any readings
 
 
-def maybe(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.none() | values
-
-
-READINGS = st.fixed_dictionaries(
-    {
-        "utilization": maybe(st.sampled_from([0.0, 0.5, 1.0])),
-        "temperature_celsius": maybe(st.floats(20, 110)),
-        "ecc_uncorrected": maybe(st.integers(0, 3)),
-        "remapped_rows": maybe(st.integers(0, 3)),
-        "remap_failed": maybe(st.booleans()),
-        "xids": st.lists(st.sampled_from([*TABLE, 9999]), max_size=2).map(tuple),
-        "lost": st.booleans(),
-    }
+#: in half of all cases None, and below and above what is allowed
+TEMPERATURES = (*[None] * 19, *(20.0 + 5.0 * place for place in range(19)))
+CODES = (*TABLE, 9999)
+HOLDERS = (holder(), holder("j-2"), holder("j-3", after_gpu_failure=True))
+SIGHTS = st.lists(
+    every(
+        utilization=(None, None, None, 0.0, 0.5, 1.0),
+        temperature_celsius=TEMPERATURES,
+        ecc_uncorrected=(None, None, None, None, 0, 1, 2, 3),
+        remapped_rows=(None, None, None, None, 0, 1, 2, 3),
+        remap_failed=(None, None, False, True),
+        xids=((), (), *((code,) for code in CODES), *((code, CODES[-place]) for place, code in enumerate(CODES))),
+        lost=(False, True),
+        by=([], *([one] for one in HOLDERS), *([one, other] for one in HOLDERS for other in HOLDERS)),
+        step=(5.0, 60.0, 400.0, 10_000.0),
+    ),
+    min_size=1,
+    max_size=25,
 )
-HOLDERS = st.lists(st.sampled_from([holder(), holder("j-2"), holder("j-3", after_gpu_failure=True)]), max_size=2)
-STEPS = st.sampled_from([5.0, 60.0, 400.0, 10_000.0])
-SIGHTS = st.lists(st.tuples(READINGS, HOLDERS, STEPS), min_size=1, max_size=25)
 
 
 @given(SIGHTS)
 def test_no_readings_bring_a_failed_gpu_back(sights: list[Any]) -> None:
     watcher = Watcher()
-    seen = [watcher.see(by=by, step=step, **values) for values, by, step in sights]
+    seen = [watcher.see(**sight) for sight in sights]
     if FAILED in seen:
         assert set(seen[seen.index(FAILED) :]) == {FAILED}
     assert len(watcher.condition.evidence) <= KEPT_EVIDENCE
@@ -268,20 +270,20 @@ def is_fatal(values: dict[str, Any], memory: Memory) -> bool:
 @given(SIGHTS)
 def test_one_bad_reading_alone_fails_nothing_unless_it_is_fatal(sights: list[Any]) -> None:
     watcher = Watcher(replace(RULES, idle_grace_seconds=None))
-    for values, by, step in sights:
+    for sight in sights:
         before, memory = watcher.condition, watcher.memory
-        after = watcher.see(by=by, step=step, **values)
+        after = watcher.see(**sight)
         if before.health is HEALTHY and not memory.counts and after is FAILED:
-            assert is_fatal(values, memory)
+            assert is_fatal(sight, memory)
 
 
 @given(SIGHTS)
 def test_a_reading_without_any_field_changes_nothing(sights: list[Any]) -> None:
     watcher = Watcher()
-    for values, by, step in sights:
-        watcher.see(by=by, step=step, **values)
+    for sight in sights:
+        watcher.see(**sight)
         blank = reading(watcher.now + 1.0)
-        judged = judge(watcher.condition, blank, by, watcher.rules, watcher.memory)
+        judged = judge(watcher.condition, blank, sight["by"], watcher.rules, watcher.memory)
         # time passes, and it is there: only what that alone proves may change
         assert judged.condition.evidence == watcher.condition.evidence
         assert judged.condition.health in (watcher.health, HEALTHY)
