@@ -72,7 +72,8 @@ def test_both_ways_see_the_same(slurm: SlurmRest, slurm_rest: SlurmCluster) -> N
     assert seen == next(one for one in commands.jobs() if one.id == gang)
     # The table says the same as the JSON, but for which devices they are and when the time limit is reached.
     listed = next(one for one in commands.live() if one.id == gang)
-    assert listed == replace(seen, gpu_indexes={}, exit_code=None, signal=None, ended_at=None, reason=listed.reason)
+    unsaid = {"gpu_counts": {}, "gpu_indexes": {}, "exit_code": None, "signal": None, "ended_at": None}
+    assert listed == replace(seen, **unsaid, reason=listed.reason)  # type: ignore[arg-type]
     assert node(slurm, "node1").used_gpus == 3
     slurm.cancel(gang)
     wait_for(slurm, gang, "CANCELLED")

@@ -11,17 +11,37 @@ from corral.engines.slurm.listing import FORMAT, jobs_in
 from corral.engines.slurm.seen import SlurmJob, Unreadable
 
 GAP = "\x1f"
-RUNNING = (
-    "17", "RUNNING", "2026-01-03T10:00:00", "2026-01-03T10:00:01", "None", "4",
-    "cpu=4,mem=2G,node=2,billing=4,gres/gpu=6,gres/gpu:a100=6", "node[1-2]", "corral-1a2b-j-1.1", "corral-1a2b-j-1.1",
-)  # fmt: skip
-WAITING = ("18", "PENDING", "2026-01-03T10:00:02", "N/A", "Resources", "1", "N/A", "", "train | é", "(null)")
+RUNNING = {
+    "JobID": "17",
+    "State": "RUNNING",
+    "SubmitTime": "2026-01-03T10:00:00",
+    "StartTime": "2026-01-03T10:00:01",
+    "Reason": "None",
+    "NumCPUs": "4",
+    "tres-alloc": "cpu=4,mem=2G,node=2,billing=4,gres/gpu=6,gres/gpu:a100=6",
+    "NodeList": "node[1-2]",
+    "Name": "corral-1a2b-j-1.1",
+    "Comment": "corral-1a2b-j-1.1",
+}
+WAITING = {
+    "JobID": "18",
+    "State": "PENDING",
+    "SubmitTime": "2026-01-03T10:00:02",
+    "Reason": "Resources",
+    "NumCPUs": "1",
+    "NodeList": "",
+    "Name": "train | é",
+    "Comment": "(null)",
+}
+#: what a job has where the books of Slurm have no column for GPUs
+WITHOUT_GPUS = "cpu=4,mem=2G,node=2,billing=4"
 
 
-def table(*rows: tuple[str, ...]) -> str:
-    widths = [int(column.split(":")[1].rstrip(GAP)) for column in FORMAT.split(",")]
+def table(*rows: dict[str, str]) -> str:
+    """As squeue prints them: with spaces up to the width of each column."""
+    columns = [column.removesuffix(GAP).split(":") for column in FORMAT.split(",")]
     return "".join(
-        "".join(f"{cell:<{width}}{GAP}" for cell, width in zip(row, widths, strict=True)) + "\n" for row in rows
+        "".join(f"{row.get(name, 'N/A'):<{int(width)}}{GAP}" for name, width in columns) + "\n" for row in rows
     )
 
 
@@ -44,6 +64,26 @@ def test_what_a_job_holds_is_told_for_each_of_its_nodes() -> None:
     assert (waiting.name, waiting.comment) == ("train | é", "")
 
 
+@pytest.mark.parametrize(
+    ("asked", "gpus"),
+    [
+        # as corral asks, and --gpus-per-node
+        ({"tres-per-node": "gres:gpu:3"}, 3),
+        ({"tres-per-node": "gres/gpu:a100:2,gres/gpu:1080ti:1"}, 3),
+        # --gpus and --gpus-per-task: that there are some; how many, the dear query tells
+        ({"tres-per-job": "gres:gpu:5"}, 3),
+        ({"tres-per-task": "cpu=2,gres/gpu=1"}, 1),
+        ({"tres-per-socket": "gres:gpu:2"}, 1),
+        ({}, 0),
+    ],
+)
+def test_gpus_that_slurm_does_not_book_are_those_that_were_asked_for(asked: dict[str, str], gpus: int) -> None:
+    (job,) = jobs_in(table({**RUNNING, "tres-alloc": WITHOUT_GPUS, **asked}))
+    assert job.gpus == gpus
+    (booked,) = jobs_in(table({**RUNNING, **asked}))
+    assert booked.gpus == 3
+
+
 def test_nobody_waits_or_runs() -> None:
     assert jobs_in("\n") == []
 
@@ -51,12 +91,12 @@ def test_nobody_waits_or_runs() -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ((*RUNNING[:7], "node[" + "1," * 300 + "9]", *RUNNING[8:]), "NodeList of job 17 is cut off"),
-        ((*RUNNING[:6], "cpu=4," * 80, *RUNNING[7:]), "tres-alloc of job 17 is cut off"),
-        ((*RUNNING[:8], f"a{GAP}b", RUNNING[9]), "11 columns instead of 10"),
+        ({**RUNNING, "NodeList": "node[" + "1," * 300 + "9]"}, "NodeList of job 17 is cut off"),
+        ({**RUNNING, "tres-alloc": "cpu=4," * 80}, "tres-alloc of job 17 is cut off"),
+        ({**RUNNING, "Name": f"a{GAP}b"}, "15 columns instead of 14"),
     ],
 )
-def test_a_row_that_is_cut_off_or_has_a_column_too_many_is_not_believed(row: tuple[str, ...], words: str) -> None:
+def test_a_row_that_is_cut_off_or_has_a_column_too_many_is_not_believed(row: dict[str, str], words: str) -> None:
     with pytest.raises(Unreadable, match=words):
         jobs_in(table(row))
 

@@ -213,6 +213,19 @@ def test_others_have_the_gpus_that_slurm_gave_them(details: list[str], taken: se
     assert node.taken.gpus == tuple(f"gpu1-gpu{index}" for index in sorted(taken))
 
 
+@pytest.mark.parametrize("booked", ["cpu=4,mem=200M,node=2,billing=4,gres/gpu=5", "cpu=4,mem=200M,node=2,billing=4"])
+def test_each_node_has_the_gpus_that_slurm_gave_the_job_there(booked: str) -> None:
+    """Also where the books have no column for GPUs, or five are on two nodes."""
+    details = ["gpu:a100:4(IDX:0-3)", "gpu:a100:1(IDX:0)"]
+    (job,) = jobs_of({"jobs": [{**JOB_24, "tres_alloc_str": booked, "gres_detail": details}]})
+    assert (job.gpus_on("gpu1"), job.gpus_on("gpu3")) == (4, 1)
+    assert job.gpus > 0, "or nobody would ask for them"
+    others = others_use([job], own=())
+    assert (others["gpu1"].gpus, others["gpu3"].gpus) == (4, 1)
+    seen = nodes_of({"nodes": [{**NODE_24, "tres_used": "cpu=3,mem=300M"}]})
+    assert unexplained(seen, [job]) == {"gpu1": 1}
+
+
 def test_gpus_that_slurm_lost_count_of_are_nobodys() -> None:
     seen, (job,) = nodes_of({"nodes": [NODE_22]}), jobs_of({"jobs": [JOB_22]})
     # five are called used, and the job has four of them

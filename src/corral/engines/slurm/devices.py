@@ -1,4 +1,5 @@
-"""Which devices jobs have that are not corral's. Only the dear query tells, and they keep them as long as they run."""
+"""How many and which devices jobs have that are not corral's. Only the dear query tells, and they keep them to their
+end."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from corral.engines.slurm.seen import SlurmJob
 
 class Devices:
     def __init__(self) -> None:
-        self._known: Mapping[int, Mapping[str, frozenset[int]]] = {}
+        self._known: Mapping[int, SlurmJob] = {}
 
     def told(
         self, live: Iterable[SlurmJob], own: Collection[int], ask_all: Callable[[], Iterable[SlurmJob]]
@@ -19,5 +20,9 @@ class Devices:
         jobs = list(live)
         theirs = {job.id for job in jobs if job.id not in own and job.gpus and job.holds_nodes}
         if not theirs <= self._known.keys():
-            self._known = {job.id: job.gpu_indexes for job in ask_all() if job.id in theirs}
-        return [replace(job, gpu_indexes=self._known[job.id]) if job.id in self._known else job for job in jobs]
+            self._known = {job.id: job for job in ask_all() if job.id in theirs}
+        return [self._with_devices(job) for job in jobs]
+
+    def _with_devices(self, job: SlurmJob) -> SlurmJob:
+        known = self._known.get(job.id)
+        return job if known is None else replace(job, gpu_counts=known.gpu_counts, gpu_indexes=known.gpu_indexes)

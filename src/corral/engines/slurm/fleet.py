@@ -93,7 +93,7 @@ def unexplained(seen: Iterable[SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str
     held: Counter[str] = Counter()
     for job in jobs:
         if job.holds_nodes:
-            held.update(dict.fromkeys(job.nodes, job.gpus))
+            held.update({node: job.gpus_on(node) for node in job.nodes})
     return {node.name: more for node in seen if (more := node.used_gpus - held[node.name]) > 0}
 
 
@@ -110,7 +110,7 @@ def others_use(
     for job in jobs:
         if job.id not in own and job.holds_nodes:
             for node in job.nodes:
-                gpus[node] += job.gpus
+                gpus[node] += job.gpus_on(node)
                 indexes[node] |= job.gpu_indexes.get(node, frozenset())
                 cpus[node] += job.cpus
                 memory[node] += job.memory_mib

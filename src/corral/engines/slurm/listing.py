@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import calendar
 import time
+from collections.abc import Mapping
 
 from corral.engines.slurm.hostlist import expand
 from corral.engines.slurm.seen import SlurmJob, Unreadable, gpus_in, memory_mib
 
 #: What stands between two columns: nothing that a name or a comment has in it.
 _GAP = "\x1f"
+#: GPUs that were asked for on each node, or by something else. Slurm tells of those that a job has only where its books
+#: have a column for them (AccountingStorageTRES).
+_ASKED = ("tres-per-node", "tres-per-job", "tres-per-socket", "tres-per-task")
 #: squeue cuts off what is longer. Names and comments of corral's own are never that long.
 _COLUMNS = {
     "JobID": 12,
@@ -24,6 +28,7 @@ _COLUMNS = {
     "Reason": 40,
     "NumCPUs": 8,
     "tres-alloc": 240,
+    **dict.fromkeys(_ASKED, 60),
     "NodeList": 480,
     "Name": 128,
     "Comment": 128,
@@ -56,12 +61,18 @@ def _job(line: str) -> SlurmJob:
         reason="" if row["Reason"] == "None" else row["Reason"],
         comment=row["Comment"],
         nodes=tuple(nodes),
-        gpus=sum(gpus_in(row["tres-alloc"]).values()) // share,
+        gpus=_gpus(row, share),
         cpus=int(row["NumCPUs"] or 0) // share,
         memory_mib=memory_mib(row["tres-alloc"]) // share,
         submitted_at=_moment(row["SubmitTime"]) or 0.0,
         started_at=_moment(row["StartTime"]),
     )
+
+
+def _gpus(row: Mapping[str, str], nodes: int) -> int:
+    """On each of its nodes. Of GPUs that were not asked for by node it is only sure that there are some."""
+    told, by_node, *otherwise = (sum(gpus_in(row[name]).values()) for name in ("tres-alloc", *_ASKED))
+    return told // nodes or by_node or -(-max(otherwise) // nodes)
 
 
 def _moment(text: str) -> float | None:

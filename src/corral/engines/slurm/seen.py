@@ -65,9 +65,10 @@ class SlurmJob:
     reason: str = ""
     comment: str = ""
     nodes: tuple[str, ...] = ()
-    #: on each of its nodes
+    #: on each of its nodes, if it has the same on all
     gpus: int = 0
-    #: which ones, by node, as far as Slurm tells
+    #: how many and which ones, by node, as far as Slurm tells
+    gpu_counts: Mapping[str, int] = field(default_factory=dict)
     gpu_indexes: Mapping[str, frozenset[int]] = field(default_factory=dict)
     cpus: int = 0
     memory_mib: int = 0
@@ -80,6 +81,9 @@ class SlurmJob:
     @property
     def is_over(self) -> bool:
         return self.state in _FINAL
+
+    def gpus_on(self, node: str) -> int:
+        return self.gpu_counts.get(node, self.gpus)
 
     @property
     def holds_nodes(self) -> bool:
@@ -159,6 +163,8 @@ def _job(item: Mapping[str, Any]) -> SlurmJob:
     nodes = expand(_node_list(item.get("nodes")))
     totals = str(item.get("tres_alloc_str") or item.get("tres_req_str") or "")
     share = max(1, len(nodes))
+    details = _gpu_details(nodes, item.get("gres_detail") or ())
+    counts = {name: _total(detail) for name, detail in details.items()}
     return SlurmJob(
         id=int(item["job_id"]),
         name=str(item.get("name") or ""),
@@ -167,8 +173,9 @@ def _job(item: Mapping[str, Any]) -> SlurmJob:
         reason=str(item.get("state_reason") or _of(item, "state", "reason") or ""),
         comment=_comment(item.get("comment")),
         nodes=tuple(nodes),
-        gpus=sum(gpus_in(totals).values()) // share,
-        gpu_indexes=_gpu_indexes(nodes, item.get("gres_detail") or ()),
+        gpus=_total(totals) // share or max(counts.values(), default=0),
+        gpu_counts=counts,
+        gpu_indexes={name: frozenset(_indexes(detail)) for name, detail in details.items()},
         cpus=(_number(item.get("cpus")) or 0) // share,
         memory_mib=memory_mib(totals) // share,
         exit_code=code,
@@ -179,19 +186,21 @@ def _job(item: Mapping[str, Any]) -> SlurmJob:
     )
 
 
-def _gpu_indexes(nodes: Sequence[str], details: Sequence[Any]) -> dict[str, frozenset[int]]:
-    """Of `gpu:a100:4(IDX:0-2,5)` for each node, in the order of its nodes."""
-    if len(details) != len(nodes):
+def _gpu_details(nodes: Sequence[str], details: Sequence[Any]) -> dict[str, str]:
+    """`gpu:a100:4(IDX:0-2,5)` for each node, in the order of its nodes; none where Slurm does not tell."""
+    if len(details) != len(nodes) or not any(_total(str(detail)) for detail in details):
         return {}
-    return {
-        node: frozenset(index for part in _gpu_parts(str(detail)) for index in _indexes(part["more"]))
-        for node, detail in zip(nodes, details, strict=True)
-    }
+    return {node: str(detail) for node, detail in zip(nodes, details, strict=True)}
 
 
-def _indexes(text: str | None) -> Iterable[int]:
-    found = _INDEXES.fullmatch(text or "")
-    return _numbers(found[1]) if found else ()
+def _total(text: str) -> int:
+    return sum(gpus_in(text).values())
+
+
+def _indexes(detail: str) -> Iterable[int]:
+    for part in _gpu_parts(detail):
+        if found := _INDEXES.fullmatch(part["more"] or ""):
+            yield from _numbers(found[1])
 
 
 def _gpu_parts(text: str) -> Iterable[re.Match[str]]:
