@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.ports import EngineUnavailable, Instance, LaunchOrder, LaunchRefused
-from corral.core.model import EndReason
+from corral.control.ports import Instance, LaunchOrder, LaunchRefused
+from corral.core.model import EndReason, NodeState
 from corral.engines.slurm import partitions
 from corral.engines.slurm.fleet import FleetRules
 from tests.contract.engine_harness import order, script, wait_until
@@ -54,8 +54,13 @@ def on(node: str, launch_order: LaunchOrder) -> LaunchOrder:
     return replace(launch_order, instances=(Instance(rank=0, node=node),))
 
 
-def use(harness: SlurmHarness, *names: str) -> None:
-    harness.rules = {"partitions": names}
+def state_of(harness: SlurmHarness, name: str) -> tuple[NodeState, str]:
+    (found,) = [node for node in harness.engine.observe().nodes if node.id == name]
+    return found.state, found.reason
+
+
+def use(harness: SlurmHarness, *names: str, **more: object) -> None:
+    harness.rules = {"partitions": names, **more}
     harness.restart()
 
 
@@ -92,18 +97,24 @@ def test_what_no_partition_can_run_is_refused_with_the_reason(harness: SlurmHarn
     assert harness.listener.ended("j-4.1").exit_code == 0
 
 
-def test_without_a_list_the_default_partition_is_used_if_it_has_the_nodes_and_a_closed_one_is_waited_for(
-    harness: SlurmHarness,
+def test_without_a_list_the_default_partition_is_used_if_it_has_the_nodes_and_a_closed_one_is_left_alone(
+    harness: SlurmHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness.launch(order(*script("sleep 600"), attempt_id="j-1.1", nodes=2))
     assert started(harness, "j-1.1").startswith("batch ")
-    use(harness, "long")
+    use(harness, "long", fleet=FleetRules(partitions=frozenset({"long"})))
     harness.slurm.run("scontrol", "update", "PartitionName=long", "State=DRAIN")
-    with pytest.raises(EngineUnavailable, match=r"partition long takes no jobs for now \(it is in state DRAIN\)"):
-        harness.launch(on("node3", order("/bin/true", attempt_id="j-2.1")))
-    harness.slurm.run("scontrol", "update", "PartitionName=long", "State=UP")
     harness.launch(on("node3", order("/bin/true", attempt_id="j-2.1")))
-    assert harness.listener.ended("j-2.1").exit_code == 0
+    ended = harness.listener.ended("j-2.1")
+    assert ended.reason is EndReason.PREEMPTED
+    closed = "partition long begins no jobs for now (it is in state DRAIN)"
+    assert closed in ended.message
+    assert state_of(harness, "node3") == (NodeState.CORDONED, closed)
+    monkeypatch.setattr(partitions, "CLOSED_SECONDS", 0.0)
+    harness.slurm.run("scontrol", "update", "PartitionName=long", "State=UP")
+    assert state_of(harness, "node3") == (NodeState.READY, "")
+    harness.launch(on("node3", order("/bin/true", attempt_id="j-2.2")))
+    assert harness.listener.ended("j-2.2").exit_code == 0
 
 
 @pytest.fixture(scope="module")

@@ -295,8 +295,18 @@ def test_a_cluster_that_does_not_answer_says_so_and_the_other_goes_on(
         assert clusters()["hpc"]["detail"].startswith("Slurm: ")
         assert clusters()["hpc"]["since"] > clusters()["local"]["since"]
         assert clusters()["local"]["healthy"]
+        waiting, stopped = (
+            http.post("/jobs", json={"command": ["true"], "gpus": 1, "labels": {"corral.cluster": "hpc"}}).json()["id"]
+            for _ in range(2)
+        )
         job = http.post("/jobs", json={"command": ["true"], "gpus": 1, "labels": {"corral.cluster": "local"}}).json()
         assert ended(http, job["id"])["state"] == "completed"
+        why = "its cluster does not take it yet: Slurm: "
+        wait_until(lambda: why in http.get(f"/jobs/{waiting}/why").json()["summary"], "it is told", seconds=60)
+        wait_until(lambda: http.get(f"/jobs/{stopped}").json()["message"].startswith(why), "it is told", seconds=60)
+        http.post(f"/jobs/{stopped}/stop", json={}).raise_for_status()
     finally:
         slurm_cluster.start_controller()
     wait_until(lambda: clusters()["hpc"]["healthy"], "it is back", seconds=60)
+    assert ended(http, waiting)["state"] == "completed"
+    assert (ended(http, stopped)["state"], ended(http, stopped)["end_reason"]) == ("stopped", "stopped_by_user")

@@ -9,6 +9,7 @@ from corral.control.state import State
 from corral.control.work import Caller
 from corral.core.changes import Change, PutLastNode
 from corral.core.model import Membership
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ROOT, Desk
 from tests.unit.core.builders import node
 
@@ -24,6 +25,7 @@ A10S = tuple(f"{name}/{index}" for name in ("n1", "n2") for index in range(4))
 A100S = tuple(f"{name}/{index}" for name in ("n3", "n4") for index in range(4))
 
 
+@once
 def tenants(store: Store) -> Desk:
     """An operator in group default; ann and bob in no group; eve in group default."""
     desk = Desk(store, nodes=MIXED_NODES)
@@ -34,6 +36,7 @@ def tenants(store: Store) -> Desk:
     return desk
 
 
+@once
 def two_teams(store: Store) -> Desk:
     """As `tenants`, with ann in team-a on the A10s of pool small, and bob in team-b on the A100s of pool big."""
     desk = tenants(store)

@@ -10,9 +10,11 @@ from corral.control import catalog, views
 from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Refusal, Taken
 from corral.control.jobs import make_job
+from corral.control.ports import Store
 from corral.control.records import FlavorRecord, PackageRecord
 from corral.control.work import Work
 from corral.core.model import JobKind, Request
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 from tests.unit.core.builders import node
 
@@ -23,12 +25,13 @@ ONE = PackageRecord(name="one", gpus=1, cpu_milli=4000, memory_bytes=2**30, flav
 
 
 @pytest.fixture
-def desk(store: object) -> Desk:
+@once
+def desk(store: Store) -> Desk:
     nodes = (
         node("n1", gpus=4, model="A100", labels=(("disk", "nvme"), ("rdma", "true"))),
         node("n2", gpus=4, model="V100"),
     )
-    desk = Desk(store, nodes=nodes)  # type: ignore[arg-type]
+    desk = Desk(store, nodes=nodes)
     for flavor in (A100, FAST, ANYWHERE):
         desk.do(catalog.create_flavor, ROOT, flavor)
     desk.do(catalog.create_package, ROOT, ONE)

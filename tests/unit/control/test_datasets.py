@@ -12,7 +12,7 @@ from corral.control.jobs import stop
 from corral.control.mount_words import parse_mount, words_again
 from corral.control.orders import launch_order
 from corral.control.people import create_user, delete_user
-from corral.control.ports import AttemptPhase
+from corral.control.ports import AttemptPhase, Store
 from corral.control.records import (
     DEFAULT_GROUP,
     ByteStorage,
@@ -28,6 +28,7 @@ from corral.control.records import (
 )
 from corral.control.work import Caller
 from corral.core.model import EndReason
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 IDS = [digit * 64 for digit in "abc"]
@@ -50,8 +51,10 @@ def version(number: int, **fields: object) -> VersionRecord:
 
 
 @pytest.fixture
-def stored(desk: Desk) -> Desk:
+@once
+def stored(store: Store) -> Desk:
     """ann has a dataset with two versions, the first of which is v1."""
+    desk = Desk(store)
     for name in ("root", "ann", "bob"):
         desk.do(create_user, ROOT, name, password_hash="hash")
     made = desk.do(datasets.create, ANN, name="digits", target="default", description="")

@@ -9,10 +9,11 @@ import pytest
 from corral.control import catalog, editing, jobs
 from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, Refusal, WrongState
 from corral.control.people import create_user
-from corral.control.ports import AttemptPhase
+from corral.control.ports import AttemptPhase, Store
 from corral.control.records import FlavorRecord, PackageRecord
 from corral.core.changes import PutQuota
 from corral.core.model import EndReason, JobKind, Quota, Request
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, draft
 
 
@@ -24,8 +25,10 @@ def sized(*given: str, **values: Any) -> editing.JobChange:
 
 
 @pytest.fixture
-def full(desk: Desk) -> Desk:
+@once
+def full(store: Store) -> Desk:
     """Two nodes with four GPUs each, all of them taken."""
+    desk = Desk(store)
     for name in ("root", "ann", "bob"):
         desk.do(create_user, ROOT, name, password_hash="hash")
     desk.started(draft("one-node", gpus=4), draft("another", gpus=4), caller=BOB)

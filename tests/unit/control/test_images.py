@@ -9,8 +9,10 @@ import pytest
 from corral.control import images
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken
 from corral.control.people import create_user, delete_user
+from corral.control.ports import Store
 from corral.control.records import ImageRecord, RegistryCredentialRecord, Visibility
 from corral.control.work import Caller
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, SPEC, Desk, draft
 
 HOST = "registry.example.org"
@@ -20,7 +22,9 @@ EVE = Caller(name="eve")
 
 
 @pytest.fixture
-def staffed(desk: Desk) -> Desk:
+@once
+def staffed(store: Store) -> Desk:
+    desk = Desk(store)
     for name in ("root", "ann", "bob", "eve"):
         desk.do(create_user, ROOT, name, password_hash="hash")
     desk.do(images.create, ANN, OWN)

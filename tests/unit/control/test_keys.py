@@ -12,6 +12,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from corral.control import keys
 from corral.control.errors import Invalid, NotFound, OverLimit, Taken
 from corral.control.people import create_user, delete_user
+from corral.control.ports import Store
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk
 
 #: A key and the fingerprint that `ssh-keygen -l` tells for it.
@@ -34,7 +36,9 @@ def point(curve: ec.EllipticCurve) -> bytes:
 
 
 @pytest.fixture
-def staffed(desk: Desk) -> Desk:
+@once
+def staffed(store: Store) -> Desk:
+    desk = Desk(store)
     for name in ("root", "ann", "bob"):
         desk.do(create_user, ROOT, name, password_hash="hash")
     return desk

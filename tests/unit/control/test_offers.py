@@ -22,6 +22,7 @@ from corral.core.changes import Change, PutJob, PutLastNode, PutRules
 from corral.core.lifecycle import Planned, StartRequested, advance
 from corral.core.model import Job, JobKind, JobState, NodeState, Queue, Quota, Request
 from corral.core.scheduler import schedule
+from tests.unit.control.furnished import once
 from tests.unit.control.tenants import A100S, two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node
@@ -32,6 +33,7 @@ TRAINING, WORKBENCH, DISTRIBUTED = JobKind.TRAINING, JobKind.WORKBENCH, JobKind.
 
 
 @pytest.fixture
+@once
 def teams(store: Store) -> Desk:
     """ann's team has the A10s, bob's the A100s; a package for each model, one for none."""
     desk = two_teams(store)

@@ -7,16 +7,20 @@ import pytest
 from corral.control import jobs
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, NotPermitted, Taken, WrongState
 from corral.control.people import change_password, create_token, create_user, delete_user, edit_profile, edit_user
+from corral.control.ports import Store
 from corral.control.quotas import set_quota
 from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
 from corral.control.work import Caller
 from corral.core.model import JobKind, Membership, Quota
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 
 
 @pytest.fixture
-def staffed(desk: Desk) -> Desk:
+@once
+def staffed(store: Store) -> Desk:
     """An operator and a scientist."""
+    desk = Desk(store)
     desk.do(create_user, ROOT, "root", password_hash="hash")
     desk.do(create_user, ROOT, "ann")
     return desk

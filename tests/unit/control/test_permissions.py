@@ -9,15 +9,19 @@ import pytest
 from corral.control import jobs, permissions, tasks
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, NotPermitted, Taken
 from corral.control.people import create_user, edit_user
+from corral.control.ports import Store
 from corral.control.records import EVERYONE, USUAL_FUNCTIONS, Function, PermissionGroupRecord, Role
 from corral.control.work import Caller
 from corral.core.model import JobKind
 from corral.server.schemas.permissions import FunctionName
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 
 @pytest.fixture
-def staffed(desk: Desk) -> Desk:
+@once
+def staffed(store: Store) -> Desk:
+    desk = Desk(store)
     for name in ("root", "ann", "bob"):
         desk.do(create_user, ROOT, name, password_hash="hash")
     return desk

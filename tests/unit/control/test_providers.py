@@ -10,6 +10,7 @@ import pytest
 from corral.control import groups
 from corral.control.errors import Forbidden, InUse, Invalid, NotFound, Taken, WrongState
 from corral.control.people import create_user, delete_user, edit_user
+from corral.control.ports import Store
 from corral.control.providers import (
     create_provider,
     delete_provider,
@@ -22,6 +23,7 @@ from corral.control.providers import (
     sign_in,
 )
 from corral.control.records import CredentialKind, CredentialRecord, IdentityRecord, ProviderKind, ProviderRecord, Role
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, ROOT, Desk, draft
 
 LAB = ProviderRecord(
@@ -34,8 +36,10 @@ def identity(login: str = "ann", **values: Any) -> IdentityRecord:
 
 
 @pytest.fixture
-def staffed(desk: Desk) -> Desk:
+@once
+def staffed(store: Store) -> Desk:
     """An operator with a password, and a provider that is switched on."""
+    desk = Desk(store)
     desk.do(create_user, ROOT, "root", password_hash="hash")
     desk.do(create_provider, ROOT, replace(LAB, enabled=True))
     return desk

@@ -11,6 +11,7 @@ from corral.control.ports import Store
 from corral.control.quotas import QuotaEdit, QuotaUsage, edit_quotas, set_quota, usage_of, volume_quotas_of
 from corral.core.model import JobKind, Quota, Request
 from corral.core.volumes import VolumeType
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 TRAINING, WORKBENCH = JobKind.TRAINING, JobKind.WORKBENCH
@@ -18,7 +19,9 @@ BLOCK, LOCAL = VolumeType.BLOCK, VolumeType.LOCAL
 
 
 @pytest.fixture
-def staffed(desk: Desk) -> Desk:
+@once
+def staffed(store: Store) -> Desk:
+    desk = Desk(store)
     for name in ("root", "ann", "bob"):
         desk.do(create_user, ROOT, name, password_hash="hash")
     return desk

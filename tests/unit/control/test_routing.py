@@ -13,6 +13,7 @@ from corral.control.ports import Store
 from corral.control.tasks import allocate
 from corral.core.installation import Limits
 from corral.core.model import JobKind, JobState, Queue, Request
+from tests.unit.control.furnished import once
 from tests.unit.control.tenants import two_teams
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
@@ -29,6 +30,7 @@ RULES = (
 
 
 @pytest.fixture
+@once
 def teams(store: Store) -> Desk:
     desk = two_teams(store)
     for queue in RULES:

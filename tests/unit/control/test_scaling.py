@@ -33,6 +33,7 @@ from corral.core.model import (
     Quota,
     Request,
 )
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.core.builders import node
 
@@ -42,6 +43,7 @@ POLICIES = Policies(scaling=ScalingPolicy(max_gpus=8, rules=ScalingRules(interva
 
 
 @pytest.fixture
+@once
 def desk(store: Store) -> Desk:
     return Desk(store, POLICIES, nodes=[NODE])
 

@@ -6,17 +6,21 @@ import pytest
 
 from corral.control import groups, images, queues
 from corral.control.people import create_user
+from corral.control.ports import Store
 from corral.control.records import Function, ImageRecord, JobSpec, Visibility
 from corral.control.search import Found, Type, search
 from corral.control.work import Caller
 from corral.core.model import JobKind, Queue
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 CURIOUS = Caller(name="bob", functions=frozenset({Function.SEE_OTHERS_JOBS}))
 
 
 @pytest.fixture
-def staffed(desk: Desk) -> Desk:
+@once
+def staffed(store: Store) -> Desk:
+    desk = Desk(store)
     for name in ("root", "ann", "bob"):
         desk.do(create_user, ROOT, name, password_hash="hash")
     return desk

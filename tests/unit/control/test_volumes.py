@@ -23,7 +23,7 @@ from corral.control.jobs import start, stop
 from corral.control.mount_words import parse_mount
 from corral.control.orders import launch_order
 from corral.control.people import create_user, delete_user
-from corral.control.ports import StorageKind, VolumeUse
+from corral.control.ports import StorageKind, Store, VolumeUse
 from corral.control.records import (
     MountKind,
     ObjectStoreKind,
@@ -38,6 +38,7 @@ from corral.control.volumes import VolumeDraft
 from corral.control.work import Caller
 from corral.core.model import CLUSTER_LABEL, Job
 from corral.core.volumes import VolumeMount, VolumeType
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 
 GIB = 1 << 30
@@ -46,20 +47,28 @@ BUCKET = ObjectStoreRecord(name="lab", kind=ObjectStoreKind.S3, bucket="lab-data
 WITH_BOB = Share(kind=ShareKind.USER, name="bob")
 
 
-@pytest.fixture
-def staffed(desk: Desk) -> Desk:
+@once
+def with_people(store: Store) -> Desk:
+    desk = Desk(store)
     for name in ("root", "ann", "bob"):
         desk.do(create_user, ROOT, name, password_hash="hash")
     return desk
 
 
 @pytest.fixture
-def stored(staffed: Desk) -> Desk:
+def staffed(store: Store) -> Desk:
+    return with_people(store)
+
+
+@pytest.fixture
+@once
+def stored(store: Store) -> Desk:
     """ann has a block volume that is ready, and there is a bucket."""
-    made = staffed.do(volumes.create, ANN, DATA)
-    staffed.do(volumes.note_made, made.id)
-    staffed.do(object_stores.create, ROOT, BUCKET)
-    return staffed
+    desk = with_people(store)
+    made = desk.do(volumes.create, ANN, DATA)
+    desk.do(volumes.note_made, made.id)
+    desk.do(object_stores.create, ROOT, BUCKET)
+    return desk
 
 
 def found(desk: Desk, caller: Caller, word: str) -> VolumeRecord:

@@ -17,10 +17,12 @@ from corral.control.workbenches import HOST_COMMAND, LAUNCH_PROBLEMS, Idle, expl
 from corral.core.lifecycle import Stop
 from corral.core.model import EndReason, Job, JobKind, JobState, Request
 from corral.engines import workbench_host, workbench_start
+from tests.unit.control.furnished import once
 from tests.unit.control.world import ANN, BOB, ROOT, Desk
 
 
 @pytest.fixture
+@once
 def desk(store: Store) -> Desk:
     found = Desk(store)
     found.do(people.create_user, ROOT, "ann")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from corral.control.ports import LaunchRefused
 from corral.engines.slurm.partitions import (
+    CLOSED_SECONDS,
     FRESH_SECONDS,
     KEPT_SECONDS,
     UNLIMITED,
@@ -16,6 +18,7 @@ from corral.engines.slurm.partitions import (
     PartitionClosed,
     Partitions,
     Place,
+    closed_nodes,
     partitions_in,
     partitions_of,
     place_for,
@@ -144,8 +147,22 @@ def test_a_partition_that_is_down_is_taken_last_and_one_that_is_closed_never() -
     closed = Partition(name="closed", nodes=frozenset("a"), state="DRAIN")
     assert placed("a", among=[closed, down, ROOT]).partition == "root"
     assert placed("a", among=[closed, down]).partition == "down"
-    with pytest.raises(PartitionClosed, match=r"closed takes no jobs for now .*DRAIN"):
+    with pytest.raises(PartitionClosed, match=r"closed begins no jobs for now .*DRAIN"):
         placed("a", among=[closed])
+
+
+def test_nodes_are_withheld_while_none_of_their_partitions_is_up() -> None:
+    down = Partition(name="down", nodes=frozenset("ab"), state="DOWN")
+    drained = Partition(name="drained", nodes=frozenset("bc"), state="DRAIN")
+    open_ = Partition(name="open", nodes=frozenset("ad"))
+    assert closed_nodes([down, drained, open_], ()).keys() == {"b", "c"}
+    assert (
+        closed_nodes([down, drained, open_], ())["c"]
+        == "partition drained begins no jobs for now (it is in state DRAIN)"
+    )
+    # only what corral may use counts
+    assert closed_nodes([down, drained, open_], ("down",)).keys() == {"a", "b"}
+    assert closed_nodes([down, open_], ("open",)) == {}
 
 
 class Refused(Exception):
@@ -190,9 +207,14 @@ def test_partitions_are_asked_for_seldom() -> None:
         slurm.now += 1
     assert slurm.asked == 1
     slurm.now += KEPT_SECONDS
-    slurm.there = [LONG]
+    slurm.there = [replace(LONG, state="DOWN")]
     assert known.decide(names) == ["long"]
     assert slurm.asked == 2
+    # one that is closed is looked at sooner
+    slurm.now += CLOSED_SECONDS
+    slurm.there = [LONG]
+    assert [one.state for one in known.now()] == ["UP"]
+    assert slurm.asked == 3
 
 
 @pytest.mark.parametrize("error", [LaunchRefused("no"), PartitionClosed("not now"), Refused("never")])

@@ -40,7 +40,7 @@ from corral.engines.slurm.logs import read_log, trim_log
 from corral.engines.slurm.news import News
 from corral.engines.slurm.occupancy import Occupancy, named_gpus
 from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, place_of, submission
-from corral.engines.slurm.partitions import Partition, PartitionClosed, Partitions
+from corral.engines.slurm.partitions import Partition, PartitionClosed, Partitions, closed_nodes
 from corral.engines.slurm.preparing import Prepared, Preparing
 from corral.engines.slurm.reserving import Reserving
 from corral.engines.slurm.seen import SlurmNode
@@ -118,6 +118,7 @@ class SlurmEngine:
             mine, stuck = self._occupancy.own_jobs(self._attempts, live, attempts.clock())
         jobs = asked(lambda: self._devices.told(live, mine, self._slurm.jobs))
         reserved = self._reserving.nodes(seen, attempts.clock())
+        closed = closed_nodes(asked(self._partitions.now), self._rules.partitions)
         if stuck:
             log.warning("Slurm jobs %s run on although their attempts are over: they are cancelled", stuck)
             asked(lambda: self._slurm.cancel(*stuck))
@@ -131,7 +132,7 @@ class SlurmEngine:
             on_their_way = [one for one in self._preparing.statuses() if one.attempt_id not in self._attempts]
         self._watcher.tell_all()
         return Observation(
-            nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet, reserved),
+            nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet, reserved, closed),
             attempts=(*(status for status in statuses if status is not None), *on_their_way),
             withheld=self._words.found(seen),
         )
@@ -367,7 +368,13 @@ class SlurmEngine:
     def _submit(self, order: LaunchOrder, attempt: Attempt) -> None:
         try:
             job_id = self._partitions.decide(lambda known: self._slurm.submit(self._submission(order, known)))
-        except (SlurmUnavailable, PartitionClosed) as error:
+        except PartitionClosed as closed:
+            # Planned anew it may go elsewhere; the nodes of that partition are withheld from now on.
+            with self._lock:
+                attempts.conclude(self._layout, attempt, EndReason.PREEMPTED, f"Slurm did not begin it: {closed}")
+            self._watcher.look_soon()
+            return
+        except SlurmUnavailable as error:
             raise EngineUnavailable(f"Slurm: {error}") from error
         except (SlurmRefused, LaunchRefused) as refusal:
             words = f"Slurm refuses it: {refusal}" if isinstance(refusal, SlurmRefused) else str(refusal)

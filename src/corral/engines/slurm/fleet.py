@@ -66,13 +66,15 @@ def nodes_seen(
     named: Mapping[str, frozenset[str]],
     rules: FleetRules,
     reserved: Collection[str] | None = None,
+    closed: Mapping[str, str] | None = None,
 ) -> tuple[Node, ...]:
     """`named` are the GPUs that plans of corral's have on each node, so that none of them is taken for others'. Where
-    corral's jobs are given to a reservation, `reserved` are its nodes. A node with a plan is told of even if it is in
-    none of the partitions any more: left out, it would be lost, and with it what runs there."""
+    corral's jobs are given to a reservation, `reserved` are its nodes; `closed` says why nothing begins on some nodes.
+    A node with a plan is told of even if it is in none of the partitions any more: left out, it would be lost, and with
+    it what runs there."""
     wanted = (node for node in seen if _is_in(node, rules) or node.name in named)
     return tuple(
-        _node(node, others.get(node.name, Others()), named.get(node.name, frozenset()), rules, reserved)
+        _node(node, others.get(node.name, Others()), named.get(node.name, frozenset()), rules, reserved, closed or {})
         for node in sorted(wanted, key=lambda node: node.name)
     )
 
@@ -147,10 +149,15 @@ def gpus_asked(plan: Mapping[str, Sequence[str]], nodes: Mapping[str, SlurmNode]
 
 
 def _node(
-    node: SlurmNode, others: Others, named: frozenset[str], rules: FleetRules, reserved: Collection[str] | None
+    node: SlurmNode,
+    others: Others,
+    named: frozenset[str],
+    rules: FleetRules,
+    reserved: Collection[str] | None,
+    closed: Mapping[str, str],
 ) -> Node:
     gpus = tuple(_gpus(node, rules))
-    why = _why_withheld(node, rules, reserved)
+    why = _why_withheld(node, rules, reserved) or closed.get(node.name, "")
     state = NodeState.DOWN if is_down(node) else NodeState.CORDONED if why else NodeState.READY
     return Node(
         id=node.name,

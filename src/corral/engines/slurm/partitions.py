@@ -21,6 +21,8 @@ log = logging.getLogger("corral.engines.slurm")
 
 #: An administrator changes partitions a few times a year.
 KEPT_SECONDS = 300.0
+#: While one of them is closed, somebody is about to open it again.
+CLOSED_SECONDS = 60.0
 #: What is younger than this is not asked again, whatever Slurm refuses.
 FRESH_SECONDS = 5.0
 #: In place of minutes: no limit at all.
@@ -83,9 +85,16 @@ def place_for(
         raise LaunchRefused(_too_long(whole, limit_seconds or 0.0, max_minutes))
     ready = [one for one in enough if one.state not in _CLOSED]
     if not ready:
-        raise PartitionClosed(f"partition {enough[0].name} takes no jobs for now (it is in state {enough[0].state})")
+        raise PartitionClosed(_closed(enough[0]))
     best = min(ready, key=lambda one: one.state != "UP")
     return Place(partition=best.name, minutes=_minutes(best, wanted, _most(best, max_minutes)))
+
+
+def closed_nodes(partitions: Sequence[Partition], named: Sequence[str]) -> dict[str, str]:
+    """The nodes on which Slurm begins no jobs of corral's because none of their partitions is up, and why."""
+    mine = _ranked(partitions, named)
+    is_open = {node for one in mine if one.state == "UP" for node in one.nodes}
+    return {node: _closed(one) for one in mine for node in one.nodes if node not in is_open}
 
 
 def partitions_in(table: str) -> list[Partition]:
@@ -116,10 +125,15 @@ class Partitions:
         self._known: list[Partition] = []
         self._asked_at = float("-inf")
 
+    def now(self) -> Sequence[Partition]:
+        """As far as is known without asking too often."""
+        is_closed = any(one.state != "UP" for one in self._known)
+        return self._told(CLOSED_SECONDS if is_closed else KEPT_SECONDS)
+
     def decide(self, do: Callable[[Sequence[Partition]], _Answer]) -> _Answer:
         """What `do` makes of the partitions. What is refused is done once more if they have changed since they were
         asked for."""
-        known = self._told(KEPT_SECONDS)
+        known = self.now()
         try:
             return do(known)
         except (LaunchRefused, PartitionClosed, self._refused):
@@ -165,6 +179,10 @@ def _minutes(partition: Partition, wanted: int | None, most: int | None) -> int 
         # Slurm gives the most by itself, and no more than accounts and QOS allow.
         return None
     return UNLIMITED if most is None else most
+
+
+def _closed(partition: Partition) -> str:
+    return f"partition {partition.name} begins no jobs for now (it is in state {partition.state})"
 
 
 def _no_partition(partitions: Iterable[Partition], nodes: Collection[str], named: Sequence[str]) -> str:
