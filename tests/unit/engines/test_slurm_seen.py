@@ -158,6 +158,8 @@ def test_an_answer_about_something_else_is_not_an_empty_cluster(document: dict[s
     with pytest.raises(Unreadable, match="there are no jobs in what Slurm answered, but "):
         jobs_of(document)
     assert (nodes_of({"nodes": []}), jobs_of({"jobs": []})) == ([], [])
+    # Slurm keeps a place for nodes that it hides.
+    assert [node.name for node in nodes_of({"nodes": [{**NODE_24, "name": None}, NODE_24]})] == ["gpu1"]
 
 
 @pytest.mark.parametrize(

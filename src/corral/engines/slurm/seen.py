@@ -98,7 +98,7 @@ class Unreadable(Exception):
 
 def nodes_of(document: Mapping[str, Any]) -> list[SlurmNode]:
     """Raises Unreadable: a cluster without nodes says so, and what says nothing of nodes is no such cluster."""
-    return _each(document, "nodes", _node)
+    return [node for node in _each(document, "nodes", _node) if node.name]  # one that is hidden has no name
 
 
 def jobs_of(document: Mapping[str, Any]) -> list[SlurmJob]:
@@ -144,7 +144,7 @@ def memory_mib(totals: str) -> int:
 def _node(item: Mapping[str, Any]) -> SlurmNode:
     state, flags = _state(item.get("state"), item.get("state_flags"))
     return SlurmNode(
-        name=str(item["name"]),
+        name=str(item["name"] or ""),
         address=str(item.get("address") or item["name"]),
         state=state,
         flags=flags,
