@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection
 from pathlib import Path
 
@@ -77,7 +78,7 @@ def running(number: int) -> SlurmJob:
 
 
 def following(books: Books, layout: Layout) -> Following:
-    return Following(books, layout, MARK, lambda attempt, job_id: None)  # type: ignore[arg-type]
+    return Following(books, layout, MARK, lambda attempt, job_id: None, contextlib.nullcontext())  # type: ignore[arg-type]
 
 
 def reason(attempt: Attempt) -> EndReason | None:

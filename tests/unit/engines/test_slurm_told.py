@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -150,7 +151,7 @@ def test_an_attempt_that_was_sent_twice_is_followed_where_it_runs(layout: Layout
 
     attempt.job_id = 8
     tell(layout, "claimed 7", f"up {NOW + 1}")
-    following = Following(Answers(), layout, "corral-x-", adopt)  # type: ignore[arg-type]
+    following = Following(Answers(), layout, "corral-x-", adopt, contextlib.nullcontext())  # type: ignore[arg-type]
     following.follow([attempt], [first], NOW + 60)
     assert (attempt.is_over, adopted) == (False, [7])
     # A job cannot make corral follow, and later cancel, somebody else's.

@@ -94,7 +94,7 @@ class SlurmEngine:
         self._partitions = Partitions(slurm.partitions, refused=SlurmRefused)
         self._occupancy = Occupancy(self._mark)
         self._reserving = Reserving(slurm, self._rules.extra)
-        self._following = Following(slurm, self._layout, self._mark, self._submitted)
+        self._following = Following(slurm, self._layout, self._mark, self._submitted, self._lock)
         self._closed = False
         for attempt_id in self._layout.live():
             if (attempt := attempts.load(self._layout, attempt_id)) is None:
@@ -122,8 +122,8 @@ class SlurmEngine:
         if stuck:
             log.warning("Slurm jobs %s run on although their attempts are over: they are cancelled", stuck)
             asked(lambda: self._slurm.cancel(*stuck))
+        self._following.follow(self._attempts.values(), jobs, attempts.clock())
         with self._lock:
-            self._following.follow(self._attempts.values(), jobs, attempts.clock())
             named = named_gpus(self._attempts.values(), self._preparing.orders())
             lost = self._occupancy.lost_gpus(seen, jobs)
             seen += vanished(seen, self._known_nodes, named)
@@ -179,13 +179,8 @@ class SlurmEngine:
                 return
             attempt.was_stopped = True
             rundir.write_text(self._layout.stop(attempt_id), f"{max(0.0, grace_seconds):.3f}\n", mode=0o644)
-            if not attempt.was_submitted and (job := self._following.job_of(attempt)) is not None:
-                attempt.job_id = job.id
-            if not attempt.was_submitted:
-                attempt.give_up(EndReason.EXIT_CODE, "stopped before it began", attempts.clock())
-                return
-        job_id = attempt.job_id
-        assert job_id is not None
+        if (job_id := self._job_id_of(attempt)) is None:
+            return
         # One that waits is gone at once; one that has begun is asked, and the nodes keep its grace time.
         asked(lambda: self._slurm.cancel(job_id, only_pending=True))
         asked(lambda: self._slurm.signal(job_id, "TERM", to_steps=len(attempt.nodes) > 1))
@@ -273,8 +268,8 @@ class SlurmEngine:
             live = [attempt for attempt in self._attempts.values() if not attempt.is_over]
         if live:
             jobs = asked(self._slurm.live)
+            self._following.follow(self._attempts.values(), jobs, attempts.clock())
             with self._lock:
-                self._following.follow(self._attempts.values(), jobs, attempts.clock())
                 for attempt in live:
                     trim_log(self._layout, attempt, self._rules.log_limit_bytes)
                 broken = [attempt for attempt in live if self._is_broken(attempt)]
@@ -392,6 +387,16 @@ class SlurmEngine:
             with contextlib.suppress(SlurmUnavailable):
                 self._slurm.cancel(job_id)
         self._watcher.look_soon()
+
+    def _job_id_of(self, attempt: Attempt) -> int | None:
+        """Of one that is being stopped. Without a job it is over: whoever is just submitting it takes it back."""
+        found = None if attempt.was_submitted else self._following.job_of(attempt)
+        with self._lock:
+            if not attempt.was_submitted and found is not None:
+                attempt.job_id = found.id
+            if not attempt.was_submitted:
+                attempt.give_up(EndReason.EXIT_CODE, "stopped before it began", attempts.clock())
+            return attempt.job_id
 
     def _is_broken(self, attempt: Attempt) -> bool:
         return not attempt.was_stopped and must_stop(attempt.instances())

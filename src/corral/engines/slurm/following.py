@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from corral.control.ports import EngineUnavailable
@@ -37,9 +38,18 @@ def asked(ask: Callable[[], _Answer]) -> _Answer:
 
 
 class Following:
-    """`adopt` is called for an attempt whose job is found although nobody wrote down that there is one."""
+    """`adopt` is called for an attempt whose job is found although nobody wrote down that there is one. Attempts are
+    changed under `lock`, and Slurm is asked without it: nobody else waits for a controller that is slow."""
 
-    def __init__(self, slurm: Slurm, layout: Layout, mark: str, adopt: Callable[[Attempt, int], None]) -> None:
+    def __init__(
+        self,
+        slurm: Slurm,
+        layout: Layout,
+        mark: str,
+        adopt: Callable[[Attempt, int], None],
+        lock: AbstractContextManager[object],
+    ) -> None:
+        self._lock = lock
         self._slurm = slurm
         self._layout = layout
         self._mark = mark
@@ -48,15 +58,19 @@ class Following:
 
     def follow(self, attempts: Iterable[Attempt], live: Sequence[SlurmJob], now: float) -> None:
         """Those that are over without a word from their nodes are looked for further and further."""
-        pending = [attempt for attempt in attempts if not attempt.is_over]
-        for attempt in pending:
-            attempt.look(self._layout)
+        with self._lock:
+            pending = [attempt for attempt in attempts if not attempt.is_over]
+            for attempt in pending:
+                attempt.look(self._layout)
         for ask in (lambda: live, self._slurm.jobs):
             known = by_attempt(asked(ask), self._mark)
-            pending = [attempt for attempt in pending if not self._is_followed(attempt, known.get(attempt.id, ()), now)]
+            with self._lock:
+                pending = [one for one in pending if not self._is_followed(one, known.get(one.id, ()), now)]
             if not pending:
                 return
-        self._look_up(pending, now)
+        booked = self._booked([attempt.job_id for attempt in pending if attempt.job_id is not None], now)
+        with self._lock:
+            self._settle(pending, booked, now)
 
     def job_of(self, attempt: Attempt) -> SlurmJob | None:
         """Looked for in the queue and, as that forgets after a while, in the books."""
@@ -78,10 +92,9 @@ class Following:
             return True
         return attempt.is_over or not attempt.was_submitted or now - attempt.created_at < FRESH_SECONDS
 
-    def _look_up(self, missing: Sequence[Attempt], now: float) -> None:
+    def _settle(self, missing: Sequence[Attempt], booked: Sequence[SlurmJob] | None, now: float) -> None:
         """The controller has forgotten these: they ended while nobody looked. The books know how; while those do not
         answer, these wait, and nobody else."""
-        booked = self._booked([attempt.job_id for attempt in missing if attempt.job_id is not None], now)
         patience = AWAY_SECONDS if booked is None else LOST_SECONDS
         kept = by_attempt(booked or (), self._mark)
         for attempt in missing:
