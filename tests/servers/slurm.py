@@ -261,6 +261,9 @@ PidFile={run}/slurmdbd.pid
             for name, port in zip(self.node_names, ports[3:], strict=True)
         )
         more = "\n".join([*self.settings, *self._token_settings()])
+        # Clusters of tests beside each other have nodes of the same names, and Slurm tells the control groups of their
+        # jobs apart by numbers alone: two with the same one would kill each other's processes.
+        first_job = ports[0] * 1000 + 1
         return f"""ClusterName=local
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
@@ -287,6 +290,7 @@ KillWait=5
 UnkillableStepTimeout=300
 ReturnToService=2
 MinJobAge=300
+FirstJobId={first_job}
 MaxJobCount=50000
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory

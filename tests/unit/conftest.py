@@ -32,6 +32,14 @@ CASES = "generated cases"
 _PASSING = re.compile(r"(\d+) passing")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_disks() -> Iterator[None]:
+    """No unit test pulls a plug, and some write hundreds of files."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", lambda file: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
     # Only whoever needs a store waits until the database library is loaded.

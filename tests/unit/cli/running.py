@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 from corral.cli.main import app
 
 #: Made once: the whole tree of commands takes longer to make than most commands to run.
-_COMMAND = typer.main.get_command(app)
-typer.testing._get_command = lambda _: _COMMAND
+COMMAND = typer.main.get_command(app)
+typer.testing._get_command = lambda _: COMMAND
 
 #: Nobody listens there: port 1 needs root, and nothing uses it.
 NOBODY = "http://127.0.0.1:1"

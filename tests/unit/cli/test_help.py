@@ -13,7 +13,7 @@ import typer
 
 from corral.cli.main import VALUED_OPTIONS, app, part_for
 from corral.cli.reference import reference
-from tests.unit.cli.running import corral
+from tests.unit.cli.running import COMMAND, corral
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 HEAVY = ("httpx", "fastapi", "sqlalchemy", "pydantic", "rich", "yaml", "psutil", "corral.server", "corral.stores")
@@ -26,7 +26,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
             yield from commands(found, (*path, name))
 
 
-ALL = dict(commands(typer.main.get_command(app)))
+ALL = dict(commands(COMMAND))
 ONLY_GROUPS = {
     ("slurm-compat",),
     ("token",),

@@ -195,6 +195,7 @@ def test_what_an_engine_said_of_a_launch_is_over_when_it_runs_also_after_a_crash
     house.engine.is_away = True
     house.submit("training")
     eventually(lambda: house.job("j-1").message)
+    house.controller.stop()
     house.engine.is_away = False
     house.clock.time += 60.0
     house.restart()

@@ -11,7 +11,7 @@ from corral.control.errors import Invalid, OverLimit, WrongState
 from corral.control.policies import Policies
 from corral.control.ports import AttemptPhase, Store
 from corral.control.records import JobFilter, JobRecord
-from corral.control.work import Caller
+from corral.control.work import Caller, Work
 from corral.core.model import EndReason, Job, JobState
 from tests.unit.control.world import ANN, BOB, ROOT, Desk, draft
 from tests.unit.searching import between, pick
@@ -98,9 +98,7 @@ def test_they_start_when_the_last_one_has_completed_and_their_age_begins_then(de
 def test_a_failure_ends_the_whole_chain_and_tells_its_beginning(desk: Desk) -> None:
     """Longer than calls could be nested."""
     (first,) = desk.started(draft("first"))
-    chain = [one(desk, "step-0", "first")]
-    for number in range(1, 600):
-        chain.append(one(desk, f"step-{number}", chain[-1].id))
+    chain = desk.do(_one_after_the_other, 600, first)
     finish(desk, first, exit_code=7)
     ends = [record.job for record in _all(desk, limit=1000) if record.job.id != first.id]
     assert len(ends) == len(chain)
@@ -109,6 +107,14 @@ def test_a_failure_ends_the_whole_chain_and_tells_its_beginning(desk: Desk) -> N
     assert {job.message for job in ends} == {f"{first.id} (first) failed (exit code 7)"}
     assert desk.actions(chain[-1].id) == ["job.stopped"]  # only the latest events are read
     assert desk.state.snapshot.jobs == {}
+
+
+def _one_after_the_other(work: Work, count: int, first: Job) -> list[Job]:
+    chain = [first]
+    for number in range(count):
+        (record,) = jobs.submit(work, ANN, [draft(f"step-{number}", after=(chain[-1].id,))])
+        chain.append(record.job)
+    return chain[1:]
 
 
 def test_one_that_is_tried_again_is_not_over(desk: Desk) -> None:

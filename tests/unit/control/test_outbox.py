@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from corral.control.outbox import (
     DeleteEffect,
@@ -60,6 +62,21 @@ class SlowEngine:
             if (what, attempt_id) in self.trouble:
                 raise self.trouble[what, attempt_id]
             self.told.append((what, attempt_id, threading.current_thread().name))
+
+
+class MoodyEngine(SlowEngine):
+    """Cannot take the first few of what it is told about each attempt."""
+
+    def __init__(self, moods: dict[tuple[str, str], int]) -> None:
+        super().__init__()
+        self.moods = dict(moods)
+
+    def _note(self, what: str, attempt_id: str) -> None:
+        left = self.moods.get((what, attempt_id), 0)
+        if left:
+            self.moods[what, attempt_id] = left - 1
+            raise EngineUnavailable("not now")
+        super()._note(what, attempt_id)
 
 
 class Places:
@@ -132,8 +149,8 @@ AWAY = EngineUnavailable("Slurm: try again")
 class Lane:
     """One outbox, with what it says."""
 
-    def __init__(self) -> None:
-        self.engine, self.places = SlowEngine(), Places()
+    def __init__(self, engine: SlowEngine | None = None) -> None:
+        self.engine, self.places = engine or SlowEngine(), Places()
         self.refused: list[str] = []
         self.words: list[tuple[str, str]] = []
         self.outbox = Outbox(
@@ -219,7 +236,7 @@ def test_a_stop_is_told_until_the_engine_takes_it_and_comes_after_nothing(lane: 
     eventually(lambda: ("stop", "j-1.1") in lane.done())
     lane.settle("j-2")
     assert lane.done().count(("stop", "j-1.1")) == 1
-    assert lane.engine.tried.count(("launch", "j-1.1")) == 1, "what is stopped is not launched"
+    assert ("launch", "j-1.1") not in lane.done(), "what is stopped is not launched"
 
 
 @pytest.mark.parametrize(
@@ -246,6 +263,35 @@ def test_the_last_word_about_a_node_counts(lane: Lane, monkeypatch: pytest.Monke
     lane.engine.trouble.clear()
     lane.settle("j-2")
     assert lane.engine.tried.count(("withhold", "n1")) == 1
+
+
+MOODS = st.dictionaries(
+    st.tuples(st.sampled_from(("launch", "stop", "forget")), st.sampled_from([f"{job}.1" for job in JOBS[:4]])),
+    st.integers(1, 3),
+)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(moods=MOODS, stopped=st.sets(st.sampled_from(JOBS[:4])))
+def test_whatever_fails_in_between_everything_is_done_once_and_in_order(
+    moods: dict[tuple[str, str], int], stopped: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corral.control.outbox.RETRY_SECONDS", 0.001)
+    lane = Lane(MoodyEngine(moods))
+    for job in JOBS[:4]:
+        lane.put(LaunchEffect(order=order(job)))
+        if job in stopped:
+            lane.put(StopEffect(attempt_id=f"{job}.1", grace_seconds=0))
+    lane.outbox.start()
+    ends = {("stop" if job in stopped else "launch", f"{job}.1") for job in JOBS[:4]}
+    eventually(lambda: ends <= {*lane.done()})
+    lane.put(*(ForgetEffect(attempt_ids=(f"{job}.1",)) for job in JOBS[:4]))
+    eventually(lambda: sum(what == "forget" for what, _ in lane.done()) == 4)
+    lane.outbox.close()
+    for job in JOBS[:4]:
+        told = [what for what, whose in lane.done() if whose == f"{job}.1"]
+        launch = [] if job in stopped and moods.get(("launch", f"{job}.1")) else ["launch"]
+        assert told == [*launch, *(["stop"] if job in stopped else []), "forget"]
 
 
 def test_pauses_grow_up_to_the_longest_and_begin_anew_with_something_else() -> None:

@@ -94,6 +94,9 @@ def test_nobody_waits_or_runs() -> None:
         ({**RUNNING, "NodeList": "node[" + "1," * 300 + "9]"}, "NodeList of job 17 is cut off"),
         ({**RUNNING, "tres-alloc": "cpu=4," * 80}, "tres-alloc of job 17 is cut off"),
         ({**RUNNING, "Name": f"a{GAP}b"}, "15 columns instead of 14"),
+        ({**RUNNING, "JobID": "17_[1-3]"}, "invalid literal for int"),
+        ({**RUNNING, "SubmitTime": "yesterday"}, "does not match format"),
+        ({**RUNNING, "NodeList": "node[a-b]"}, "invalid literal for int"),
     ],
 )
 def test_a_row_that_is_cut_off_or_has_a_column_too_many_is_not_believed(row: dict[str, str], words: str) -> None:

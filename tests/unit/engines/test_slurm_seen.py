@@ -158,6 +158,19 @@ def test_an_answer_about_something_else_is_not_an_empty_cluster(document: dict[s
     with pytest.raises(Unreadable, match="there are no jobs in what Slurm answered, but "):
         jobs_of(document)
     assert (nodes_of({"nodes": []}), jobs_of({"jobs": []})) == ([], [])
+    # Slurm keeps a place for nodes that it hides.
+    assert [node.name for node in nodes_of({"nodes": [{**NODE_24, "name": None}, NODE_24]})] == ["gpu1"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"cpus": "many"}, {"cpus": {"set": True}}, {"job_state": 7}, {"job_id": None}, {"nodes": "gpu[a-b]"}]
+)
+def test_an_answer_in_other_words_is_unreadable_and_breaks_nothing(change: dict[str, Any]) -> None:
+    with pytest.raises(Unreadable, match="its jobs are told in words that are not known here"):
+        jobs_of({"jobs": [JOB_24, {**JOB_24, **change}]})
+    nameless = {name: value for name, value in NODE_24.items() if name != "name"}
+    with pytest.raises(Unreadable, match=r"its nodes are told .* \(KeyError\('name'\)\)"):
+        nodes_of({"nodes": [NODE_24, nameless]})
 
 
 @pytest.mark.parametrize("job", [JOB_22, JOB_24])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
-from corral.server.app import bare_app
 from corral.server.console_files import ConsoleFiles, accepted_encodings, matches
 
 INDEX = b'<!doctype html><script type="module" src="/assets/index-1a2b3c4d.js"></script>'
@@ -40,10 +41,23 @@ def built(tmp_path: Path) -> Path:
     return folder
 
 
+@cache
+def _routes() -> FastAPI:
+    # To put the whole API together takes longer than all these tests: who collects tests does not wait for it.
+    from corral.server.app import bare_app
+
+    return bare_app()
+
+
+def app_with(folder: Path) -> FastAPI:
+    app = _routes()
+    app.state.console = ConsoleFiles(folder)
+    return app
+
+
 def ask(folder: Path, path: str, method: str = "GET", **options: Any) -> httpx.Response:
     async def go() -> httpx.Response:
-        app = bare_app()
-        app.state.console = ConsoleFiles(folder)
+        app = app_with(folder)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://test") as client:
             client.headers["Accept-Encoding"] = "identity"
             return await client.request(method, path, **options)
@@ -53,8 +67,7 @@ def ask(folder: Path, path: str, method: str = "GET", **options: Any) -> httpx.R
 
 def ask_as_written(folder: Path, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
     """With a path as a server sees it, which no client would send unchanged."""
-    app = bare_app()
-    app.state.console = ConsoleFiles(folder)
+    app = app_with(folder)
     sent: list[dict[str, Any]] = []
     scope = {
         "type": "http",

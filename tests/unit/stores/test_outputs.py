@@ -228,7 +228,7 @@ def test_nothing_outside_is_opened_while_names_change(house: House, tmp_path: Pa
     sys.setswitchinterval(0.0001)
     try:
         seen = {"found": 0, "refused": 0}
-        while min(seen.values()) < 20:
+        while min(seen.values()) < 10:
             try:
                 assert house.read("plots/loss.txt") == b"loss"
                 seen["found"] += 1

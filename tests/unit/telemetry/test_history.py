@@ -119,7 +119,8 @@ def test_questions_while_hours_move(path: Path, clock: SetClock) -> None:
 
 def test_old_readings_come_from_roll_ups(path: Path, clock: SetClock) -> None:
     history = open_history(path, clock, raw_hours=1, minute_hours=5, hour_hours=8760)
-    fill(history, T - 10 * 3600, T + 1)
+    for since, until in ((T - 8 * 3600, T - 7 * 3600), (T - 4 * 3600, T - 3 * 3600), (T - 1800, T + 1)):
+        fill(history, since, until)
     history.tend()
     assert len(history.series(UTIL, ["g0"], T - 1800, T, 5)["g0"]) == 360
     minutes = history.series(UTIL, ["g0"], T - 4 * 3600, T - 3 * 3600, 5)["g0"]

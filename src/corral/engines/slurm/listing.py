@@ -40,8 +40,11 @@ FORMAT = ",".join(f"{name}:{width}{_GAP}" for name, width in _COLUMNS.items())
 
 
 def jobs_in(table: str) -> list[SlurmJob]:
-    """Raises Unreadable for a row that is cut off, or has a column too many."""
-    return [_job(line) for line in table.split("\n") if line.strip()]
+    """Raises Unreadable for a row that is cut off, has a column too many, or no number where there should be one."""
+    try:
+        return [_job(line) for line in table.split("\n") if line.strip()]
+    except ValueError as problem:
+        raise Unreadable(str(problem)) from problem
 
 
 def _job(line: str) -> SlurmJob:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from corral.engines.slurm.hostlist import expand, parts
+
+_Read = TypeVar("_Read")
 
 #: One of several in a list. A type may begin with a digit (4090, 1g.5gb); a number alone is how many there are.
 _GPUS = re.compile(r"(?:gres[:/])?gpu(?:[:=](?P<all>\d+)|:(?P<type>[^:=,(]+)(?:[:=](?P<count>\d+))?)?(?P<more>\(.*\))?")
@@ -96,12 +98,12 @@ class Unreadable(Exception):
 
 def nodes_of(document: Mapping[str, Any]) -> list[SlurmNode]:
     """Raises Unreadable: a cluster without nodes says so, and what says nothing of nodes is no such cluster."""
-    return [_node(item) for item in _list(document, "nodes")]
+    return [node for node in _each(document, "nodes", _node) if node.name]  # one that is hidden has no name
 
 
 def jobs_of(document: Mapping[str, Any]) -> list[SlurmJob]:
     """Of squeue, or of sacct. Raises Unreadable."""
-    return [_job(item) for item in _list(document, "jobs")]
+    return _each(document, "jobs", _job)
 
 
 def reserved_in(document: Mapping[str, Any], now: float) -> list[str]:
@@ -142,7 +144,7 @@ def memory_mib(totals: str) -> int:
 def _node(item: Mapping[str, Any]) -> SlurmNode:
     state, flags = _state(item.get("state"), item.get("state_flags"))
     return SlurmNode(
-        name=str(item["name"]),
+        name=str(item["name"] or ""),
         address=str(item.get("address") or item["name"]),
         state=state,
         flags=flags,
@@ -233,6 +235,14 @@ def _list(document: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]
     if not isinstance(found, list):
         raise Unreadable(f"there are no {name} in what Slurm answered, but {', '.join(document) or 'nothing'}")
     return found
+
+
+def _each(document: Mapping[str, Any], name: str, read: Callable[[Mapping[str, Any]], _Read]) -> list[_Read]:
+    items = _list(document, name)
+    try:
+        return [read(item) for item in items]
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+        raise Unreadable(f"its {name} are told in words that are not known here ({problem!r})") from problem
 
 
 def _number(value: Any) -> int | None:
