@@ -301,6 +301,15 @@ def test_the_first_failure_of_a_gang_stops_the_others(cluster: EngineHarness) ->
     assert ended.message == "instance 1 on node2: exit code 3"
 
 
+def test_all_of_a_gang_are_asked_first(cluster: EngineHarness) -> None:
+    trap = "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done"
+    cluster.launch(order(*script(trap), nodes=2))
+    wait_until(lambda: all("ready" in cluster.output(rank=rank) for rank in range(2)), "the traps")
+    cluster.engine.stop("j-1.1", 30.0)
+    assert cluster.listener.ended().exit_code == 0
+    assert all("saved" in cluster.output(rank=rank) for rank in range(2))
+
+
 def test_a_gang_that_broke_while_no_server_lived_is_cleared_up(cluster: EngineHarness) -> None:
     go = cluster.root / "go"
     fail = f"while [ ! -e {go} ]; do sleep 0.01; done; exit 3"

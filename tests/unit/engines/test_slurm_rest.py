@@ -146,7 +146,7 @@ def test_the_newest_version_that_both_know_is_spoken() -> None:
     [
         ("v0.0.38", True, {"signal": "URG"}),
         ("v0.0.38", False, {"signal": "URG"}),
-        ("v0.0.41", True, {"signal": "TERM"}),
+        ("v0.0.41", True, {"signal": "TERM", "flags": "FULL_STEPS_ONLY"}),
         ("v0.0.41", False, {"signal": "TERM", "flags": "BATCH_JOB"}),
     ],
 )
@@ -203,6 +203,10 @@ def test_errors_count_whatever_the_status_says() -> None:
         (saying(401, "Authentication failure"), SlurmUnavailable, "does not take the token"),
         (saying(404, "Unable find requested URL"), SlurmUnavailable, "does not know slurm/v0.0.38"),
         (answering({"errors": []}), SlurmUnavailable, "gave no job id"),
+        # of 24.11, while its controller is away
+        (failing(1, "Operation not permitted"), SlurmUnavailable, "controller does not answer"),
+        (answering({"errors": [], "warnings": []}, 502), SlurmUnavailable, "^HTTP status 502"),
+        (saying(503, "Service Unavailable"), SlurmUnavailable, "^Service Unavailable"),
     ],
 )
 def test_what_passes_is_tried_again_and_the_rest_is_refused(
@@ -228,6 +232,32 @@ def test_what_is_over_is_left_alone(tmp_path: Path) -> None:
         slurm.signal(7, "TERM", to_steps=False)
     with pytest.raises(SlurmRefused, match="denied"):
         rest(tmp_path, failing(2002, "Access/permission denied")).cancel(7)
+
+
+def refused_in_24_11(code: int, words: str) -> dict[str, Any]:
+    """As v0.0.42 answers, with status 200."""
+    error = {"string": words, "code": code, "message": words}
+    job = {"set": True, "infinite": False, "number": 4}
+    return {
+        "status": [{"error": error, "step_id": "4", "job_id": job, "federation": {"sibling": ""}}],
+        "errors": [],
+        "warnings": [],
+    }
+
+
+def test_what_a_new_version_refuses_under_a_good_status_is_no_success(tmp_path: Path) -> None:
+    denied = rest(tmp_path, answering(refused_in_24_11(2002, "Access/permission denied")), version="v0.0.42")
+    for ask in (lambda: denied.cancel(4), lambda: denied.signal(4, "TERM", to_steps=True)):
+        with pytest.raises(SlurmRefused, match=r"^Access/permission denied$"):
+            ask()
+    over = refused_in_24_11(2021, "Job/step already completing or completed")
+    done = {"status": [], "errors": [], "warnings": []}
+    for document in (over, done):
+        slurm = rest(tmp_path, answering(document), version="v0.0.42")
+        slurm.cancel(4)
+        slurm.signal(4, "TERM", to_steps=False)
+    assert answer_of(200, over, "").is_over
+    assert answer_of(200, done, "").is_good
 
 
 def test_only_what_waits_is_cancelled(tmp_path: Path) -> None:
@@ -366,17 +396,18 @@ def test_accounting_that_slurmrestd_lacks_is_asked_of_sacct(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_books_are_asked_for_certain_jobs_only(tmp_path: Path, version: str) -> None:
-    asked: list[dict[str, str]] = []
+    asked: list[list[tuple[str, str]]] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
-        asked.append(dict(request.url.params))
+        asked.append(request.url.params.multi_items())
         return failing(9003, "Nothing found with query", 200)(request)
 
     slurm = rest(tmp_path, handler, version=version)
     assert slurm.ended([7, 9]) == slurm.named("corral-1-j-1.1", 1_700_000_000.5) == slurm.ended([]) == []
+    steps = ["7,9"] if version == "v0.0.38" else ["7", "9"]
     assert asked == [
-        {"step": "7,9", "skip_steps": "true"},
-        {"job_name": "corral-1-j-1.1", "start_time": "uts1700000000", "skip_steps": "true"},
+        [*(("step", step) for step in steps), ("skip_steps", "true")],
+        [("job_name", "corral-1-j-1.1"), ("start_time", "uts1700000000"), ("skip_steps", "true")],
     ]
 
 

@@ -133,6 +133,19 @@ def test_a_stop_of_corrals_own_needs_no_word_of_slurms(layout: Layout, attempt: 
     assert attempt.is_over
 
 
+def test_who_failed_first_counts_although_slurm_tells_whole_seconds(layout: Layout, attempt: Attempt) -> None:
+    attempt.nodes, attempt.was_stopped = ("node2", "node1"), True
+    os.mkdir(layout.place("j-1.1", 1))
+    with open(f"{layout.place('j-1.1', 1)}/told", "w", encoding="utf-8") as file:
+        file.write(f"up {NOW + 1}\nend {NOW + 5.7} exit_code 3 - {NOW + 5.6}\n")
+    attempt.follow(job("FAILED", ended_at=NOW + 5), layout, NOW + 6)
+    assert not attempt.is_over, "the other may still say something"
+    attempt.follow(job("FAILED", ended_at=NOW + 5), layout, NOW + 60)
+    status = attempt.status()
+    assert status is not None
+    assert (status.exit_code, status.message) == (3, "instance 1 on node1: exit code 3")
+
+
 def test_an_attempt_that_was_sent_twice_is_followed_where_it_runs(layout: Layout, attempt: Attempt) -> None:
     first, second = job("RUNNING", 7), job("COMPLETED", 8)
 

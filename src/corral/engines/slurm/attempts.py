@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from corral.control.ports import AttemptPhase, AttemptStatus, LaunchOrder
@@ -123,6 +123,8 @@ class Attempt:
         if not is_slurms_doing(job):
             self.exits |= self.outside
         told = told_by_slurm(job, has_begun=layout.was_claimed(self.id), was_stopped=self.was_stopped, now=now)
+        # Slurm tells whole seconds, and a job ends after all that its nodes have told: theirs came first.
+        told = replace(told, ended_at=max([told.ended_at, *(end.ended_at for end in self.exits.values())]))
         for rank in range(len(self.nodes)):
             self.exits.setdefault(rank, told)
 

@@ -98,8 +98,10 @@ class SlurmRest:
         return self._read(jobs_of, self._asked("GET", "slurm/{}/jobs"))
 
     def ended(self, job_ids: Collection[int]) -> list[SlurmJob]:
-        wanted = ",".join(map(str, job_ids))
-        return self._booked({"step": wanted}, lambda: self._commands.ended(job_ids)) if wanted else []
+        if not job_ids:
+            return []
+        query = rest_words.booked_query(job_ids, self._version())
+        return self._booked(query, lambda: self._commands.ended(job_ids))
 
     def named(self, name: str, since: float) -> list[SlurmJob]:
         query = {"job_name": name, "start_time": f"uts{max(_FIRST_TIME, int(since))}"}
@@ -143,7 +145,7 @@ class SlurmRest:
 
     # -------------------------------------------------------------------------------------------- inside
 
-    def _booked(self, query: Mapping[str, str], by_command: Callable[[], list[SlurmJob]]) -> list[SlurmJob]:
+    def _booked(self, query: Mapping[str, Any], by_command: Callable[[], list[SlurmJob]]) -> list[SlurmJob]:
         answer = self._answer("GET", "slurmdb/{}/jobs", query={**query, "skip_steps": "true"})
         if answer.status == 404:
             return self._by_command("sacct", by_command, "offers no accounting")
@@ -224,7 +226,7 @@ class SlurmRest:
         method: str,
         path: str,
         *,
-        query: Mapping[str, str] | None = None,
+        query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
         user: str = "",
         token: Token | None = None,

@@ -65,8 +65,12 @@ class Answer:
 
     @property
     def is_unspecified(self) -> bool:
-        """Neither done nor refused: Slurm's own message did not come through."""
-        return bool(self.codes) and all(code == -1 or 1000 <= code < 1100 or 5000 <= code < 5100 for code in self.codes)
+        """Neither done nor refused: Slurm's own message did not come through. Below 1000 are words of the system, not
+        of Slurm: 24.11 says "Operation not permitted" of a cancel while its controller is away. Other answers of it
+        have only a status then, as those of a proxy."""
+        if not self.codes:
+            return self.status >= 500
+        return all(code < 1100 or 5000 <= code < 5100 for code in self.codes)
 
 
 def answer_of(status: int, document: Any, text: str) -> Answer:
@@ -74,6 +78,7 @@ def answer_of(status: int, document: Any, text: str) -> Answer:
     if not isinstance(document, Mapping):
         return Answer(status=status, document={}, words=" ".join(text.split())[:200] or f"HTTP status {status}")
     errors = [item for item in document.get("errors") or () if isinstance(item, Mapping)]
+    errors += _refusals(document)
     codes = frozenset(code for item in errors if (code := _code(item)) is not None)
     if codes == {NOTHING_FOUND}:
         return Answer(status=200, document=document)
@@ -146,7 +151,14 @@ def put_off_body(now: float, version: str) -> dict[str, Any]:
 def signal_query(name: str, *, to_steps: bool, version: str) -> dict[str, str]:
     if is_classic(version):
         return {"signal": ATTENTION if name == "TERM" else name}
-    return {"signal": name} if to_steps else {"signal": name, "flags": "BATCH_JOB"}
+    # Without a flag also the srun of a gang is signalled, and kills all of it.
+    return {"signal": name, "flags": "FULL_STEPS_ONLY" if to_steps else "BATCH_JOB"}
+
+
+def booked_query(job_ids: Iterable[int], version: str) -> dict[str, Any]:
+    """Slurm calls it one list with commas, and from v0.0.40 on refuses those: it wants each by itself."""
+    words = [str(job_id) for job_id in job_ids]
+    return {"step": ",".join(words) if is_classic(version) else words}
 
 
 def node_body(*, is_withheld: bool, reason: str) -> dict[str, Any]:
@@ -198,12 +210,20 @@ def _without_none(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
+def _refusals(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """From v0.0.42 on, what was refused of a cancel or a signal, job by job under a good status. The versions before
+    say nothing of it."""
+    found = document.get("status")
+    parts = [item.get("error") for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+    return [error for error in parts if isinstance(error, Mapping) and error.get("code")]
+
+
 def _words(error: Mapping[str, Any]) -> str:
-    return str(error.get("error") or error.get("description") or "")
+    return str(error.get("error") or error.get("string") or error.get("description") or "")
 
 
 def _code(error: Mapping[str, Any]) -> int | None:
-    for name in ("error_number", "error_code", "errno"):
+    for name in ("error_number", "error_code", "errno", "code"):
         if isinstance(value := error.get(name), int):
             return value
     return None
