@@ -216,7 +216,8 @@ class SlurmCommands:
         self._unless_over("scancel", *(["--state=PENDING"] if only_pending else []), *map(str, job_ids))
 
     def set_node(self, name: str, *, is_withheld: bool, reason: str) -> None:
-        update = ["State=DRAIN", f"Reason={reason}"] if is_withheld else ["State=RESUME"]
+        # Not RESUME: that would also call a node up that is down.
+        update = ["State=DRAIN", f"Reason={reason}"] if is_withheld else ["State=UNDRAIN"]
         self._run("scontrol", "update", f"NodeName={name}", *update)
 
     def _unless_over(self, *words: str) -> None:
