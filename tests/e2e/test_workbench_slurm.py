@@ -118,7 +118,7 @@ def test_it_is_its_owners_own_account_and_so_is_its_key(server: CorralServer) ->
     venv.chmod(0o755)
     program.write_text(ECHO)
     program.chmod(0o755)
-    with temporary_account(ACCOUNT, 54323) as account:
+    with temporary_account(ACCOUNT, 54324) as account:
         view = create(server, "zoe", "hers", memory="1GiB", venv=str(venv))
         address, headers = view["jupyter"]["address"], token(server, "zoe")
         assert httpx.get(f"{address}echo", headers=headers, timeout=30).status_code == 200

@@ -67,6 +67,24 @@ JSON_24 = [
         "defaults": {"time": {"set": False, "infinite": False, "number": 0}},
     },
 ]
+JSON_26 = [
+    {
+        "name": "batch",
+        "nodes": {"configured": "node[1-2]", "total": 2},
+        "flags": ["DEFAULT"],
+        "partition": {"exclusive": "NO", "oversubscribe": "NO", "state": ["UP"]},
+        "maximums": {"time": {"set": True, "infinite": False, "number": 2161}},
+        "defaults": {"time": {"set": True, "infinite": False, "number": 10}},
+    },
+    {
+        "name": "other",
+        "nodes": {"configured": "", "total": 0},
+        "flags": ["HIDDEN", "ROOT_ONLY"],
+        "partition": {"exclusive": "NO", "oversubscribe": "NO", "state": ["DRAIN"]},
+        "maximums": {"time": {"set": False, "infinite": True, "number": 0}},
+        "defaults": {"time": {"set": False, "infinite": False, "number": 0}},
+    },
+]
 HOUR = 3600.0
 SHORT = Partition(name="short", nodes=frozenset("abc"), is_default=True, max_minutes=60, default_minutes=10)
 LONG = Partition(name="long", nodes=frozenset("cd"), default_minutes=30)
@@ -82,6 +100,7 @@ def placed(nodes: str, *, named: tuple[str, ...] = (), limit: float | None = Non
 def test_partitions_are_read_from_every_way_of_telling_them() -> None:
     assert partitions_in(TABLE) == READ
     assert partitions_of({"partitions": JSON_22}) == READ
+    assert partitions_of({"partitions": JSON_26}) == READ
     batch, other = partitions_of({"partitions": JSON_24})
     assert (batch.nodes, batch.max_minutes, batch.default_minutes, batch.state) == (READ[0].nodes, 2161, 10, "UP")
     assert (other.nodes, other.max_minutes, other.default_minutes, other.state) == (frozenset(), None, None, "DRAIN")

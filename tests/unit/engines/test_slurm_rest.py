@@ -137,6 +137,7 @@ def test_the_newest_version_that_both_know_is_spoken() -> None:
 
     assert best_version(offered("v0.0.36", "v0.0.38")) == "v0.0.38"
     assert best_version(offered("v0.0.39", "v0.0.40", "v0.0.41", "v0.0.99")) == "v0.0.41"
+    assert best_version(offered("v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45")) == "v0.0.45"
     assert best_version(offered("v0.0.36")) is None
     assert best_version({}) is None
 
@@ -206,6 +207,9 @@ def test_errors_count_whatever_the_status_says() -> None:
         # of 24.11, while its controller is away
         (failing(1, "Operation not permitted"), SlurmUnavailable, "controller does not answer"),
         (answering({"errors": [], "warnings": []}, 502), SlurmUnavailable, "^HTTP status 502"),
+        # and of 26.05
+        (failing(1, "Operation not permitted", 403), SlurmUnavailable, "controller does not answer"),
+        (failing(2002, "Access/permission denied", 403), SlurmRefused, "^Access/permission denied"),
         (saying(503, "Service Unavailable"), SlurmUnavailable, "^Service Unavailable"),
     ],
 )

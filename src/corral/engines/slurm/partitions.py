@@ -103,7 +103,7 @@ def partitions_in(table: str) -> list[Partition]:
 
 
 def partitions_of(document: Mapping[str, Any]) -> list[Partition]:
-    """Of slurmrestd. From v0.0.40 on it does not tell which one is the default."""
+    """Of slurmrestd. From v0.0.40 to v0.0.44 it does not tell which one is the default, or special."""
     return [_of_json(item) for item in document.get("partitions") or ()]
 
 

@@ -202,7 +202,7 @@ class SlurmRest:
     def _good(self, answer: Answer, path: str) -> Mapping[str, Any]:
         if answer.is_good:
             return answer.document
-        if answer.status in (401, 403, 511):
+        if answer.is_the_token:
             raise SlurmUnavailable(f"slurmrestd does not take the token: {answer.words}")
         if answer.status == 404 and not answer.codes:
             self._found = ""

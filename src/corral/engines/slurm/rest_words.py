@@ -1,7 +1,7 @@
 """How slurmrestd is spoken to and what its answers mean: pure, for each version of its interface.
 
 Versions differ in the shape of a job and in what can be done at all. Slurm 22.05 speaks v0.0.38; 24.11 speaks v0.0.40
-and the following, which can also change nodes and signal the script of a job alone.
+and the following, which can also change nodes and signal the script of a job alone; 26.05 speaks v0.0.42 to v0.0.45.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from corral.engines.slurm.partitions import UNLIMITED
 from corral.engines.slurm.seen import NOTHING_FOUND
 
 #: the oldest first; the newest that slurmrestd offers is used
-VERSIONS = ("v0.0.38", "v0.0.40", "v0.0.41", "v0.0.42")
+VERSIONS = ("v0.0.38", "v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45")
 #: Options of sbatch that a job can be given without sbatch, and their names here.
 OPTIONS = {
     "--constraint": "constraints",
@@ -61,7 +61,12 @@ class Answer:
     @property
     def may_be_the_token(self) -> bool:
         """22.05 says "unspecified" of a token that has expired, as of a controller that is away."""
-        return self.status in (401, 403, 511) or _NOT_TRUSTED in self.codes or self.is_unspecified
+        return self.is_the_token or _NOT_TRUSTED in self.codes or self.is_unspecified
+
+    @property
+    def is_the_token(self) -> bool:
+        """Slurm's own refusals, and in 26.05 also a controller that is away, may come with these statuses too."""
+        return self.status in (401, 403, 511) and all(1000 <= code < 2000 for code in self.codes)
 
     @property
     def is_unspecified(self) -> bool:
