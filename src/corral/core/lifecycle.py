@@ -154,7 +154,7 @@ def advance(job: Job, event: Event) -> Transition:
             stopping = replace(
                 job,
                 state=JobState.STOPPING,
-                outlived_seconds=_outlived_until(job, event.at),
+                reached_seconds=_reached_until(job, event.at),
                 stopping_for=event.reason,
                 message=event.message,
                 preempted_for=event.for_job,
@@ -175,7 +175,7 @@ def advance(job: Job, event: Event) -> Transition:
             # Whatever else ends it outranks a resize, which would let it go on.
             stopping = replace(
                 job,
-                outlived_seconds=_outlived_until(job, event.at),
+                reached_seconds=_reached_until(job, event.at),
                 stopping_for=event.reason,
                 message=event.message,
                 next_allocation=None,
@@ -224,7 +224,7 @@ def _queued_afresh(job: Job, at: float) -> Job:
         queued_at=at,
         aged_from=at,
         attained_seconds=0.0,
-        outlived_seconds=0.0,
+        reached_seconds=0.0,
         preempted_for=None,
         preemptions=0,
         retries=0,
@@ -276,7 +276,7 @@ def _moving(job: Job, event: MoveRequested) -> Transition:
     stopping = replace(
         job,
         state=JobState.STOPPING,
-        outlived_seconds=_outlived_until(job, event.at),
+        reached_seconds=_reached_until(job, event.at),
         stopping_for=EndReason.MOVED,
         next_allocation=event.allocation,
         allocation=together(job.allocation, event.allocation),
@@ -329,21 +329,20 @@ def _moved_run(job: Job, at: float) -> Job:
 
 def _with_run_counted(job: Job, at: float) -> Job:
     """Its attempt is over, and the next one begins with what is saved."""
-    saved = _saved(job)
     return replace(
         job,
-        saved_seconds=saved,
+        saved_seconds=_saved(job),
         attained_seconds=job.attained_seconds + _ran_until(job, at),
-        outlived_seconds=max(0.0, _outlived_until(job, at) - (saved - job.saved_seconds)),
+        reached_seconds=_reached_until(job, at),
     )
 
 
-def _outlived_until(job: Job, at: float) -> float:
-    """Saving and waiting for its end is no work: since it was told to stop nothing is added. But a resize lets it go
+def _reached_until(job: Job, at: float) -> float:
+    """Saving and waiting for the end is no work: since it was told to stop nothing is added. But a resize lets it go
     on."""
     if job.stopping_for not in (None, EndReason.RESIZED):
-        return job.outlived_seconds
-    return max(job.outlived_seconds, _ran_until(job, at))
+        return job.reached_seconds
+    return max(job.reached_seconds, job.saved_seconds + _ran_until(job, at))
 
 
 def _ran_until(job: Job, at: float) -> float:

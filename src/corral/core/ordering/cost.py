@@ -70,7 +70,7 @@ def expected_seconds(job: Job, rules: OrderingRules, ran_seconds: float = 0.0) -
     # Attempts that were lost count: else being interrupted would make it more urgent, and it interrupt in turn. But all
     # that they say is that it takes longer than the longest of them: what they had done is to be done again.
     if job.predicted is not None:
-        left = _left_of(job.predicted, ran_seconds, job.outlived_seconds)
+        left = _left_of(job.predicted, *_ran_and_outlived(job, ran_seconds))
         if left is not None:
             return left
     behind, supposed = job.attained_seconds + job.ran_seconds + ran_seconds, rules.unknown_seconds
@@ -79,13 +79,20 @@ def expected_seconds(job: Job, rules: OrderingRules, ran_seconds: float = 0.0) -
     return max(0.0, supposed - behind)
 
 
+def _ran_and_outlived(job: Job, ran_seconds: float) -> tuple[float, float]:
+    """What was done and what was ever done of that which is predicted: of all that comes after what is saved. Both are
+    taken from the whole work, so that rounding never tells them apart where nothing was lost."""
+    done = job.saved_seconds + ran_seconds
+    return done - job.saved_seconds, max(job.reached_seconds, done) - job.saved_seconds
+
+
 def _left_of(predicted: Prediction, ran: float, outlived: float) -> float | None:
-    """What is left of a job that has run so long of it, and longer once; nothing if it has outlived all that is
+    """What is left of a job that has run so long of it, and once perhaps longer; nothing if it has outlived all that is
     known."""
     if predicted.spread:
         return worth_seconds(predicted.spread, ran, outlived)
     for supposed in (predicted.p50_seconds, predicted.p90_seconds):
-        if max(ran, outlived) < supposed:
+        if outlived < supposed:
             return supposed - ran
     return None
 
@@ -121,9 +128,10 @@ def falls_behind_at(job: Job, rules: OrderingRules, now: float) -> float | None:
         return None
     ran = ran_seconds(job, now)
     if job.predicted is not None and job.predicted.spread:
-        following = bisect_right(job.predicted.spread, max(ran, job.outlived_seconds))
+        done, outlived = _ran_and_outlived(job, ran)
+        following = bisect_right(job.predicted.spread, outlived)
         if following < len(job.predicted.spread):
-            return now + job.predicted.spread[following] - ran
+            return now + job.predicted.spread[following] - done
     left = expected_seconds(job, rules, ran)
     return now + left if left > 0.0 else None
 
