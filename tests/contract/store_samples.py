@@ -57,6 +57,8 @@ BUSY_JOB = Job(
     avoid_nodes=("node-9",),
     avoid_gpus=("node-1/7",),
     saved_seconds=12.5,
+    attained_seconds=40.25,
+    reached_seconds=9.75,
     predicted=Prediction(p50_seconds=60.0, p90_seconds=90.5, samples=7, like="zoë's 训练-# on 2 × 2 GPUs"),
     version=17,
 )

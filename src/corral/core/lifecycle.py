@@ -154,6 +154,7 @@ def advance(job: Job, event: Event) -> Transition:
             stopping = replace(
                 job,
                 state=JobState.STOPPING,
+                reached_seconds=_reached_until(job, event.at),
                 stopping_for=event.reason,
                 message=event.message,
                 preempted_for=event.for_job,
@@ -172,7 +173,13 @@ def advance(job: Job, event: Event) -> Transition:
             return Transition(job=replace(job, next_allocation=event.allocation))
         case StopRequested() if job.is_resizing:
             # Whatever else ends it outranks a resize, which would let it go on.
-            stopping = replace(job, stopping_for=event.reason, message=event.message, next_allocation=None)
+            stopping = replace(
+                job,
+                reached_seconds=_reached_until(job, event.at),
+                stopping_for=event.reason,
+                message=event.message,
+                next_allocation=None,
+            )
             return Transition(job=_told_what_failed(stopping, event))
         case StopRequested(reason=reason) if (
             job.state is JobState.STOPPING and reason in BY_PERSONS and job.stopping_for not in BY_PERSONS
@@ -217,6 +224,7 @@ def _queued_afresh(job: Job, at: float) -> Job:
         queued_at=at,
         aged_from=at,
         attained_seconds=0.0,
+        reached_seconds=0.0,
         preempted_for=None,
         preemptions=0,
         retries=0,
@@ -268,6 +276,7 @@ def _moving(job: Job, event: MoveRequested) -> Transition:
     stopping = replace(
         job,
         state=JobState.STOPPING,
+        reached_seconds=_reached_until(job, event.at),
         stopping_for=EndReason.MOVED,
         next_allocation=event.allocation,
         allocation=together(job.allocation, event.allocation),
@@ -315,8 +324,25 @@ def _resized_run(job: Job, at: float) -> Job:
 
 def _moved_run(job: Job, at: float) -> Job:
     """Its next attempt goes on from what it has saved, like one that was preempted."""
-    attained = job.attained_seconds + _ran_until(job, at)
-    return replace(job, saved_seconds=_saved(job), attained_seconds=attained, message="")
+    return replace(_with_run_counted(job, at), message="")
+
+
+def _with_run_counted(job: Job, at: float) -> Job:
+    """Its attempt is over, and the next one begins with what is saved."""
+    return replace(
+        job,
+        saved_seconds=_saved(job),
+        attained_seconds=job.attained_seconds + _ran_until(job, at),
+        reached_seconds=_reached_until(job, at),
+    )
+
+
+def _reached_until(job: Job, at: float) -> float:
+    """Saving and waiting for the end is no work: since it was told to stop nothing is added. But a resize lets it go
+    on."""
+    if job.stopping_for not in (None, EndReason.RESIZED):
+        return job.reached_seconds
+    return max(job.reached_seconds, job.saved_seconds + _ran_until(job, at))
 
 
 def _ran_until(job: Job, at: float) -> float:
@@ -407,9 +433,7 @@ def _with(names: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
 def _requeued(job: Job, event: Ended, *, retries: int, given_back: int = 0) -> Job:
     pause = backoff_seconds(retries) if retries > job.retries else given_back_seconds(given_back)
     return replace(
-        _asking_least(job),
-        saved_seconds=_saved(job),
-        attained_seconds=job.attained_seconds + _ran_until(job, event.at),
+        _asking_least(_with_run_counted(job, event.at)),
         state=JobState.QUEUED,
         queued_at=event.at,
         retries=retries,

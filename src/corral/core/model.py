@@ -308,6 +308,9 @@ class Job:
     saved_seconds: float = 0.0
     #: run time of all attempts before this one since its owner started it, whether it was saved or lost
     attained_seconds: float = 0.0
+    #: how far its work had come at most when an attempt before this one ended or was told to, saved or lost: it is
+    #: known to take longer than that
+    reached_seconds: float = 0.0
     #: as of when it was last queued; None while nothing is known of jobs like it
     predicted: Prediction | None = None
     #: whether it may be interrupted for others; one that may not never takes what others are owed

@@ -296,6 +296,8 @@ def _encode_body(job: Job) -> str:
         document["saved_seconds"] = job.saved_seconds
     if job.attained_seconds:
         document["attained_seconds"] = job.attained_seconds
+    if job.reached_seconds:
+        document["reached_seconds"] = job.reached_seconds
     if job.predicted is not None:
         document["predicted"] = to_plain(job.predicted)
     return codec.to_json(document)
@@ -350,6 +352,7 @@ def decode_job(row: Any) -> Job:
         checkpointed_at=body.get("checkpointed_at"),
         saved_seconds=body.get("saved_seconds", 0.0),
         attained_seconds=body.get("attained_seconds", 0.0),
+        reached_seconds=body.get("reached_seconds", 0.0),
         predicted=None if predicted is None else from_plain(Prediction, predicted),
         aged_from=body.get("aged_from"),
         preemptible=body.get("preemptible", _KINDS[row[3]].gives_way),

@@ -237,6 +237,28 @@ def test_what_a_job_ran_counts_for_its_rank_whether_it_was_saved_or_lost() -> No
     assert advance(over, StartRequested(at=600.0)).job.attained_seconds == 0.0
 
 
+@pytest.mark.parametrize(
+    ("saved_at", "saved"),
+    [(None, 0.0), (250.0, 150.0), (400.0, 300.0), (410.0, 310.0)],
+    ids=["never", "on its way", "at the warning", "in its grace time"],
+)
+def test_how_far_a_job_has_come_is_told_until_it_was_told_to_stop(saved_at: float | None, saved: float) -> None:
+    job = Job(
+        id="j-1", name="long", user="ann", state=JobState.RUNNING, attempt=1, allocation=ALLOCATION, started_at=100.0
+    )
+    stopping = advance(job, StopRequested(at=400.0, reason=EndReason.PREEMPTED, for_job="j-2")).job
+    stopping = replace(stopping, checkpointed_at=saved_at)
+    back = advance(stopping, Ended(at=430.0, reason=EndReason.EXIT_CODE, exit_code=143)).job
+    assert (back.saved_seconds, back.reached_seconds) == (saved, 300.0), "what comes after the warning is no work"
+
+    again = advance(advance(back, Planned(at=500.0, allocation=ALLOCATION)).job, Up(at=500.0)).job
+    lost = advance(again, Ended(at=520.0, reason=EndReason.NODE_LOST)).job
+    assert lost.reached_seconds == max(300.0, saved + 20.0), "attempts that were lost do not add up"
+    far = advance(replace(again, checkpointed_at=900.0), Ended(at=1_000.0, reason=EndReason.NODE_LOST)).job
+    assert (far.saved_seconds, far.reached_seconds) == (saved + 400.0, saved + 500.0)
+    assert advance(replace(far, state=S.STOPPED), StartRequested(at=1_100.0)).job.reached_seconds == 0.0
+
+
 GIVEN_BACK = Ended(at=120.0, reason=EndReason.PREEMPTED, message="Slurm did not begin it (job 7 waited: PartitionDown)")
 
 

@@ -310,3 +310,24 @@ def test_a_job_falls_behind_as_it_proves_to_be_one_of_the_long() -> None:
     assert falls_behind_at(running, rules, 103.0) == 110.0
     assert falls_behind_at(running, rules, 111.0) == 7_300.0
     assert expected_seconds(job, rules, 7_200.0) == 86_400.0 - 7_200.0, "beyond that nobody knows anything"
+
+
+def test_a_lost_attempt_says_that_a_job_takes_longer_and_no_more() -> None:
+    """Its like take 60 s, or 100. What was lost is to be done again, and attempts that were lost do not add up."""
+    known = Prediction(p50_seconds=60.0, p90_seconds=100.0, samples=8)
+    rules = OrderingRules(unknown_seconds=50.0)
+    for job in (
+        Job(id="j-1", name="job-1", user="ann", predicted=known),
+        Job(id="j-2", name="job-2", user="ann", predicted=replace(known, spread=(60.0, 100.0))),
+    ):
+        lost = replace(job, attained_seconds=90.0, reached_seconds=45.0)
+        assert expected_seconds(lost, rules) == expected_seconds(job, rules), "twice it did not come to the 60 s"
+        assert falls_behind_at(replace(lost, state=JobState.RUNNING, started_at=5.0), rules, 15.0) == 65.0
+        long = replace(job, attained_seconds=70.0, reached_seconds=70.0)
+        assert expected_seconds(long, rules) == 100.0, "it is none of those that take 60 s"
+        assert expected_seconds(long, rules, 65.0) == 35.0
+        assert falls_behind_at(replace(long, state=JobState.RUNNING, started_at=5.0), rules, 15.0) == 105.0
+        kept = replace(long, attained_seconds=95.0, saved_seconds=25.0, reached_seconds=95.0)
+        assert expected_seconds(kept, rules) == 100.0, "what is predicted comes after what is saved"
+        beyond = replace(job, attained_seconds=100.0, reached_seconds=100.0)
+        assert expected_seconds(beyond, rules) == 200.0 - 100.0, "nobody knows anything, and all that it ran counts"

@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,7 +35,7 @@ from corral.core.snapshot import ClusterSnapshot
 from corral.simulator.simulation import Arrival, Simulation
 from tests.unit.core.builders import node, picture, running, waiting
 from tests.unit.core.recount import check_never_oversubscribed, free_on
-from tests.unit.searching import DEAR, between, pick
+from tests.unit.searching import DEAR, between, every, pick, seconds
 
 RANKED = ("priority", "shortest", "weighted")
 
@@ -52,65 +53,92 @@ class Crowd:
         return Simulation(snapshot=ClusterSnapshot(changes), arrivals=self.arrivals)
 
 
+BLOCKING = (Blocking.BACKFILL, Blocking.BACKFILL, Blocking.STRICT)
+HOUSES = every(
+    ageing=(0.1, 1.0, 4.0),
+    unknown_seconds=(5.0, 50.0),
+    min_run_seconds=(0.0, 5.0, 20.0),
+    margin=(0.0, 0.0, 0.3),
+    moves=(False, True),
+    protected=(1, 1, 3),
+    lab_guaranteed=(0, 2, 4),
+    lab_blocking=BLOCKING,
+    rest_guaranteed=(0, 0, 2),
+    policy=RANKED,
+    ranked_blocking=BLOCKING,
+    count=(12, 8, 5),
+)
+COMERS = every(
+    nodes=(1, 1, 1, 1, 1, 2),
+    gpus=(1, 1, 2, 4),
+    share=(0, 0, 0, 0, 400, 700),
+    cpu_milli=(0, 0, 16_000),
+    is_elastic=(False, False, False, False, False, False, True),
+    runs=seconds(2, 60),
+    predicted=(None, (4.0, 9.0), (30.0, 40.0)),
+    user=("ann", "bob", "eve"),
+    queue=("lab", "rest", "ranked", "ranked"),
+    priority=(1, 5, 9),
+    created_at=seconds(0, 30),
+    time_limit_seconds=(None, None, 20.0, 70.0),
+    grace_seconds=(0.0, 3.0),
+    preemptible=(True, True, True, False),
+    saves=(False, True),
+)
+
+
 @st.composite
 def crowds(draw: st.DrawFn, *, enabled: bool = True, is_known: bool = False) -> Crowd:
     """Few GPUs and many jobs. If run times are known, they are as predicted, and everybody saves."""
+    house = draw(HOUSES)
     rules = PutRules(
         limits=Limits(),
         score_time_constant=60.0,
-        ordering=OrderingRules(ageing=draw(pick(0.1, 1.0, 4.0)), unknown_seconds=draw(pick(5.0, 50.0))),
+        ordering=OrderingRules(ageing=house["ageing"], unknown_seconds=house["unknown_seconds"]),
         preemption=PreemptionRules(
             enabled=enabled,
-            min_run_seconds=draw(pick(0.0, 5.0, 20.0)),
-            margin=draw(pick(0.0, 0.0, 0.3)),
-            moves=draw(st.booleans()),
+            min_run_seconds=house["min_run_seconds"],
+            margin=house["margin"],
+            moves=house["moves"],
         ),
-        backfill=BackfillRules(protected=draw(pick(1, 1, 3))),
+        backfill=BackfillRules(protected=house["protected"]),
     )
-    blocking = st.sampled_from([Blocking.BACKFILL, Blocking.BACKFILL, Blocking.STRICT])
     queues = (
-        Queue(name="lab", policy="fcfs", guaranteed_gpus=draw(pick(0, 2, 4)), blocking=draw(blocking)),
-        Queue(name="rest", policy="fair-share", guaranteed_gpus=draw(pick(0, 0, 2))),
-        Queue(name="ranked", policy=draw(pick(*RANKED)), preempts=True, blocking=draw(blocking)),
+        Queue(name="lab", policy="fcfs", guaranteed_gpus=house["lab_guaranteed"], blocking=house["lab_blocking"]),
+        Queue(name="rest", policy="fair-share", guaranteed_gpus=house["rest_guaranteed"]),
+        Queue(name="ranked", policy=house["policy"], preempts=True, blocking=house["ranked_blocking"]),
     )
-    gpus = tuple(draw(st.lists(st.sampled_from([4, 2, 4, 1]), min_size=1, max_size=3)))
-    count = draw(pick(12, 8, 5))
-    arrivals = tuple(draw(comers(serial, is_known=is_known)) for serial in range(1, count + 1))
+    gpus = tuple(draw(st.lists(pick(4, 2, 4, 1), min_size=1, max_size=3)))
+    arrivals = tuple(comer(serial, draw(COMERS), is_known=is_known) for serial in range(1, house["count"] + 1))
     return Crowd(rules=rules, queues=queues, gpus=gpus, arrivals=arrivals)
 
 
-@st.composite
-def comers(draw: st.DrawFn, serial: int, *, is_known: bool) -> Arrival:
-    is_gang = draw(between(0, 5)) == 0
-    share = draw(pick(0, 0, 0, 0, 400, 700))
-    elastic = Elastic(min_gpus=1, max_gpus=3) if not is_gang and not share and draw(between(0, 6)) == 0 else None
-    runs = float(draw(between(2, 60)))
-    predicted = draw(pick(None, (4.0, 9.0), (30.0, 40.0)))
+def comer(serial: int, drawn: dict[str, Any], *, is_known: bool) -> Arrival:
+    is_gang, share, runs = drawn["nodes"] > 1, drawn["share"], drawn["runs"]
+    predicted, is_elastic = drawn["predicted"], drawn["is_elastic"] and not is_gang and not share
     if is_known:
-        predicted, elastic = (runs, runs), None
+        predicted, is_elastic = (runs, runs), False
     job = Job(
         id=f"j-{serial}",
         name=f"job-{serial}",
-        user=draw(pick("ann", "bob", "eve")),
+        user=drawn["user"],
         kind=JobKind.DISTRIBUTED if is_gang else JobKind.TRAINING,
-        queue=draw(pick("lab", "rest", "ranked", "ranked")),
+        queue=drawn["queue"],
         request=Request(
-            nodes=2 if is_gang else 1,
-            gpus=0 if share else (1 if elastic else draw(pick(1, 1, 2, 4))),
+            nodes=drawn["nodes"],
+            gpus=0 if share else (1 if is_elastic else drawn["gpus"]),
             gpu_milli=share,
-            cpu_milli=draw(pick(0, 0, 16_000)),
+            cpu_milli=drawn["cpu_milli"],
         ),
-        priority=draw(pick(1, 5, 9)),
-        created_at=float(draw(between(0, 30))),
-        time_limit_seconds=None if is_known else draw(pick(None, None, 20.0, 70.0)),
-        grace_seconds=draw(pick(0.0, 3.0)),
-        preemptible=draw(pick(True, True, True, False)),
-        elastic=elastic,
-        predicted=None
-        if predicted is None
-        else Prediction(p50_seconds=predicted[0], p90_seconds=predicted[1], samples=3),
+        priority=drawn["priority"],
+        created_at=drawn["created_at"],
+        time_limit_seconds=None if is_known else drawn["time_limit_seconds"],
+        grace_seconds=drawn["grace_seconds"],
+        preemptible=drawn["preemptible"],
+        elastic=Elastic(min_gpus=1, max_gpus=3) if is_elastic else None,
+        predicted=predicted and Prediction(p50_seconds=predicted[0], p90_seconds=predicted[1], samples=3),
     )
-    return Arrival(job=job, run_seconds=runs, saves=is_known or draw(pick(False, True)))
+    return Arrival(job=job, run_seconds=runs, saves=is_known or drawn["saves"])
 
 
 # ---------------------------------------------------------------- every plan
@@ -239,6 +267,57 @@ def test_nobody_preempts_back(crowd: Crowd) -> None:
             if one.to is None:
                 pairs.add((one.for_job, one.job_id))
                 assert (one.job_id, one.for_job) not in pairs
+
+
+def test_what_was_lost_while_it_ended_is_no_run_time() -> None:
+    """Twice a gang of eight GPUs is interrupted for a guarantee, and each time it saves and then holds its GPUs for
+    three seconds more. It still takes as long as was told: those six seconds do not let it seem to outlive that, and
+    give way with its last second left to the other gang, which gave way to it before."""
+
+    def told(serial: int, queue: str, at: float, nodes: int, gpus: int, runs: float, grace: float = 0.0) -> Arrival:
+        job = Job(
+            id=f"j-{serial}",
+            name=f"job-{serial}",
+            user="ann",
+            kind=JobKind.DISTRIBUTED if nodes > 1 else JobKind.TRAINING,
+            queue=queue,
+            request=Request(nodes=nodes, gpus=gpus),
+            created_at=at,
+            grace_seconds=grace,
+            predicted=Prediction(p50_seconds=runs, p90_seconds=runs, samples=3),
+        )
+        return Arrival(job=job, run_seconds=runs, saves=True)
+
+    crowd = Crowd(
+        rules=PutRules(
+            limits=Limits(),
+            score_time_constant=60.0,
+            ordering=OrderingRules(ageing=0.1, unknown_seconds=5.0),
+            preemption=PreemptionRules(enabled=True, min_run_seconds=0.0, margin=0.0),
+        ),
+        queues=(
+            Queue(name="rest", policy="fair-share", guaranteed_gpus=2),
+            Queue(name="ranked", policy="shortest", preempts=True),
+        ),
+        gpus=(4, 4),
+        arrivals=(
+            told(1, "ranked", 2.0, 2, 2, 31.0),
+            told(2, "ranked", 2.0, 2, 4, 15.0, grace=3.0),
+            told(3, "rest", 3.0, 1, 1, 2.0),
+            told(4, "rest", 9.0, 1, 1, 2.0),
+        ),
+    )
+    simulation = crowd.simulation()
+    for _ in simulation:
+        pass
+    assert [(at, one.job_id, one.for_job) for at, one in simulation.preemptions] == [
+        (3.0, "j-2", "j-3"),
+        (8.0, "j-1", "j-2"),
+        (9.0, "j-2", "j-4"),
+        (14.0, "j-1", "j-2"),
+    ]
+    # Two of its fifteen seconds were done before the second interruption.
+    assert simulation.finished["j-2"].ended_at == 14.0 + 13.0
 
 
 @settings(max_examples=5)

@@ -67,37 +67,45 @@ def expected_seconds(job: Job, rules: OrderingRules, ran_seconds: float = 0.0) -
     if most is not None:
         known = most if job.predicted is None else min(most, job.predicted.p50_seconds)
         return max(0.0, known - ran_seconds)
-    # Attempts that were lost count: else being interrupted would make it more urgent, and it interrupt in turn.
-    attained = job.attained_seconds + ran_seconds
+    # Attempts that were lost count: else being interrupted would make it more urgent, and it interrupt in turn. But all
+    # that they say is that it takes longer than the longest of them: what they had done is to be done again.
     if job.predicted is not None:
-        ran = max(0.0, attained - job.saved_seconds)
-        left = _left_of(job.predicted, ran)
+        left = _left_of(job.predicted, *_ran_and_outlived(job, ran_seconds))
         if left is not None:
             return left
-    behind, supposed = attained + job.ran_seconds, rules.unknown_seconds
+    behind, supposed = job.attained_seconds + job.ran_seconds + ran_seconds, rules.unknown_seconds
     while 0.0 < supposed <= behind:
         supposed *= 2
     return max(0.0, supposed - behind)
 
 
-def _left_of(predicted: Prediction, ran: float) -> float | None:
-    """What is left of a job that has run so long of it; nothing if it has outlived all that is known."""
+def _ran_and_outlived(job: Job, ran_seconds: float) -> tuple[float, float]:
+    """What was done and what was ever done of that which is predicted: of all that comes after what is saved. Both are
+    taken from the whole work, so that rounding never tells them apart where nothing was lost."""
+    done = job.saved_seconds + ran_seconds
+    return done - job.saved_seconds, max(job.reached_seconds, done) - job.saved_seconds
+
+
+def _left_of(predicted: Prediction, ran: float, outlived: float) -> float | None:
+    """What is left of a job that has run so long of it, and once perhaps longer; nothing if it has outlived all that is
+    known."""
     if predicted.spread:
-        return worth_seconds(predicted.spread, ran)
+        return worth_seconds(predicted.spread, ran, outlived)
     for supposed in (predicted.p50_seconds, predicted.p90_seconds):
-        if ran < supposed:
+        if outlived < supposed:
             return supposed - ran
     return None
 
 
-def worth_seconds(spread: Sequence[float], ran: float) -> float | None:
+def worth_seconds(spread: Sequence[float], ran: float, outlived: float = 0.0) -> float | None:
     """The least run time per job that ends, of all ways to go on: to run those that are left of so many alike jobs for
     some time, and to give up those that are not done by then. Ordered by this, and by nothing else that is known, jobs
     of which only the spread of their run times is known end soonest on average (the index of Gittins).
 
-    It is short where many end soon, and grows while a job proves to be one of the long ones.
+    It is short where many end soon, and grows while a job proves to be one of the long ones. One whose attempt was lost
+    begins anew, and is known to be none of those that it had outlived.
     """
-    first = bisect_right(spread, ran)
+    first = bisect_right(spread, max(ran, outlived))
     count = len(spread) - first
     if not count:
         return None
@@ -120,8 +128,8 @@ def falls_behind_at(job: Job, rules: OrderingRules, now: float) -> float | None:
         return None
     ran = ran_seconds(job, now)
     if job.predicted is not None and job.predicted.spread:
-        done = max(0.0, job.attained_seconds + ran - job.saved_seconds)
-        following = bisect_right(job.predicted.spread, done)
+        done, outlived = _ran_and_outlived(job, ran)
+        following = bisect_right(job.predicted.spread, outlived)
         if following < len(job.predicted.spread):
             return now + job.predicted.spread[following] - done
     left = expected_seconds(job, rules, ran)
