@@ -114,7 +114,7 @@ def test_preempted_and_left_without_its_node_it_goes_on_elsewhere(
             before = training.checkpoints[0]["step"]
             # A node that does not answer is lost when Slurm gives it up, and not before.
             attempt = lambda: http.get(f"/jobs/{training.id}").json()["attempt"]  # noqa: E731
-            wait_until(lambda: attempt() == 3, "its node is given up", seconds=120)
+            wait_until(lambda: attempt() == 3, "its node is given up", seconds=300)
             training.resumes(3, lost=training.steps(2)[-1] + 1 - before)
             assert node_of(training) != second
         finally:
