@@ -127,8 +127,8 @@ class SlurmCluster:
 
     def make_whole(self) -> None:
         """For whoever uses it next: a controller that is killed forgets what it was told a moment before, such as that
-        a node is not drained any more; and it may keep GPUs for jobs that ended meanwhile, until it starts anew. Jobs of
-        whoever was there before may still be leaving."""
+        a node is not drained any more; and it may keep GPUs for jobs that ended meanwhile, until it starts anew. Those
+        of whoever was there before may still be leaving."""
         with contextlib.suppress(AssertionError):
             self._wait(lambda: not self.run("squeue", "-h").strip(), "the others' end", seconds=20)
         if not self.run("squeue", "-h").strip() and self._holds_gpus():

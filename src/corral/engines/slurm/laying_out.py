@@ -27,8 +27,8 @@ def lay_out(
         os.mkdir(place)
         text = scripts.instance_text(order, instance, environment(instance), specs[instance.rank])
         rundir.append(f"{place}/instance", text)
-        if said:
-            rundir.append(f"{place}/log", "".join(f"corral: {line}\n" for line in said))
+        # Made here also without a word: so the node, which others need, has one file less to make.
+        rundir.append(f"{place}/log", "".join(f"corral: {line}\n" for line in said))
     if len(order.instances) > 1:
         shared = scripts.attempt_text(order, layout, program)
         rundir.append(f"{layout.place(order.attempt_id, 0)}/attempt", shared)
