@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,17 @@ def test_a_version_without_that_json_is_asked_by_sinfo_and_that_is_found_out_onc
     programs.asked()
     assert [node.name for node in programs.slurm.nodes()] == ["gpu1"]
     assert programs.asked() == ["sinfo --json"]
+
+
+def test_two_who_find_that_out_together_both_get_an_answer(programs: Programs) -> None:
+    both = (
+        f"echo >> {programs.directory}/here; while [ $(wc -l < {programs.directory}/here) -lt 2 ]; do sleep 0.01; done"
+    )
+    programs.install("scontrol", f"{both}; {NO_JSON}")
+    programs.answer("sinfo", {"nodes": [NODE_22], "errors": []})
+    with ThreadPoolExecutor(2) as threads:
+        found = [future.result() for future in [threads.submit(programs.slurm.nodes) for _ in range(2)]]
+    assert [[node.name for node in nodes] for nodes in found] == [["gpu1"], ["gpu1"]]
 
 
 def test_an_update_of_slurm_meanwhile_costs_one_look_and_never_shows_an_empty_cluster(programs: Programs) -> None:

@@ -137,16 +137,17 @@ class SlurmCommands:
 
     def nodes(self) -> list[SlurmNode]:
         """Where sinfo's JSON lists nodes, scontrol has none; where scontrol has it, sinfo's is about something else."""
+        words = self._nodes  # others may find out at the same time
         try:
-            return nodes_of(self._json(*self._nodes))
+            return nodes_of(self._json(*words))
         except SlurmRefused as refusal:
-            if self._nodes != _NODES or _NO_SUCH_OPTION not in str(refusal):
+            if words != _NODES or _NO_SUCH_OPTION not in str(refusal):
                 raise
             self._nodes = _OLD_NODES
             return self.nodes()
         except Unreadable as problem:
-            asked, self._nodes = " ".join(self._nodes), _NODES
-            raise SlurmUnavailable(f"{asked}: {problem}") from None
+            self._nodes = _NODES
+            raise SlurmUnavailable(f"{' '.join(words)}: {problem}") from None
 
     def partitions(self) -> list[Partition]:
         return partitions_in(self._run("scontrol", "--all", "--oneliner", "show", "partition"))
