@@ -99,7 +99,14 @@ function JobTable({
   if (error !== null && items === undefined) return <ProblemNote error={error} onRetry={retry} />;
   return (
     <Panel p={0} style={{ opacity: isStale ? 0.6 : 1 }} aria-busy={isStale}>
-      <BatchBar jobs={chosenJobs} onClear={() => setChosen(new Set())} />
+      <BatchBar
+        jobs={chosenJobs}
+        onClear={() => setChosen(new Set())}
+        onDone={(jobs) => {
+          const handled = new Set(jobs.map(idOf));
+          setChosen((before) => new Set([...before].filter((id) => !handled.has(id))));
+        }}
+      />
       <PlannedStarts value={planned}>
         <DataTable
           label={t("label")}

@@ -24,7 +24,14 @@ interface Outcome {
   readonly refusals: readonly Problem[];
 }
 
-export function BatchBar({ jobs, onClear }: { jobs: readonly Job[]; onClear: () => void }) {
+interface Props {
+  readonly jobs: readonly Job[];
+  readonly onClear: () => void;
+  /** What was asked has been done, or refused, for these: whatever else is chosen by then stays chosen. */
+  readonly onDone: (jobs: readonly Job[]) => void;
+}
+
+export function BatchBar({ jobs, onClear, onDone }: Props) {
   const t = useWords(words);
   if (jobs.length === 0) return null;
   return (
@@ -33,7 +40,7 @@ export function BatchBar({ jobs, onClear }: { jobs: readonly Job[]; onClear: () 
         {t("chosen", { n: jobs.length })}
       </Text>
       {BATCH.map((action) => (
-        <BatchButton key={action} action={action} jobs={jobs} onDone={onClear} />
+        <BatchButton key={action} action={action} jobs={jobs} onDone={onDone} />
       ))}
       <Button variant="subtle" color="gray" onClick={onClear}>
         {t("clearChosen")}
@@ -42,7 +49,7 @@ export function BatchBar({ jobs, onClear }: { jobs: readonly Job[]; onClear: () 
   );
 }
 
-function BatchButton({ action, jobs, onDone }: { action: BatchAction; jobs: readonly Job[]; onDone: () => void }) {
+function BatchButton({ action, jobs, onDone }: Omit<Props, "onClear"> & { action: BatchAction }) {
   const t = useWords(words);
   const ta = useWords(actions);
   const obstacle = useObstacle();
@@ -96,7 +103,7 @@ function BatchButton({ action, jobs, onDone }: { action: BatchAction; jobs: read
 }
 
 /** One request for each job: some may be refused, and the others are done all the same. */
-function useBatch(action: BatchAction, onDone: () => void) {
+function useBatch(action: BatchAction, onDone: Props["onDone"]) {
   const t = useWords(words);
   const ta = useWords(actions);
   return useAction<readonly Job[], Outcome>({
@@ -105,7 +112,7 @@ function useBatch(action: BatchAction, onDone: () => void) {
     optimistic: (cache, jobs) => {
       for (const job of jobs) assume(cache, action, job);
     },
-    onDone: ({ done, refusals }) => {
+    onDone: ({ done, refusals }, jobs) => {
       if (done > 0) toastDone(t("batchDone", { action: ta(action), n: done }));
       const first = refusals[0];
       if (first !== undefined) {
@@ -117,7 +124,7 @@ function useBatch(action: BatchAction, onDone: () => void) {
         });
         toastProblem(new Problem(first.status, first.title, detail));
       }
-      onDone();
+      onDone(jobs);
     },
   });
 }
