@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -25,7 +25,7 @@ from corral.control.errors import Refusal
 from corral.control.housekeeping import EVERY_SECONDS, tidy
 from corral.control.journal import JournalWriter
 from corral.control.orders import launch_order
-from corral.control.outbox import DeleteEffect, ForgetEffect, Lanes, LaunchEffect, Outbox, StopEffect
+from corral.control.outbox import DeleteEffect, ForgetEffect, Lanes, LaunchEffect, Outbox, StopEffect, lane_names
 from corral.control.policies import Policies
 from corral.control.ports import (
     AttemptPhase,
@@ -34,7 +34,6 @@ from corral.control.ports import (
     Clock,
     Engine,
     EngineUnavailable,
-    LaunchesAtOnce,
     LaunchOrder,
     Store,
     StoreSuperseded,
@@ -42,8 +41,8 @@ from corral.control.ports import (
 )
 from corral.control.queues import follow_settings
 from corral.control.reconcile import not_taken, reconcile, report
-from corral.control.records import EventRecord, JobRecord, JobSpec
-from corral.control.state import State, load_state
+from corral.control.records import EventRecord, JobSpec
+from corral.control.state import State, as_committed, load_state
 from corral.control.watching import Watch
 from corral.control.work import Work
 from corral.core.lifecycle import Instruction, Launch, Stop
@@ -128,7 +127,7 @@ class Controller:
                         self._complete,
                         self._launch_not_taken,
                     )
-                    for lane in _lanes(name, engine)
+                    for lane in lane_names(name, engine)
                 ]
             )
             for name, engine in self.engines.items()
@@ -324,7 +323,7 @@ class Controller:
             if request.refusal is not None:
                 request.answer.set_exception(request.refusal)
             else:
-                request.answer.set_result(_as_committed(self._state, request.result))
+                request.answer.set_result(as_committed(self._state, request.result))
         if events:
             self._announce(events)
 
@@ -437,23 +436,6 @@ class Controller:
         self.health[name] = ClusterHealth.seen(before, not trouble, trouble, at)
         if before is not None and not before.healthy and not trouble:
             self._outboxes[name].hurry()
-
-
-def _lanes(name: str, engine: Engine) -> list[str]:
-    """A name for each of the threads that serve an engine."""
-    count = engine.launches_at_once if isinstance(engine, LaunchesAtOnce) else 1
-    return [name, *(f"{name}-{number}" for number in range(2, count + 1))]
-
-
-def _as_committed(state: State, answer: Any) -> Any:
-    """A job that is told, as it is now: the cycle that the same commit holds may have started it."""
-    match answer:
-        case JobRecord():
-            return replace(answer, job=state.snapshot.jobs.get(answer.job.id, answer.job))
-        case [JobRecord(), *_]:
-            return [_as_committed(state, record) for record in answer]
-        case _:
-            return answer
 
 
 def _log_failure(answer: Future[Any]) -> None:

@@ -18,7 +18,15 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from corral.control.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
-from corral.control.ports import Checkpoints, Engine, EngineUnavailable, LaunchOrder, LaunchRefused, Workspace
+from corral.control.ports import (
+    Checkpoints,
+    Engine,
+    EngineUnavailable,
+    LaunchesAtOnce,
+    LaunchOrder,
+    LaunchRefused,
+    Workspace,
+)
 from corral.control.putting_back import PutBack
 from corral.control.resuming import Resuming
 from corral.core.model import job_of_attempt
@@ -315,3 +323,9 @@ class Lanes:
 
     def _lane(self, job_id: str) -> int:
         return zlib.crc32(job_id.encode()) % len(self._outboxes)
+
+
+def lane_names(name: str, engine: Engine) -> list[str]:
+    """A name for each of the threads that serve an engine."""
+    count = engine.launches_at_once if isinstance(engine, LaunchesAtOnce) else 1
+    return [name, *(f"{name}-{number}" for number in range(2, count + 1))]

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 from corral.control.mixes import mixes_kept
 from corral.control.policies import Policies
 from corral.control.ports import Transaction
-from corral.control.records import AttemptRecord, IdleWarning, JobSpec, ReceiptRecord
+from corral.control.records import AttemptRecord, IdleWarning, JobRecord, JobSpec, ReceiptRecord
 from corral.control.run_times import run_times_known
 from corral.core.changes import (
     Change,
@@ -153,3 +155,14 @@ def _last_node(jobs: Iterable[Job]) -> str:
         default=None,
     )
     return latest.allocation.grants[-1].node if latest and latest.allocation else ""
+
+
+def as_committed(state: State, answer: Any) -> Any:
+    """A job that is told, as it is now: the cycle that the same commit holds may have started it."""
+    match answer:
+        case JobRecord():
+            return replace(answer, job=state.snapshot.jobs.get(answer.job.id, answer.job))
+        case [JobRecord(), *_]:
+            return [as_committed(state, record) for record in answer]
+        case _:
+            return answer

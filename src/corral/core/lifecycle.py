@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from corral.core.model import Allocation, Ceiling, EndReason, Job, JobState
+from corral.core.pauses import backoff_seconds, given_back_seconds
+from corral.core.progress import ran_until, reached_until, saved, with_run_counted
 
 #: Failures that are not the program's own: the job gets another attempt while retries are left. A launch error is not
 #: among them: a mistyped command fails every time, and its owner should hear of it at once.
@@ -24,11 +26,6 @@ BY_PERSONS = frozenset({EndReason.STOPPED_BY_USER, EndReason.STOPPED_BY_OPERATOR
 
 #: How the message begins of a job that has its place, and whose engine cannot launch it yet.
 NOT_TAKEN = "its cluster does not take it yet"
-
-BACKOFF_SECONDS = 5.0
-MAX_BACKOFF_SECONDS = 300.0
-#: A cluster that gives a job back may do so again and again, and the job holds what it was given in vain each time.
-MAX_GIVEN_BACK_SECONDS = 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,7 +151,7 @@ def advance(job: Job, event: Event) -> Transition:
             stopping = replace(
                 job,
                 state=JobState.STOPPING,
-                reached_seconds=_reached_until(job, event.at),
+                reached_seconds=reached_until(job, event.at),
                 stopping_for=event.reason,
                 message=event.message,
                 preempted_for=event.for_job,
@@ -175,7 +172,7 @@ def advance(job: Job, event: Event) -> Transition:
             # Whatever else ends it outranks a resize, which would let it go on.
             stopping = replace(
                 job,
-                reached_seconds=_reached_until(job, event.at),
+                reached_seconds=reached_until(job, event.at),
                 stopping_for=event.reason,
                 message=event.message,
                 next_allocation=None,
@@ -199,17 +196,6 @@ def advance(job: Job, event: Event) -> Transition:
             return Transition(job=_ended_by_stop(job, event))
         case _:
             raise InvalidTransition(job, event)
-
-
-def backoff_seconds(retries: int) -> float:
-    """How long the given retry waits: doubling, so that a broken node is not hammered."""
-    return min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0 ** max(0, retries - 1))
-
-
-def given_back_seconds(times: int) -> float:
-    """How long a job waits that its cluster gave back so often in a row: not at first, when others were only quicker,
-    and then longer and longer, so that those have the GPUs whom the cluster lets run."""
-    return min(MAX_GIVEN_BACK_SECONDS, backoff_seconds(times - 1)) if times > 1 else 0.0
 
 
 def told_when_taken(job: Job) -> str:
@@ -276,7 +262,7 @@ def _moving(job: Job, event: MoveRequested) -> Transition:
     stopping = replace(
         job,
         state=JobState.STOPPING,
-        reached_seconds=_reached_until(job, event.at),
+        reached_seconds=reached_until(job, event.at),
         stopping_for=EndReason.MOVED,
         next_allocation=event.allocation,
         allocation=together(job.allocation, event.allocation),
@@ -295,7 +281,7 @@ def _goes_on_resized(job: Job, event: Ended) -> bool:
         return False
     # One that is moved has its time limit anew, like one that was preempted.
     limit = None if job.is_moving else job.time_limit_seconds
-    return event.reason is not EndReason.TIMED_OUT and (limit is None or _ran_until(job, event.at) < limit)
+    return event.reason is not EndReason.TIMED_OUT and (limit is None or ran_until(job, event.at) < limit)
 
 
 def _resized(job: Job, event: Ended) -> Transition:
@@ -318,43 +304,13 @@ def _resized_run(job: Job, at: float) -> Job:
     """Its run goes on with another size: the time limit is not given anew."""
     assert job.next_allocation is not None
     return replace(
-        _asking_for(job, job.next_allocation), resized_at=at, ran_seconds=_ran_until(job, at), utilization=None
+        _asking_for(job, job.next_allocation), resized_at=at, ran_seconds=ran_until(job, at), utilization=None
     )
 
 
 def _moved_run(job: Job, at: float) -> Job:
     """Its next attempt goes on from what it has saved, like one that was preempted."""
-    return replace(_with_run_counted(job, at), message="")
-
-
-def _with_run_counted(job: Job, at: float) -> Job:
-    """Its attempt is over, and the next one begins with what is saved."""
-    return replace(
-        job,
-        saved_seconds=_saved(job),
-        attained_seconds=job.attained_seconds + _ran_until(job, at),
-        reached_seconds=_reached_until(job, at),
-    )
-
-
-def _reached_until(job: Job, at: float) -> float:
-    """Saving and waiting for the end is no work: since it was told to stop nothing is added. But a resize lets it go
-    on."""
-    if job.stopping_for not in (None, EndReason.RESIZED):
-        return job.reached_seconds
-    return max(job.reached_seconds, job.saved_seconds + _ran_until(job, at))
-
-
-def _ran_until(job: Job, at: float) -> float:
-    return job.ran_seconds + (0.0 if job.started_at is None else max(0.0, at - job.started_at))
-
-
-def _saved(job: Job) -> float:
-    """Run time that the next attempt need not do again: all of it up to the last checkpoint."""
-    if job.checkpointed_at is None:
-        return 0.0
-    before = job.saved_seconds + job.ran_seconds
-    return before if job.started_at is None else before + max(0.0, job.checkpointed_at - job.started_at)
+    return replace(with_run_counted(job, at), message="")
 
 
 def _asking_for(job: Job, allocation: Allocation) -> Job:
@@ -433,7 +389,7 @@ def _with(names: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
 def _requeued(job: Job, event: Ended, *, retries: int, given_back: int = 0) -> Job:
     pause = backoff_seconds(retries) if retries > job.retries else given_back_seconds(given_back)
     return replace(
-        _asking_least(_with_run_counted(job, event.at)),
+        _asking_least(with_run_counted(job, event.at)),
         state=JobState.QUEUED,
         queued_at=event.at,
         retries=retries,
@@ -460,7 +416,7 @@ def _over(
     return replace(
         _asking_least(job),
         # One that has completed begins anew when it is started again.
-        saved_seconds=0.0 if state is JobState.COMPLETED else _saved(job),
+        saved_seconds=0.0 if state is JobState.COMPLETED else saved(job),
         state=state,
         ended_at=at,
         end_reason=reason,

@@ -13,8 +13,9 @@ from corral.control import fleet, health, jobs, views
 from corral.control.errors import Forbidden, InUse, NotFound, WrongState
 from corral.control.ports import AttemptPhase, Observation, Store
 from corral.control.reconcile import SETTLE_SECONDS, reconcile
-from corral.core.lifecycle import BACKOFF_SECONDS, Launch, Stop
+from corral.core.lifecycle import Launch, Stop
 from corral.core.model import EndReason, GpuHealth, JobState, NodeState
+from corral.core.pauses import BACKOFF_SECONDS
 from corral.core.rules import all_reasons
 from tests.unit.control.tenants import assert_state_is_stored
 from tests.unit.control.world import ANN, ROOT, TWO_NODES, Desk, draft, status

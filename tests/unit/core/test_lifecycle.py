@@ -10,9 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.core.lifecycle import (
-    BACKOFF_SECONDS,
-    MAX_BACKOFF_SECONDS,
-    MAX_GIVEN_BACK_SECONDS,
     NOT_TAKEN,
     RETRIED,
     Ended,
@@ -25,9 +22,9 @@ from corral.core.lifecycle import (
     StopRequested,
     Up,
     advance,
-    backoff_seconds,
 )
 from corral.core.model import Allocation, EndReason, Grant, Job, JobState
+from corral.core.pauses import BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, MAX_GIVEN_BACK_SECONDS, backoff_seconds
 from tests.unit.searching import pick
 
 S = JobState
