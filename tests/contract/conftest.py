@@ -9,6 +9,7 @@ import pytest
 
 from tests.contract.engine_harness import EngineHarness, LocalHarness
 from tests.contract.slurm_harness import SlurmHarness, SlurmRestHarness
+from tests.servers.slurm import SlurmCluster
 
 #: what starts each, given a directory and the test
 HARNESSES: dict[str, Callable[[Path, pytest.FixtureRequest], EngineHarness]] = {
@@ -31,3 +32,11 @@ def local_cluster(tmp_path: Path) -> Iterator[LocalHarness]:
     harness = LocalHarness(tmp_path / "engine")
     yield harness
     harness.clean_up()
+
+
+@pytest.fixture
+def harness(tmp_path: Path, slurm_cluster: SlurmCluster) -> Iterator[SlurmHarness]:
+    """For what only a Slurm cluster does."""
+    made = SlurmHarness(tmp_path / "slurm", slurm_cluster)
+    yield made
+    made.clean_up()

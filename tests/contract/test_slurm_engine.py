@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from corral.control.ports import LaunchRefused
@@ -12,16 +9,8 @@ from corral.core.model import EndReason
 from corral.engines.slurm import occupancy
 from tests.contract.engine_harness import order, script, wait_until
 from tests.contract.slurm_harness import SlurmHarness
-from tests.servers.slurm import SlurmCluster
 
 pytest_plugins = ("tests.servers.fixtures",)
-
-
-@pytest.fixture
-def harness(tmp_path: Path, slurm_cluster: SlurmCluster) -> Iterator[SlurmHarness]:
-    made = SlurmHarness(tmp_path / "slurm", slurm_cluster)
-    yield made
-    made.clean_up()
 
 
 def test_an_attempt_whose_node_does_not_see_corrals_files_was_not_the_programs_failure(harness: SlurmHarness) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from tests.contract.slurm_harness import SlurmHarness, SlurmRestHarness
 from tests.servers.slurm import SlurmCluster
 
 pytest_plugins = ("tests.servers.fixtures",)
-
-
-@pytest.fixture
-def harness(tmp_path: Path, slurm_cluster: SlurmCluster) -> Iterator[SlurmHarness]:
-    made = SlurmHarness(tmp_path / "slurm", slurm_cluster)
-    yield made
-    made.clean_up()
 
 
 def states(harness: SlurmHarness) -> dict[str, tuple[NodeState, str]]:
