@@ -21,4 +21,6 @@ def temporary_account(name: str, uid: int) -> Iterator[pwd.struct_passwd]:
     try:
         yield pwd.getpwnam(name)
     finally:
+        # An account with processes cannot be removed, and jobs outlive their server.
+        subprocess.run(["pkill", "-KILL", "-U", str(uid)], check=False, capture_output=True)
         subprocess.run(["userdel", name], check=True, capture_output=True)
