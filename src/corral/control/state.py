@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from corral.control.mixes import mixes_kept
@@ -43,11 +43,23 @@ from corral.core.snapshot import ClusterSnapshot
 KEPT_SPECS = 5000
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanFailure:
+    """Why a queue is not planned."""
+
+    #: of the snapshot that was planned from
+    digest: str
+    error: str
+    since: float
+
+
 class State:
     def __init__(self, policies: Policies) -> None:
         self.policies = policies
         self.snapshot = ClusterSnapshot()
         self.plan = Plan(at=0.0)
+        #: queues that cannot be planned; the empty name stands for all
+        self.plan_failures: dict[str, PlanFailure] = {}
         #: something happened that can change the plan
         self.needs_cycle = True
         self.digest = Digest()

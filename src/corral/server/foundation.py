@@ -51,6 +51,9 @@ class SystemClock:
     def now(self) -> float:
         return time.time()
 
+    def monotonic(self) -> float:
+        return time.monotonic()
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Foundation:
@@ -123,7 +126,7 @@ def _start(foundation: Foundation, parts: ExitStack) -> None:
     """The controller, once it knows whom to ask before a launch."""
     controller, imaging, mounting = foundation.controller, foundation.imaging, foundation.mounting
     versions = DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box)
-    controller.cycle_seconds = foundation.metrics.observe_cycle
+    controller.observe_cycles(foundation.metrics.observe_cycle)
     controller.prepare = foundation.workbenches.prepare
     controller.complete = lambda order: foundation.storing.noticed(
         versions.completed(mounting.completed(imaging.completed(order)))

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, InvalidRequestError, PendingRollbackError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from corral.control.ports import StoreSuperseded, Transaction
 from corral.stores.database import Database
-from corral.stores.errors import StoreClosed
+from corral.stores.errors import StoreClosed, StoreUnreachable
 from corral.stores.migrating import current_revision
 from corral.stores.statements import count_up
 from corral.stores.transaction import SqlTransaction
@@ -50,13 +52,13 @@ class SqlStore:
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         self._check_open()
-        with self._database.reader.connect() as connection, connection.begin():
+        with _plain_errors(), self._database.reader.connect() as connection, connection.begin():
             begin_work(connection)
             yield SqlTransaction(connection)
 
     def describe(self) -> Mapping[str, str]:
         self._check_open()
-        with self._database.reader.connect() as connection:
+        with _plain_errors(), self._database.reader.connect() as connection:
             version = self._database.server_version(connection)
             schema = current_revision(connection) or ""
         return {"kind": self._database.kind, "version": version, "place": self._database.place, "schema": schema}
@@ -76,7 +78,7 @@ class SqlStore:
             self._check_open()
             self._holder = me
             try:
-                with self._database.writer.connect() as connection, connection.begin():
+                with _plain_errors(), self._database.writer.connect() as connection, connection.begin():
                     begin_work(connection)
                     yield connection
                     check_work(connection)
@@ -86,3 +88,17 @@ class SqlStore:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("the store is closed")
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """What SQLAlchemy itself says of a store that is away: no connection becomes free, or the one that was used is
+    lost. What the driver says is explained where the database is opened."""
+    try:
+        yield
+    except PoolTimeout as error:
+        raise StoreUnreachable("the database is too slow: no connection becomes free") from error
+    except (DBAPIError, InvalidRequestError) as error:
+        if isinstance(error, PendingRollbackError) or getattr(error, "connection_invalidated", False):
+            raise StoreUnreachable("the connection to the database was lost") from error
+        raise

@@ -23,6 +23,9 @@ class Clock:
     def now(self) -> float:
         return self.at
 
+    def monotonic(self) -> float:
+        return self.now()
+
 
 class Scripted:
     """Gives the same GPU each time; may fail, or hang until let go."""

@@ -23,6 +23,9 @@ class SetClock:
     def now(self) -> float:
         return self.at
 
+    def monotonic(self) -> float:
+        return self.now()
+
 
 def open_history(
     path: Path, clock: SetClock, *, raw_hours: float = 24, minute_hours: float = 720, hour_hours: float = 8760

@@ -5,6 +5,7 @@ from corral.control.ports.store.errors import (
     NameTaken,
     StoreConflict,
     StoreSuperseded,
+    StoreUnavailable,
 )
 from corral.control.ports.store.fleet import (
     CatalogTable,
@@ -72,6 +73,7 @@ __all__ = [
     "Store",
     "StoreConflict",
     "StoreSuperseded",
+    "StoreUnavailable",
     "Transaction",
     "UsageTable",
     "VolumeTable",
