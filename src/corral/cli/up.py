@@ -68,5 +68,5 @@ def up(
     try:
         serve(settings, demo=demo)
     except SystemExit as end:
-        # the server has said why; its own codes mean other things to those who use the other commands
-        raise typer.Exit(REFUSED if end.code else 0) from end
+        # the server has said why
+        raise typer.Exit(end.code if isinstance(end.code, int) else REFUSED) from end

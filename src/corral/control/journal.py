@@ -47,7 +47,6 @@ class JournalWriter:
             plan=encode_plan(plan),
         )
 
-
     def entry_of(self, state: State, picture: ClusterSnapshot, plan: Plan) -> CycleRecord:
         """A plan that was made from another picture than the state's: the entry is complete, and so is the next."""
         contents, digest = list(picture.contents()), Digest()

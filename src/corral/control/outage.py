@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from corral.control.ports import StoreUnavailable
+from corral.control.ports import OutcomeUnknown
 from corral.control.turn import Turn
 
 log = logging.getLogger("corral.control")
@@ -40,6 +40,4 @@ class Outage:
     def give_up_waiting(self, now: float) -> None:
         """Whether it happened is found out later; callers are answered now."""
         if self.uncertain is not None and now >= self.since + PATIENCE_SECONDS:
-            self.uncertain.fail(
-                StoreUnavailable(f"{self.words}; it is not known yet whether this was done: look before trying again")
-            )
+            self.uncertain.fail(OutcomeUnknown(self.words))

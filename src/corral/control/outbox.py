@@ -25,10 +25,12 @@ from corral.control.ports import (
     LaunchesAtOnce,
     LaunchOrder,
     LaunchRefused,
+    StoreUnavailable,
     Workspace,
 )
 from corral.control.putting_back import PutBack
 from corral.control.resuming import Resuming
+from corral.control.worker import Worker
 from corral.core.model import job_of_attempt
 
 log = logging.getLogger("corral.control")
@@ -108,11 +110,10 @@ class Outbox:
         self._waiting: PutBack[Effect] = PutBack()
         self._again: deque[Hashable] = deque()
         self._round: threading.Timer | None = None
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"outbox-{name}", daemon=True)
+        self._worker = Worker(f"outbox-{name}", self._step, every_seconds=0.0, interrupt=self._interrupt)
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def put(self, effect: Effect) -> None:
         self._effects.put(effect)
@@ -123,25 +124,24 @@ class Outbox:
 
     def close(self) -> None:
         """Return once what is under way is done. What is still waiting is found again by reconciling."""
-        self._stopped.set()
-        if self._resuming is not None:
-            self._resuming.close()
-        self._effects.put(_Sign.CLOSE)
-        if self._thread.is_alive():
-            self._thread.join(timeout=10.0)
+        self._worker.stop()
         if self._round is not None:
             self._round.cancel()
 
-    def _run(self) -> None:
+    def _interrupt(self) -> None:
+        if self._resuming is not None:
+            self._resuming.close()
+        self._effects.put(_Sign.CLOSE)
+
+    def _step(self) -> None:
         """In turns: one effect that is new, one that is tried again."""
-        while not self._stopped.is_set():
-            if not self._again or not self._effects.empty():
-                self._take(self._effects.get())
-            if self._again and not self._stopped.is_set():
-                effect = self._waiting.get(self._again.popleft())
-                if effect is not None:
-                    self._try(effect)
-            self._count_rounds()
+        if not self._again or not self._effects.empty():
+            self._take(self._effects.get())
+        if self._again and not self._worker.is_stopping:
+            effect = self._waiting.get(self._again.popleft())
+            if effect is not None:
+                self._try(effect)
+        self._count_rounds()
 
     def _take(self, taken: Effect | _Sign) -> None:
         match taken:
@@ -250,7 +250,8 @@ class Outbox:
         except LaunchRefused as refusal:
             assert isinstance(effect, LaunchEffect)
             self._refused(effect.order.attempt_id, str(refusal))
-        except EngineUnavailable as error:
+        except (EngineUnavailable, StoreUnavailable) as error:
+            # The store is asked too: for keys, logins and versions that a launch needs.
             log.warning("engine is unavailable, trying again: %s", error)
             return str(error) or "it does not answer"
         except Exception as error:

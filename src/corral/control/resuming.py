@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import queue
-import threading
 from collections.abc import Callable
 
 from corral.control.checkpoints import resuming
 from corral.control.ports import Checkpoints, LaunchOrder, SavedWork
+from corral.control.worker import Worker
 from corral.core.model import job_of_attempt
 
 log = logging.getLogger("corral.control")
@@ -27,10 +27,9 @@ class Resuming:
         self._checkpoints = checkpoints
         self._found = found
         self._orders: queue.SimpleQueue[LaunchOrder | None] = queue.SimpleQueue()
-        # Daemons: a server that stops does not wait for gigabytes to be read; reconciling finds the launch again.
-        self._threads = [
-            threading.Thread(target=self._run, name=f"resume-{name}-{number}", daemon=True) for number in range(READERS)
-        ]
+        self._is_started = False
+        # A server that stops does not wait for gigabytes to be read; reconciling finds the launch again.
+        self._workers = [Worker(f"resume-{name}-{number}", self._look, every_seconds=0.0) for number in range(READERS)]
 
     def is_needed(self, order: LaunchOrder) -> bool:
         """Whether there is anything to resume from. Quick."""
@@ -47,17 +46,19 @@ class Resuming:
         self._orders.put(order)
 
     def close(self) -> None:
-        for _ in self._threads:
+        for worker in self._workers:
+            worker.ask_to_stop()
             self._orders.put(None)
 
     def _start(self) -> None:
         """With the first that needs it: most servers' jobs never resume in their lives."""
-        for thread in self._threads:
-            if thread.ident is None:
-                thread.start()
+        if not self._is_started:
+            self._is_started = True
+            for worker in self._workers:
+                worker.start()
 
-    def _run(self) -> None:
-        while (order := self._orders.get()) is not None:
+    def _look(self) -> None:
+        if (order := self._orders.get()) is not None:
             self._found(resuming(order, self._latest_good(order)))
 
     def _latest_good(self, order: LaunchOrder) -> SavedWork | None:

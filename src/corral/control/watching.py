@@ -24,9 +24,7 @@ class Watch:
         self._look = look
         self._regular_seconds = regular_seconds
         self._clock = clock
-        self._worker = Worker(
-            f"watch-{name}", self._looked, every_seconds=regular_seconds, first_after=regular_seconds
-        )
+        self._worker = Worker(f"watch-{name}", self._looked, every_seconds=regular_seconds, first_after=regular_seconds)
 
     def start(self) -> None:
         self._worker.start()

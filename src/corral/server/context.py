@@ -35,7 +35,7 @@ from corral.server.committing import Committing
 from corral.server.dataset_library import DatasetLibrary
 from corral.server.estimating import Estimating
 from corral.server.metrics import ServerMetrics
-from corral.server.problems import Problem
+from corral.server.problems import RETRY_AFTER_SECONDS, Problem
 from corral.server.proxy import JupyterProxy
 from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
@@ -160,7 +160,8 @@ class ServerContext:
         except RuntimeError:
             if self.controller.is_alive:
                 raise
-            raise Problem(503, "Stopping", "The server is stopping; try again in a moment.") from None
+            headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+            raise Problem(503, "Stopping", "The server is stopping; try again in a moment.", headers=headers) from None
 
 
 async def _uncancelled(future: Future[Result]) -> Result:

@@ -24,8 +24,8 @@ UNANSWERED_SECONDS = 20
 #: A server that froze inside a transaction loses it, so that another one can take over.
 IDLE_IN_TRANSACTION_SECONDS = 60
 
-#: In the words of a server that answers and lets nobody in; the protocol gives the client no code at this point. In other
-#: languages they are not found, and the server waits.
+#: In the words of a server that answers and lets nobody in: at this point clients get no code. In other languages they
+#: are not found, and corral waits.
 _REFUSALS = ("authentication failed", "no pg_hba.conf entry", "does not exist", "no password supplied")
 
 _SECRET_PARAMETERS = ("password", "sslpassword")

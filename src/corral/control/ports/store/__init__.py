@@ -3,6 +3,7 @@
 from corral.control.ports.store.datasets import DatasetTable
 from corral.control.ports.store.errors import (
     NameTaken,
+    OutcomeUnknown,
     StoreConflict,
     StoreSuperseded,
     StoreUnavailable,
@@ -61,6 +62,7 @@ __all__ = [
     "JobTable",
     "MetaTable",
     "NameTaken",
+    "OutcomeUnknown",
     "PeopleTable",
     "ProviderTable",
     "ReceiptTable",

@@ -24,5 +24,9 @@ class StoreUnavailable(Exception):
     """
 
 
+class OutcomeUnknown(StoreUnavailable):
+    """The store went away while the change was being committed. Whether it happened is found out when it is back."""
+
+
 class StoreSuperseded(Exception):
     """Another server has taken over this store. Nothing was written, and this server must stop."""
