@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -34,8 +33,8 @@ class WorkerHealth:
     failures: int = 0
     #: what the last of them ended with
     error: str = ""
-    #: how long the present round has taken so far; 0 between two rounds
-    busy_seconds: float = 0.0
+    #: whether a round is under way
+    is_busy: bool = False
 
 
 class Worker:
@@ -47,19 +46,25 @@ class Worker:
         every_seconds: float,
         first_after: float = 0.0,
         interrupt: Callable[[], None] = lambda: None,
+        at_end: Callable[[], None] = lambda: None,
     ) -> None:
         """`work` is one round. It may answer how many seconds to wait for the next one; otherwise `every_seconds` pass,
-        or `wake` is called. `interrupt` ends what a round waits for, when the worker is to stop."""
+        or `wake` is called. With 0 the rounds follow on each other, and each waits by itself for something to do.
+
+        `interrupt` ends what a round waits for, when the worker is to stop. `at_end` is called by the worker's own
+        thread after the last round.
+        """
         self.name = name
         self._work = work
         self._every_seconds = every_seconds
         self._first_after = first_after
         self._interrupt = interrupt
+        self._at_end = at_end
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._failures = 0
         self._error = ""
-        self._begun_at: float | None = None
+        self._is_busy = False
         self._thread = _WorkerThread(self)
 
     def start(self) -> None:
@@ -95,18 +100,26 @@ class Worker:
 
     @property
     def health(self) -> WorkerHealth:
-        begun_at = self._begun_at
-        busy = 0.0 if begun_at is None else time.monotonic() - begun_at
-        return WorkerHealth(name=self.name, failures=self._failures, error=self._error, busy_seconds=busy)
+        # One whose rounds wait by themselves is always in one.
+        is_busy = self._is_busy and self._every_seconds > 0.0
+        return WorkerHealth(name=self.name, failures=self._failures, error=self._error, is_busy=is_busy)
 
     # ---------------------------------------------------------------- the thread
 
     def run(self) -> None:
+        """The thread's own; nobody else calls it."""
+        self._repeat()
+        try:
+            self._at_end()
+        except Exception:
+            log.exception("%s could not be ended properly", self.name)
+
+    def _repeat(self) -> None:
         rest = self._first_after
         while not self._is_over(rest):
             # Cleared before the round: what is asked for from now on is seen by the next one.
             self._woken.clear()
-            self._begun_at = time.monotonic()
+            self._is_busy = True
             try:
                 answer = self._work()
             except WorkerStopped:
@@ -117,7 +130,7 @@ class Worker:
                 self._worked()
                 rest = self._every_seconds if answer is None else answer
             finally:
-                self._begun_at = None
+                self._is_busy = False
 
     def _is_over(self, rest: float) -> bool:
         if self._failures:

@@ -156,7 +156,7 @@ def _end_in_time(code: int) -> None:
 
 
 def _end_now(code: int) -> None:
-    busy = [worker.name for worker in workers_alive() if worker.health.busy_seconds]
+    busy = [worker.name for worker in workers_alive() if worker.health.is_busy]
     log.warning("the server ends without waiting any longer for: %s", ", ".join(busy) or "answers that are under way")
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corral.control import volumes
-from corral.control.controller import Controller, ControllerStopped
+from corral.control.controller import Controller
 from corral.control.ports import LaunchOrder, StorageKind, Store, VolumeDriver, VolumeUnavailable, VolumeUse
 from corral.control.records import VolumeRecord, VolumeState
 from corral.control.state import State
+from corral.control.worker import Worker
 from corral.core.volumes import VolumeType
 
 log = logging.getLogger("corral.server.storing")
@@ -78,22 +79,20 @@ class Storing:
         self._lock = threading.Lock()
         self._launched: set[str] = set()
         self._reread_at = 0.0
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._repeat, args=(work,), name=name, daemon=True)
-            for name, work in (("storage", self.look), ("storage-measuring", self.measure))
-        ]
+        self._looking = Worker("storage", self.look, every_seconds=LOOK_SECONDS, first_after=LOOK_SECONDS)
+        self._measuring = Worker(
+            "storage-measuring", self.measure, every_seconds=LOOK_SECONDS, first_after=LOOK_SECONDS
+        )
 
     def start(self) -> None:
         self._reconcile()
-        for thread in self._threads:
-            thread.start()
+        self._looking.start()
+        self._measuring.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(timeout=5.0)
+        self._measuring.ask_to_stop()
+        self._looking.stop()
+        self._measuring.stop()
 
     def changed(self, volume_id: str) -> None:
         """Something was put into a volume, or removed: measure it soon."""
@@ -172,7 +171,7 @@ class Storing:
         rows = self._rows() if self._is_any_due(mounted) else []
         changed: dict[str, VolumeUse] = {}
         for row in rows:
-            if self._stopping.is_set():
+            if self._measuring.is_stopping:
                 return
             if row.state is VolumeState.READY and self._is_due(row.id, row.id in mounted):
                 use = self._measured(row.id)
@@ -223,16 +222,6 @@ class Storing:
         known = self._known
         for remembered in (known.sizes, known.again_at, known.measured_at, known.cost_seconds):
             remembered.pop(volume_id, None)
-
-    def _repeat(self, work: Callable[[], None]) -> None:
-        while not self._stopping.wait(LOOK_SECONDS):
-            try:
-                work()
-            except (ControllerStopped, TimeoutError):
-                continue
-            except Exception:
-                # Without this thread no volume would ever be made: say it, and go on.
-                log.exception("storage could not be looked after")
 
 
 def _has_unfinished(state: State) -> bool:

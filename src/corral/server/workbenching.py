@@ -7,7 +7,6 @@ keys that let in those of the owners. Everything is on disk or in the store: a n
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -18,6 +17,7 @@ from corral.control.ports import Clock, LaunchOrder, Store, Tool, ToolProbe, Tra
 from corral.control.records import JobRecord, JobSpec
 from corral.control.state import State
 from corral.control.workbenches import HOST_COMMAND, Idle, idle_seconds
+from corral.control.worker import Worker
 from corral.core.model import CLUSTER_LABEL, Job, JobKind, JobState, Request
 from corral.server.reaching import Reaching, listen_address
 from corral.stores.workbench_keys import WorkbenchKeys
@@ -53,16 +53,13 @@ class Workbenching:
         self._ssh_ports = ssh_ports
         #: when a person last changed something through the proxy, by job; what happens inside is told by the status
         self._used_at: dict[str, float] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="workbenches", daemon=True)
+        self._worker = Worker("workbenches", self._look, every_seconds=EVERY_SECONDS)
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=10.0)
+        self._worker.stop()
 
     # ---------------------------------------------------------------- asked by others
 
@@ -123,17 +120,6 @@ class Workbenching:
                 log.error("the keys of workbench %s cannot be written: %s", job_id, error)
 
     # ---------------------------------------------------------------- watching
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._look()
-            except ControllerStopped:
-                return
-            except Exception:
-                # The next look may go better; workbenches run on meanwhile.
-                log.exception("workbenches could not be looked at")
-            self._stopping.wait(EVERY_SECONDS)
 
     def _look(self) -> None:
         found = self._running()
