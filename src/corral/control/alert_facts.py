@@ -165,6 +165,12 @@ def _queues(state: State, now: float) -> list[QueueFact]:
             waiting=count,
             longest_wait_seconds=max(0.0, now - oldest[name][0]) if name in oldest else 0.0,
             first_job=oldest[name][1] if name in oldest else "",
+            plan_failure=_plan_failure(state, name),
         )
         for name, count in waiting.items()
     ]
+
+
+def _plan_failure(state: State, queue: str) -> str:
+    failure = state.plan_failures.get(queue) or state.plan_failures.get("")
+    return "" if failure is None else f"{failure.error} (snapshot {failure.digest})"

@@ -129,6 +129,14 @@ def _rules_of_work(thresholds: Thresholds) -> tuple[AlertRule, ...]:
     """What waits, fails, or could begin."""
     return (
         AlertRule(
+            name="plan-failed",
+            signal="plan-failed",
+            comparison=Comparison.AT_LEAST,
+            threshold=1,
+            severity=Severity.CRITICAL,
+            description="A queue cannot be planned because of an error in corral: its jobs wait, others go on.",
+        ),
+        AlertRule(
             name="queue-length",
             signal="queue-length",
             threshold=100,

@@ -63,6 +63,8 @@ class QueueFact:
     longest_wait_seconds: float = 0.0
     #: the job that waits longest
     first_job: str = ""
+    #: what planning it ends with, and the digest of the snapshot that it was planned from; empty if it can be planned
+    plan_failure: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

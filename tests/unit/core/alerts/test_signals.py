@@ -30,7 +30,15 @@ FACTS = Facts(
     now=0,
     gpus=[GPU, UNKNOWN],
     nodes=[NodeFact(id="n1", gpus=2, jobs=("j-1",)), NodeFact(id="n2", state=NodeState.DOWN)],
-    queues=[QueueFact(id="default", waiting=3, longest_wait_seconds=600, first_job="j-9")],
+    queues=[
+        QueueFact(
+            id="default",
+            waiting=3,
+            longest_wait_seconds=600,
+            first_job="j-9",
+            plan_failure="KeyError: 'x' (snapshot ab)",
+        )
+    ],
     pools=[PoolFact(id="default", gpus=2, free=1), PoolFact(id="empty")],
     failures=[FailureFact(id="j-3", at=0, user="bob", reason="oom_killed")],
     volumes=[
@@ -52,6 +60,7 @@ MEASURED: dict[str, dict[str, tuple[float, str]]] = {
     },
     "gpu-idle": {"g1": (2, "GPU g1 (A10 on n1 under j-1) has done nothing for 2 min")},
     "node-lost": {"n1": (0, "node n1 with its 2 GPUs is ready"), "n2": (1, "node n2 is lost")},
+    "plan-failed": {"default": (1, "queue default cannot be planned: KeyError: 'x' (snapshot ab)")},
     "queue-length": {"default": (3, "3 jobs wait in queue default")},
     "queue-wait": {"default": (10, "the longest wait in queue default is 10 min: j-9")},
     "job-failed": {"j-3": (1, "job j-3 of bob failed: oom killed")},

@@ -15,6 +15,7 @@ from corral.core.alerts.signals import (
     gpus_free,
     job_failed,
     node_lost,
+    plan_failed,
     queue_length,
     queue_wait,
     volume_full,
@@ -78,6 +79,13 @@ SIGNALS: dict[str, Signal] = {
     ),
     "node-lost": Signal(
         scope=Scope.NODE, words="1 while a node is lost", unit="", read=node_lost.read, describe=node_lost.describe
+    ),
+    "plan-failed": Signal(
+        scope=Scope.QUEUE,
+        words="1 while planning a queue fails",
+        unit="",
+        read=plan_failed.read,
+        describe=plan_failed.describe,
     ),
     "queue-length": Signal(
         scope=Scope.QUEUE,
