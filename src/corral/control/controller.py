@@ -27,7 +27,16 @@ from corral.control.housekeeping import EVERY_SECONDS, tidy
 from corral.control.inbox import Inbox, Read
 from corral.control.orders import launch_order
 from corral.control.outage import Outage
-from corral.control.outbox import DeleteEffect, ForgetEffect, Lanes, LaunchEffect, Outbox, StopEffect, lane_names
+from corral.control.outbox import (
+    DeleteEffect,
+    ForgetEffect,
+    Lanes,
+    LaunchEffect,
+    Outbox,
+    RefuseEffect,
+    StopEffect,
+    lane_names,
+)
 from corral.control.planner import CycleFailed, Planner
 from corral.control.policies import Policies
 from corral.control.ports import (
@@ -382,7 +391,9 @@ class Controller:
             except Exception as error:
                 log.exception("%s cannot be instructed", instruction.attempt_id)
                 if isinstance(instruction, Launch):
-                    self._launch_refused(instruction.attempt_id, f"it cannot be prepared: {error}")
+                    words = f"it cannot be prepared: {error}"
+                    refusal = RefuseEffect(attempt_id=instruction.attempt_id, message=words)
+                    self._outbox_of(instruction).put(refusal)
         for cluster, effect in work.node_effects:
             if cluster in self._outboxes:
                 self._outboxes[cluster].put(effect)
@@ -394,8 +405,7 @@ class Controller:
                 outbox.put(DeleteEffect(attempts={job.id: _attempts(job) for job in work.deleted}))
 
     def _instruct(self, instruction: Instruction) -> None:
-        job = self._state.snapshot.jobs.get(job_of_attempt(instruction.attempt_id)[0])
-        outbox = self._outbox_of(job, instruction)
+        job, outbox = self._job_of(instruction), self._outbox_of(instruction)
         if isinstance(instruction, Launch):
             if job is not None and job.allocation is not None and job.attempt_id == instruction.attempt_id:
                 spec = self._state.specs.get(job.id) or self._read_spec(job.id)
@@ -412,7 +422,11 @@ class Controller:
         self._state.keep_spec(job_id, record.spec)
         return record.spec
 
-    def _outbox_of(self, job: Job | None, instruction: Instruction) -> Lanes:
+    def _job_of(self, instruction: Instruction) -> Job | None:
+        return self._state.snapshot.jobs.get(job_of_attempt(instruction.attempt_id)[0])
+
+    def _outbox_of(self, instruction: Instruction) -> Lanes:
+        job = self._job_of(instruction)
         if isinstance(instruction, Stop) and instruction.cluster is not None:
             return self._outboxes[instruction.cluster]
         if job is not None and job.allocation is not None:

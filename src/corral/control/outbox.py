@@ -47,6 +47,15 @@ class LaunchEffect:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RefuseEffect:
+    """It cannot be prepared, so it is never launched. In the same line as launches: an attempt that was launched by
+    another word about it is not refused."""
+
+    attempt_id: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StopEffect:
     attempt_id: str
     grace_seconds: float
@@ -65,7 +74,7 @@ class DeleteEffect:
     attempts: Mapping[str, tuple[str, ...]]
 
 
-Effect = LaunchEffect | StopEffect | ForgetEffect | DeleteEffect | NodeEffect
+Effect = LaunchEffect | RefuseEffect | StopEffect | ForgetEffect | DeleteEffect | NodeEffect
 
 
 class _Sign(enum.Enum):
@@ -104,6 +113,10 @@ class Outbox:
         self._not_taken = not_taken
         self._effects: queue.SimpleQueue[Effect | _Sign] = queue.SimpleQueue()
         self._resuming = Resuming(name, checkpoints, self._looked_up) if checkpoints is not None else None
+        #: attempts that the engine has taken, and those that are refused, with the reason, until their end is recorded.
+        #: None is both: an attempt that is refused gives back its GPUs, and must not be launched after that
+        self._launched: set[str] = set()
+        self._refusals: dict[str, str] = {}
         #: attempts whose launch waits until it is known what they resume from
         self._awaited: set[str] = set()
         #: what the engine could not take, and of that what is to be tried again now
@@ -171,6 +184,16 @@ class Outbox:
         if self._waiting and self._is_waited_for(effect):
             return None
         match effect:
+            case LaunchEffect(order=order) if order.attempt_id in self._refusals:
+                # Said again: the store may have been away when it was said first.
+                self._refused(order.attempt_id, self._refusals[order.attempt_id])
+                return None
+            case RefuseEffect(attempt_id=attempt_id) if attempt_id in self._launched:
+                return None
+            case ForgetEffect(attempt_ids=ids):
+                self._launched.difference_update(ids)
+                for attempt_id in ids:
+                    self._refusals.pop(attempt_id, None)
             case LaunchEffect(order=order, is_looked_up=False) if order.attempt_id in self._awaited:
                 return None  # reconciling found it missing, and it is on its way
             case LaunchEffect(order=order, is_looked_up=False) if self._resuming is not None:
@@ -185,7 +208,7 @@ class Outbox:
                 self._awaited.remove(order.attempt_id)
             case StopEffect(attempt_id=attempt_id) if attempt_id in self._awaited:
                 self._awaited.remove(attempt_id)
-                self._refused(attempt_id, "it was stopped before it was launched")
+                self._refuse(attempt_id, "it was stopped before it was launched")
                 return None
             case _:
                 pass
@@ -198,7 +221,7 @@ class Outbox:
         The engine is told to stop also what it did not take: it may have, and only its answer was lost."""
         waits = self._waiting.get(_subject(effect))
         match effect:
-            case LaunchEffect():
+            case LaunchEffect() | RefuseEffect():
                 return waits is not None
             case StopEffect(attempt_id=attempt_id):
                 if isinstance(waits, StopEffect):
@@ -236,6 +259,9 @@ class Outbox:
                 case LaunchEffect(order=order):
                     self._prepare(order)
                     self._engine.launch(self._complete(order))
+                    self._launched.add(order.attempt_id)
+                case RefuseEffect(attempt_id=attempt_id, message=message):
+                    self._refuse(attempt_id, message)
                 case StopEffect(attempt_id=attempt_id, grace_seconds=grace_seconds):
                     self._engine.stop(attempt_id, grace_seconds)
                 case ForgetEffect(attempt_ids=attempt_ids):
@@ -249,7 +275,7 @@ class Outbox:
                     self._engine.release(node, whoever_withheld=whoever_withheld)
         except LaunchRefused as refusal:
             assert isinstance(effect, LaunchEffect)
-            self._refused(effect.order.attempt_id, str(refusal))
+            self._refuse(effect.order.attempt_id, str(refusal))
         except (EngineUnavailable, StoreUnavailable) as error:
             # The store is asked too: for keys, logins and versions that a launch needs.
             log.warning("engine is unavailable, trying again: %s", error)
@@ -258,9 +284,22 @@ class Outbox:
             # A bug in an engine must not end the thread that serves all jobs.
             log.exception("engine failed")
             if isinstance(effect, LaunchEffect):
-                self._refused(effect.order.attempt_id, f"{type(error).__name__}: {error}")
+                return self._give_up(effect.order.attempt_id, f"{type(error).__name__}: {error}")
             if isinstance(effect, StopEffect):
                 return f"{type(error).__name__}: {error}"  # nobody else would tell it again
+        return ""
+
+    def _refuse(self, attempt_id: str, message: str) -> None:
+        self._refusals.setdefault(attempt_id, message)
+        self._refused(attempt_id, self._refusals[attempt_id])
+
+    def _give_up(self, attempt_id: str, words: str) -> str:
+        """Nobody knows how far the engine came: the attempt gives back its GPUs only once it is told to end."""
+        try:
+            self._engine.stop(attempt_id, 0.0)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the launch is tried again
+            return f"{words}; and it cannot be stopped: {error}"
+        self._refuse(attempt_id, words)
         return ""
 
 
@@ -269,7 +308,7 @@ def _subject(effect: Effect) -> Hashable:
     match effect:
         case LaunchEffect(order=order):
             return order.attempt_id
-        case StopEffect(attempt_id=attempt_id):
+        case StopEffect(attempt_id=attempt_id) | RefuseEffect(attempt_id=attempt_id):
             return attempt_id
         case ForgetEffect(attempt_ids=attempt_ids):
             return ("forget", attempt_ids)
@@ -307,7 +346,7 @@ class Lanes:
         match effect:
             case LaunchEffect(order=order):
                 yield self._lane(job_of_attempt(order.attempt_id)[0]), effect
-            case StopEffect(attempt_id=attempt_id):
+            case StopEffect(attempt_id=attempt_id) | RefuseEffect(attempt_id=attempt_id):
                 yield self._lane(job_of_attempt(attempt_id)[0]), effect
             case ForgetEffect(attempt_ids=ids):
                 for lane in range(len(self._outboxes)):
