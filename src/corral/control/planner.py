@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corral.control.cycle import failing_queues, run_cycle
 from corral.control.journal import JournalWriter
 from corral.control.ports import Clock
 from corral.control.state import PlanFailure, State
 from corral.control.work import Work
+from corral.core.pauses import MAX_BACKOFF_SECONDS
 
 log = logging.getLogger("corral.control")
 
@@ -80,6 +81,8 @@ class Planner:
         """Raises CycleFailed; then nothing of this work may be committed."""
         steady, digest = self._clock.monotonic(), work.state.digest.hex()
         left_out = self._left_out()
+        if self._present_offset() < self._offset - JUMP_SECONDS:
+            _shorten_pauses(work)
         try:
             run_cycle(work, self._journal, left_out)
         except Exception as error:
@@ -129,3 +132,10 @@ class Planner:
 
     def _present_offset(self) -> float:
         return self._clock.now() - self._clock.monotonic()
+
+
+def _shorten_pauses(work: Work) -> None:
+    """The time was set back: nobody waits for longer than the longest back-off."""
+    latest = work.now + MAX_BACKOFF_SECONDS
+    for job in [job for job in work.state.snapshot.jobs.values() if job.not_before > latest]:
+        work.edit(job, replace(job, not_before=latest))

@@ -24,6 +24,8 @@ log = logging.getLogger("corral.server.delivering")
 
 #: How soon a notice is seen that somebody else has queued.
 POLL_SECONDS = 1.0
+#: No notice waits for longer than this, neither for its next try nor for company.
+LONGEST_PAUSE_SECONDS = 3600.0
 _STOP_SECONDS = 2.0
 
 
@@ -118,7 +120,8 @@ def due_by_channel(waiting: Sequence[DeliveryRecord], now: float) -> dict[str, l
         about_alerts = bool(delivery.alert_ids)
         if about_alerts and delivery.channel in held_up:
             continue
-        if delivery.next_try_at <= now:
+        # Later than any pause: the clock was set back since.
+        if not now < delivery.next_try_at <= now + LONGEST_PAUSE_SECONDS:
             due[delivery.channel].append(delivery.id)
         elif about_alerts:
             held_up.add(delivery.channel)

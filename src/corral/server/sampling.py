@@ -165,8 +165,11 @@ class Sampling:
                 seen = hosts.get(host.node)
                 if seen is None or seen.at <= host.at:
                     hosts[host.node] = host
-        # A slow collector comes with an older time: rounds never go back in time, its readings keep theirs.
-        self._last_at = max(self._last_at, *(look.at for look in looks))
+        newest = max(look.at for look in looks)
+        # A slow collector comes with an older time: rounds never go back in time, its readings keep theirs. Unless it
+        # comes from so long ago that the clock was set back.
+        if newest > self._last_at or self._last_at - newest > STALE_INTERVALS * self._interval:
+            self._last_at = newest
         return Round(at=self._last_at, gpus=tuple(gpus.values()), hosts=tuple(hosts.values()), holders=self._held_now())
 
     def _held_now(self) -> Mapping[str, Sequence[Holder]]:

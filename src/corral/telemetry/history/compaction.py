@@ -113,12 +113,12 @@ def _compact_window(file: HistoryFile, metric: int, border: int) -> bool:
 
 
 def _rows(connection: sqlite3.Connection, level: Level, metric: int, readings: Columns) -> Rows:
-    """A level whose windows are longer than an hour gets the hour added to what its chunk has already."""
+    """Added to what the chunk has already: of other hours, or of the same one if the clock was set back."""
     encode = encode_raw if level is Level.RAW else encode_rollup
     start = floor_to(int(readings.times[0]), level.window_ms)
     rows = []
     for block, part in readings.blocks(level.block):
-        before = [] if level.window_ms == COMPACTION_MS else _present(connection, level, metric, block, start)
+        before = _present(connection, level, metric, block, start)
         rows.append((int(level), metric, block, start, encode(joined([*before, part]))))
     return rows
 

@@ -55,7 +55,7 @@ class EmbeddedHistory:
         with self._file.write() as connection:
             self._metrics = Metrics(connection)
             self._head = Head(connection, self._metrics)
-        self._said_dropped = False
+        self._said_set_back = False
         self._tending = threading.Lock()
         self._worker = Worker("history", self.tend, every_seconds=_TEND_SECONDS)
         if tended:
@@ -66,8 +66,7 @@ class EmbeddedHistory:
         with self._file.write() as connection:
             before = self._head.newest
             if moment < before:
-                self._say_dropped(at, before / 1000)
-                return
+                self._say_set_back(at, before / 1000)
             try:
                 self._head.append(connection, moment, values)
                 connection.commit()
@@ -75,7 +74,8 @@ class EmbeddedHistory:
                 self._head.rolled_back()
                 raise
             self._head.committed(moment)
-        self._said_dropped = False
+        if moment >= before:
+            self._said_set_back = False
         if floor_to(moment, COMPACTION_MS) > floor_to(before, COMPACTION_MS):
             self._worker.wake()
 
@@ -149,14 +149,10 @@ class EmbeddedHistory:
         with self._file.write() as connection:
             self._head.forget_layouts(connection)
 
-    def _say_dropped(self, at: float, newest: float) -> None:
-        if not self._said_dropped:
-            self._said_dropped = True
-            log.warning(
-                "readings of %.3f are not kept: there are newer ones already, of %.3f; has the clock been set back?",
-                at,
-                newest,
-            )
+    def _say_set_back(self, at: float, newest: float) -> None:
+        if not self._said_set_back:
+            self._said_set_back = True
+            log.warning("readings of %.3f come after those of %.3f: the clock was set back. Both are kept.", at, newest)
 
 
 def _ms(seconds: float) -> int:
