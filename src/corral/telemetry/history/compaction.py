@@ -17,6 +17,7 @@ from corral.telemetry.history.columns import (
     decode_rollup,
     encode_raw,
     encode_rollup,
+    interleaved,
     joined,
 )
 from corral.telemetry.history.file import HistoryFile
@@ -114,12 +115,12 @@ def _compact_window(file: HistoryFile, metric: int, border: int) -> bool:
 
 def _rows(connection: sqlite3.Connection, level: Level, metric: int, readings: Columns) -> Rows:
     """Added to what the chunk has already: of other hours, or of the same one if the clock was set back."""
-    encode = encode_raw if level is Level.RAW else encode_rollup
+    encode, put_together = (encode_raw, interleaved) if level is Level.RAW else (encode_rollup, joined)
     start = floor_to(int(readings.times[0]), level.window_ms)
     rows = []
     for block, part in readings.blocks(level.block):
         before = _present(connection, level, metric, block, start)
-        rows.append((int(level), metric, block, start, encode(joined([*before, part]))))
+        rows.append((int(level), metric, block, start, encode(put_together([*before, part]))))
     return rows
 
 
