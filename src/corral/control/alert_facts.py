@@ -14,7 +14,7 @@ from corral.control.holders import holders
 from corral.control.ports import GpuReading, Holder, Transaction
 from corral.control.records import EventFilter, VolumeState
 from corral.control.state import State
-from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact, PoolFact, QueueFact, VolumeFact
+from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact, PoolFact, QueueFact, RowFact, VolumeFact
 from corral.core.alerts.recent import Recent
 from corral.core.model import Gpu, GpuHealth, Node, NodeState
 
@@ -31,6 +31,7 @@ class Look:
     nodes: Sequence[Node]
     holders: Mapping[str, Sequence[Holder]]
     queues: Sequence[QueueFact]
+    rows: Sequence[RowFact] = ()
     #: what speaks against each GPU that is not healthy: the newest of it
     evidence: Mapping[str, str] = field(default_factory=dict)
 
@@ -40,6 +41,7 @@ def look(state: State, now: float) -> Look:
         nodes=tuple(state.snapshot.nodes.values()),
         holders=holders(state),
         queues=_queues(state, now),
+        rows=[RowFact(id=f"{row.table} {row.key}", error=row.error) for row in state.unreadable],
         evidence={
             gpu_id: condition.evidence[-1].text
             for gpu_id, condition in state.conditions.items()
@@ -77,6 +79,7 @@ def facts_of(
         pools=[PoolFact(id=name, gpus=len(free), free=sum(free)) for name, free in pools.items()],
         failures=failures,
         volumes=volumes,
+        rows=seen.rows,
     )
 
 

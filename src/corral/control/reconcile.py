@@ -12,6 +12,7 @@ from dataclasses import replace
 from corral.control.fleet import effective_state, tell_engine
 from corral.control.health import forget
 from corral.control.ports import AttemptPhase, AttemptStatus, Observation, Withholding
+from corral.control.state import without_held
 from corral.control.work import SYSTEM, Work
 from corral.control.workbenches import explained
 from corral.core.changes import PutNode
@@ -30,6 +31,7 @@ def report(work: Work, status: AttemptStatus) -> None:
     if job is None:
         if status.phase is AttemptPhase.ENDED:
             work.recorded_ends.append(status.attempt_id)
+            work.state.unreadable_held.pop(status.attempt_id, None)
         return
     if status.phase is AttemptPhase.STARTING:
         return
@@ -63,6 +65,8 @@ def reconcile(work: Work, cluster: str, observation: Observation, observed_at: f
     observed = {status.attempt_id: status for status in observation.attempts}
     for status in observation.attempts:
         report(work, status)
+        if status.attempt_id in work.state.unreadable_held:
+            continue  # its job has a damaged row: it runs on until an operator has looked at it
         if status.phase is not AttemptPhase.ENDED and _present_job(work, status.attempt_id) is None:
             log.warning("attempt %s runs in %s although nobody holds it: stopping it", status.attempt_id, cluster)
             work.instructions.append(Stop(attempt_id=status.attempt_id, grace_seconds=0.0, cluster=cluster))
@@ -87,7 +91,10 @@ def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
     gone = [
         replace(node, state=NodeState.DOWN) for node in known.values() if node.id not in work.state.observed[cluster]
     ]
-    merged = [_merged(known.get(node.id), replace(node, cluster=cluster)) for node in nodes]
+    merged = [
+        without_held(_merged(known.get(node.id), replace(node, cluster=cluster)), work.state.unreadable_held)
+        for node in nodes
+    ]
     changed = [node for node in (*merged, *gone) if node != known.get(node.id)]
     for node in changed:
         work.change(PutNode(node=node))

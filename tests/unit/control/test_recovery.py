@@ -3,6 +3,7 @@ was refused is there, and nothing happens twice."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,14 +15,14 @@ from corral.control.alert_facts import look
 from corral.control.controller import Controller
 from corral.control.journal import replay
 from corral.control.policies import Policies
-from corral.control.ports import OutcomeUnknown, Store, StoreUnavailable, Transaction
+from corral.control.ports import AttemptPhase, OutcomeUnknown, Store, StoreUnavailable, Transaction
 from corral.control.records import EventRecord
 from corral.control.work import Work
-from corral.core.model import JobState, Queue
+from corral.core.model import EndReason, JobState, Queue
 from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
 from tests.unit.control.test_controller import House
-from tests.unit.control.world import ANN, ROOT, NoWorkspace, draft, eventually
+from tests.unit.control.world import ANN, ROOT, NoWorkspace, draft, eventually, status
 
 
 class FlakyStore:
@@ -240,3 +241,30 @@ def test_a_launch_that_cannot_be_prepared_fails_alone(house: FlakyHouse, monkeyp
     eventually(lambda: house.launched() == ["j-2.1"])
     eventually(lambda: house.job("j-1").state is JobState.FAILED)
     assert "symbolic links" in house.job("j-1").message
+
+
+def test_a_damaged_row_is_left_out_and_named_and_its_job_runs_on(house: FlakyHouse) -> None:
+    house.submit("damaged", "healthy")
+    eventually(lambda: house.launched() == ["j-1.1", "j-2.1"])
+    for attempt in ("j-1.1", "j-2.1"):
+        house.engine.report(status(attempt, AttemptPhase.RUNNING, 1001.0))
+    eventually(lambda: house.job("j-2").state is JobState.RUNNING)
+    with sqlite3.connect(house.store.describe()["place"]) as database:
+        database.execute("UPDATE jobs SET body = '{\"request\"' WHERE id = 1")
+    house.restart()
+    assert house.controller.is_alive
+    seen = house.controller.inspect(look, 1000.0).result(10)
+    (row,) = seen.rows
+    assert row.id == "jobs 1"
+    assert house.engine.stopped == [], "nobody ends a job because its row is damaged"
+    # What it holds is nobody else's: seven of the eight GPUs are left, and one of them is held.
+    for number in range(8):
+        house.submit(f"another-{number}")
+    eventually(lambda: len(set(house.launched())) == 8)
+    used = [(i.node, g) for order in house.engine.launched for i in order.instances for g in i.gpu_indexes]
+    assert len(used) == len(set(used))
+    # Once it has ended, its GPUs are free.
+    house.engine.report(status("j-1.1", AttemptPhase.ENDED, 1002.0, reason=EndReason.EXIT_CODE, exit_code=0))
+    eventually(lambda: "j-1.1" in house.engine.forgotten)
+    house.controller.observe_soon()
+    eventually(lambda: len(set(house.launched())) == 9)

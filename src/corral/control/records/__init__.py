@@ -44,6 +44,7 @@ from corral.control.records.jobs import (
     JobSpec,
     MountKind,
     MountSpec,
+    UnreadableRow,
     UsageCourse,
     UsageRecord,
 )
@@ -164,6 +165,7 @@ __all__ = [
     "SimulationState",
     "SshKeyRecord",
     "TagRecord",
+    "UnreadableRow",
     "UsageCourse",
     "UsageRecord",
     "UserRecord",

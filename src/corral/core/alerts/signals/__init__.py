@@ -18,6 +18,7 @@ from corral.core.alerts.signals import (
     plan_failed,
     queue_length,
     queue_wait,
+    row_unreadable,
     volume_full,
 )
 
@@ -118,6 +119,14 @@ SIGNALS: dict[str, Signal] = {
         read=gpus_free.read,
         describe=gpus_free.describe,
         step=4.0,
+    ),
+    "row-unreadable": Signal(
+        scope=Scope.STORE,
+        words="1 for a row of the store that is damaged",
+        unit="",
+        read=row_unreadable.read,
+        describe=row_unreadable.describe,
+        gone="the row can be read, or is gone",
     ),
     "volume-full": Signal(
         scope=Scope.VOLUME,
