@@ -126,6 +126,7 @@ class Controller:
                         partial(self._prepare, name),
                         self._complete,
                         self._launch_not_taken,
+                        self._launch_failed,
                     )
                     for lane in lane_names(name, engine)
                 ]
@@ -392,13 +393,16 @@ class Controller:
     def _complete(self, order: LaunchOrder) -> LaunchOrder:
         return self.complete(order)
 
-    def _launch_refused(self, refused: str, message: str) -> None:
+    def _launch_failed(self, failed: str, message: str) -> None:
+        self._launch_refused(failed, message, EndReason.LOST)
+
+    def _launch_refused(self, refused: str, message: str, reason: EndReason = EndReason.LAUNCH_ERROR) -> None:
         self._heard(
             AttemptStatus(
                 attempt_id=refused,
                 phase=AttemptPhase.ENDED,
                 at=self._clock.now(),
-                reason=EndReason.LAUNCH_ERROR,
+                reason=reason,
                 message=message,
             )
         )

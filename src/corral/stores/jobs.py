@@ -256,6 +256,8 @@ def _encode_body(job: Job) -> str:
         document["message"] = job.message
     if job.retries:
         document["retries"] = job.retries
+    if job.faults:
+        document["faults"] = job.faults
     if job.not_before:
         document["not_before"] = job.not_before
     if job.given_back:
@@ -338,6 +340,7 @@ def decode_job(row: Any) -> Job:
         message=body.get("message", ""),
         retries=body.get("retries", 0),
         max_retries=body["max_retries"],
+        faults=body.get("faults", 0),
         not_before=body.get("not_before", 0.0),
         given_back=body.get("given_back", 0),
         avoid_nodes=tuple(body.get("avoid_nodes", ())),

@@ -23,6 +23,7 @@ from corral.engines.local.exits import (
     REASON_OOM,
     REASON_PULL,
     REASON_TIME,
+    launch_reason,
     oom_message,
     record_exit,
     signal_name,
@@ -210,7 +211,8 @@ class Supervisor:
             pid = os.fork()
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
-            record_exit(self._spec, reason=REASON_LAUNCH, message=f"could not be prepared: {place}{error.strerror}")
+            message = f"could not be prepared: {place}{error.strerror}"
+            record_exit(self._spec, reason=launch_reason(error), message=message)
             if self._cgroup:
                 self._cgroup.remove()
             return False
