@@ -161,6 +161,8 @@ class SchedulingSettings(Section):
     protected_starts: Annotated[int, Field(ge=1, le=100)] = 4
     #: what a job without a time limit is expected to run while nothing is known of its like
     unknown_run_hours: Annotated[float, Field(gt=0, le=8760)] = 24.0
+    #: the smallest share of a GPU that a job may ask for: thousands of tiny jobs on one GPU help nobody
+    smallest_share: Annotated[float, Field(ge=0.001, le=1)] = 0.01
 
 
 class AlertThresholds(Section):

@@ -173,6 +173,7 @@ class Settings(SettingsFile):
             score_time_constant=self.scheduling.score_settling_hours * 3600,
             default_priority=self.scheduling.default_priority,
             max_queue_length=self.scheduling.max_queue_size,
+            smallest_share_milli=round(self.scheduling.smallest_share * WHOLE),
             max_retries=self.fault_tolerance.max_retries if self.fault_tolerance.auto_retry_failed_jobs else 0,
             ordering=self.scheduling.algorithm,
             blocking=self.scheduling.blocking,

@@ -121,6 +121,7 @@ MISTAKES: list[tuple[str, int, str, str]] = [
     ("scheduling: {weights: {age: 0}}\n", 1, "scheduling.weights.age", "at least 0.001"),
     ("scheduling: {weights: {size: -1}}\n", 1, "scheduling.weights.size", "at least 0"),
     ("scheduling: {weights: {luck: 1}}\n", 1, "scheduling.weights.luck", "unknown"),
+    ("scheduling: {smallest_share: 0}\n", 1, "scheduling.smallest_share", "at least 0.001"),
     ("scheduling: {protected_starts: 0}\n", 1, "scheduling.protected_starts", "at least 1"),
     ("policies: {preemption_min_run_minutes: -1}\n", 1, "policies.preemption_min_run_minutes", "at least 0"),
     ("policies: {preemption_margin: 1}\n", 1, "policies.preemption_margin", "less than 1"),
