@@ -34,6 +34,7 @@ from corral.control.ports import (
     Clock,
     Engine,
     EngineUnavailable,
+    Fenced,
     LaunchOrder,
     Store,
     StoreSuperseded,
@@ -141,7 +142,10 @@ class Controller:
 
     def start(self) -> None:
         """Load the state, bring it together with what the engines see, and begin."""
-        self._store.take_over()
+        fenced = [engine for engine in self.engines.values() if isinstance(engine, Fenced)]
+        leadership = self._store.take_over(above=max((engine.term_seen() for engine in fenced), default=0))
+        for led in fenced:
+            led.lead(leadership)
         with self._store.read() as tx:
             self._state = load_state(tx, self._policies)
         self.execute(follow_settings).add_done_callback(_log_failure)

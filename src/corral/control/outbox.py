@@ -19,6 +19,7 @@ from typing import assert_never
 
 from corral.control.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
 from corral.control.ports import (
+    AttemptTaken,
     Checkpoints,
     Engine,
     EngineUnavailable,
@@ -250,6 +251,9 @@ class Outbox:
                     self._engine.withhold(node, reason)
                 case ReleaseEffect(node=node, whoever_withheld=whoever_withheld):
                     self._engine.release(node, whoever_withheld=whoever_withheld)
+        except AttemptTaken as taken:
+            assert isinstance(effect, LaunchEffect)
+            self._failed(effect.order.attempt_id, str(taken))
         except LaunchRefused as refusal:
             assert isinstance(effect, LaunchEffect)
             self._refused(effect.order.attempt_id, str(refusal))

@@ -44,17 +44,20 @@ class Clusters:
 
 
 @contextmanager
-def opened(settings: Settings, isolated: Isolation, places: StoragePlaces) -> Iterator[Clusters]:
+def opened(
+    settings: Settings, isolated: Isolation, places: StoragePlaces, roots: Mapping[str, Path]
+) -> Iterator[Clusters]:
+    """`roots`: where the engine of each cluster keeps its attempts."""
     with ExitStack() as parts:
         fleet: HostFleet | VirtualFleet = VirtualFleet(())
         engines: dict[str, Engine] = {}
         for cluster in settings.cluster:
             if cluster.engine == "slurm":
-                engines[cluster.name] = slurm_engine(settings, cluster, isolated.accounts, places)
+                engines[cluster.name] = slurm_engine(settings, cluster, isolated.accounts, places, roots[cluster.name])
             else:
                 fleet = local_fleet(settings)
                 engines[cluster.name] = LocalEngine(
-                    root=settings.home / "local",
+                    root=roots[cluster.name],
                     fleet=fleet,
                     log_limit_bytes=settings.local.log_limit_bytes,
                     isolation=isolated,
@@ -78,11 +81,11 @@ def local_fleet(settings: Settings) -> HostFleet | VirtualFleet:
 
 
 def slurm_engine(
-    settings: Settings, cluster: ClusterSettings, accounts: AccountRules | None, places: StoragePlaces
+    settings: Settings, cluster: ClusterSettings, accounts: AccountRules | None, places: StoragePlaces, root: Path
 ) -> SlurmEngine:
     slurm = cluster.slurm
     return SlurmEngine(
-        root=Path(slurm.root) if slurm.root else settings.home / "slurm" / cluster.name,
+        root=root,
         slurm=_access(slurm),
         rules=SlurmRules(
             fleet=FleetRules(partitions=frozenset(slurm.partitions), models=slurm.models),

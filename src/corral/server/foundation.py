@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corral.control import restored
 from corral.control.controller import Controller
-from corral.control.ports import Clock, Store
+from corral.control.ports import Clock, Store, StoreHolder
 from corral.control.records import EventRecord
+from corral.control.work import SYSTEM
 from corral.engines import workbench_host, workbench_relay, workbench_start
 from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.storage.driver import DirectoryVolumes
 from corral.engines.local.tools import LocalTools
-from corral.server import clusters, isolation
+from corral.server import clusters, isolation, ownership
 from corral.server.app import VERSION
 from corral.server.clusters import Clusters
 from corral.server.dataset_mounting import DatasetMounting
@@ -70,14 +72,23 @@ class Foundation:
     metrics: ServerMetrics
 
 
-def laid(settings: Settings, parts: ExitStack) -> Foundation:
-    """With a controller that runs. Whoever leaves `parts` stops it; jobs keep running."""
+def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Foundation:
+    """With a controller that runs. Whoever leaves `parts` stops it; jobs keep running.
+
+    `take_over` lets this home have a store that is another's. Raises StoreHeld, or LivingElsewhere.
+    """
     clock = SystemClock()
     isolated = _prepared_home(settings)
-    store = open_store(settings.database_url)
+    claim = ownership.claim_of(settings.home, clock.now())
+    store = open_store(settings.database_url, claim, take_over=take_over)
     parts.callback(store.close)
+    former = store.holder()
+    roots = ownership.engine_roots(settings, former)
+    ownership.check_nothing_lives_elsewhere(store.installation(), roots.values())
+    claim = ownership.with_places(claim, roots)
+    store.claim(claim)
     places = storage_places(settings)
-    here = parts.enter_context(clusters.opened(settings, isolated, places))
+    here = parts.enter_context(clusters.opened(settings, isolated, places, roots))
     _let_jobs_in(settings, isolated)
     feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
     workspace = DirectoryWorkspace(settings.home / "jobs")
@@ -116,7 +127,19 @@ def laid(settings: Settings, parts: ExitStack) -> Foundation:
         metrics=metrics,
     )
     _start(foundation, parts)
+    _tell_of_former(foundation, former, claim)
     return foundation
+
+
+def _tell_of_former(foundation: Foundation, former: StoreHolder | None, claim: StoreHolder) -> None:
+    """A home that took over says so in the audit log, with what it cannot see."""
+    if former is None or former.is_same(claim):
+        return
+    unseen = ownership.unseen(former, claim)
+    for words in unseen:
+        log.warning("%s", words)
+    detail = {"home": claim.path, "host": claim.host, "from": former.path, "from_host": former.host, "unseen": unseen}
+    foundation.controller.execute(lambda work: work.record(SYSTEM, "server.took-over", claim.home, detail=detail))
 
 
 def _start(foundation: Foundation, parts: ExitStack) -> None:
@@ -130,6 +153,8 @@ def _start(foundation: Foundation, parts: ExitStack) -> None:
     )
     controller.start()
     parts.callback(controller.stop)
+    # A store that was restored may be older than the directories beside it: their ids are not given again.
+    controller.execute(restored.skip_used_ids, foundation.workspace.highest_job())
 
 
 def _prepared_home(settings: Settings) -> Isolation:

@@ -98,6 +98,12 @@ class SqlJobTable:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
+    def skip_ids(self, used: int) -> int:
+        skipped = used - count_up(self._connection, "job", 0)
+        if skipped > 0:
+            count_up(self._connection, "job", skipped)
+        return max(0, skipped)
+
     def next_ids(self, count: int) -> list[str]:
         if count < 1:
             return []

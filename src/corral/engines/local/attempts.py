@@ -45,6 +45,8 @@ from corral.engines.local.rundir import (
 
 #: In the environment of every process of an instance; names it across all engines of a machine.
 RUN_DIR_VARIABLE = "CORRAL_RUN_DIR"
+#: The same for all jobs of one store, wherever they run.
+INSTALLATION_VARIABLE = "CORRAL_INSTALLATION"
 _BURIAL_SECONDS = 0.5
 
 
@@ -279,11 +281,13 @@ class AttemptFiles:
 
     # -------------------------------------------------------------------------------------------- stopping
 
-    def stop(self, tracked: Tracked, grace_seconds: float) -> None:
-        """Tell every supervisor to end its instance; an instance that has none yet will never get one."""
+    def stop(self, tracked: Tracked, grace_seconds: float, term: int = 0) -> None:
+        """Tell every supervisor to end its instance; an instance that has none yet will never get one.
+
+        Supervisors take no notice if a later term has begun."""
         # The file first: a supervisor that claims after the look below finds it there.
         stop_path = os.path.join(self._layout.attempt_dir(tracked.attempt_id), STOP)
-        write_json(stop_path, {"grace_seconds": grace_seconds})
+        write_json(stop_path, {"grace_seconds": grace_seconds, "term": term})
         self.withdraw(tracked, EndReason.EXIT_CODE, "stopped before it started")
         tracked.stop_sent = True
         for instance in tracked.instances:

@@ -9,9 +9,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from corral.control.ports import Instance, LaunchOrder, LaunchRefused, Mount
+from corral.control.ports import NO_LEADERSHIP, Instance, LaunchOrder, LaunchRefused, Leadership, Mount
 from corral.engines.local.accounts import Account, AccountRules, own_account
-from corral.engines.local.attempts import RUN_DIR_VARIABLE
+from corral.engines.local.attempts import INSTALLATION_VARIABLE, RUN_DIR_VARIABLE
 from corral.engines.local.cgroups import CgroupSupport
 from corral.engines.local.container_orders import (
     CONTAINER_TMP,
@@ -67,6 +67,8 @@ class SpecWriter:
     places: StoragePlaces
     #: of the server: what may be told of it to those who prepare storage
     environ: Mapping[str, str] = field(default_factory=dict)
+    #: whose orders these are
+    leadership: Leadership = NO_LEADERSHIP
 
     def check(self, order: LaunchOrder) -> None:
         """Raises LaunchRefused for what can never run here, before anything of it is on disk."""
@@ -81,6 +83,8 @@ class SpecWriter:
         account = self.account(order)
         env = self._env(order, instance, account, master_port)
         env[RUN_DIR_VARIABLE] = rank_dir
+        if self.leadership.installation:
+            env[INSTALLATION_VARIABLE] = self.leadership.installation
         scratch = self.places.scratch_of(self.engine, order.attempt_id, instance.rank)
         storage = self._storage(order, instance, scratch)
         return InstanceSpec(
@@ -90,6 +94,8 @@ class SpecWriter:
             rank_dir=rank_dir,
             events_path=self.layout.events_path,
             boot_id=self.boot_id,
+            term=self.leadership.term,
+            term_path=self.layout.term_path,
             command=list(order.command),
             env=env,
             workdir=order.workdir or "",

@@ -84,6 +84,9 @@ class InstanceSpec(TypedDict):
     rank_dir: str
     events_path: str
     boot_id: str
+    #: of the server that gives the order, and the file with the latest one
+    term: int
+    term_path: str
     command: list[str]
     env: dict[str, str]
     #: "" means the run directory's own

@@ -11,7 +11,7 @@ import ctypes
 import errno
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from corral.engines.local.messages import Owner
 
@@ -114,8 +114,20 @@ def dies_of(pid: int, number: signal.Signals) -> bool:
 
 def processes_by_env(name: str) -> dict[str, set[int]]:
     """Every process that has this environment variable, by its value: what a dead supervisor left behind."""
-    prefix = name.encode() + b"="
     found: dict[str, set[int]] = {}
+    for pid, env in _environments(name):
+        found.setdefault(env[name], set()).add(pid)
+    return found
+
+
+def processes_with_env(name: str, value: str, other: str) -> list[tuple[int, dict[str, str]]]:
+    """Every process that has this value of one variable, and another variable besides: its number, and both."""
+    return [(pid, env) for pid, env in _environments(name, other) if env[name] == value]
+
+
+def _environments(*names: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Of each process that has all these variables: its number, and them."""
+    prefixes = {name: name.encode() + b"=" for name in names}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
             continue
@@ -124,10 +136,14 @@ def processes_by_env(name: str) -> dict[str, set[int]]:
                 lines = source.read().split(b"\0")
         except OSError:
             continue  # gone meanwhile, or another user's
-        for line in lines:
-            if line.startswith(prefix):
-                found.setdefault(os.fsdecode(line[len(prefix) :]), set()).add(int(entry))
-    return found
+        found = {
+            name: os.fsdecode(line[len(prefix) :])
+            for name, prefix in prefixes.items()
+            for line in lines
+            if line.startswith(prefix)
+        }
+        if len(found) == len(names):
+            yield int(entry), found
 
 
 class ExecFailed(Exception):

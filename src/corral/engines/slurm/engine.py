@@ -20,6 +20,7 @@ from corral.control.ports import (
     EngineUnavailable,
     LaunchOrder,
     LaunchRefused,
+    Leadership,
     LogChunk,
     Observation,
 )
@@ -27,6 +28,7 @@ from corral.core.model import EndReason
 from corral.engines.aggregation import must_stop
 from corral.engines.local.messages import StorageSpec
 from corral.engines.local.storage.orders import StoragePlaces
+from corral.engines.local.terms import TERM, read_term, write_term
 from corral.engines.slurm import attempts, rundir, scripts
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
@@ -96,6 +98,7 @@ class SlurmEngine:
         self._reserving = Reserving(slurm, self._rules.extra)
         self._following = Following(slurm, self._layout, self._mark, self._submitted, self._lock)
         self._closed = False
+        self._term_path, self._term = str(root / TERM), 0
         for attempt_id in self._layout.live():
             if (attempt := attempts.load(self._layout, attempt_id)) is None:
                 # An earlier server was about to prepare it, and will say again that it is wanted.
@@ -108,6 +111,16 @@ class SlurmEngine:
         self._preparing = Preparing(self._mark, self._layout, storage, os.environ, self._take_prepared)
         self._watcher = Watcher(self, look_seconds=look_seconds, rescan_seconds=rescan_seconds)
         self._watcher.start()
+
+    # -------------------------------------------------------------------------------------------- Fenced
+
+    def term_seen(self) -> int:
+        return read_term(self._term_path)
+
+    def lead(self, leadership: Leadership) -> None:
+        # An attempt that an older server gives to Slurm after this is the same attempt, and only one can claim it.
+        write_term(self._term_path, leadership.term)
+        self._term = leadership.term
 
     # -------------------------------------------------------------------------------------------- Engine
 
@@ -265,6 +278,8 @@ class SlurmEngine:
     def rescan(self) -> list[Attempt]:
         """The safety net: all that are not over, and what Slurm says of them. Nobody live, nothing asked."""
         with self._lock:
+            if self._is_superseded:
+                return list(self._attempts.values())
             live = [attempt for attempt in self._attempts.values() if not attempt.is_over]
         if live:
             jobs = asked(self._slurm.live)
@@ -289,6 +304,15 @@ class SlurmEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise EngineUnavailable("the Slurm engine is closed")
+        if self._is_superseded:
+            raise EngineUnavailable(
+                f"another server has taken over {self._layout.root} (it has term {self.term_seen()}, and this one "
+                f"{self._term}): this one starts and stops nothing any more"
+            )
+
+    @property
+    def _is_superseded(self) -> bool:
+        return 0 < self._term < self.term_seen()
 
     def _specs(self, order: LaunchOrder) -> dict[int, list[StorageSpec]]:
         """What each instance mounts. Raises LaunchRefused."""
@@ -361,6 +385,7 @@ class SlurmEngine:
         return submission(order, self._rules, self._account_of(order), place, nodes, name=name, script=script)
 
     def _submit(self, order: LaunchOrder, attempt: Attempt) -> None:
+        self._check_open()
         try:
             job_id = self._partitions.decide(lambda known: self._slurm.submit(self._submission(order, known)))
         except PartitionClosed as closed:
