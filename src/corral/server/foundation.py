@@ -127,8 +127,17 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
         metrics=metrics,
     )
     _start(foundation, parts)
+    _skip_used_ids(foundation, former)
     _tell_of_former(foundation, former, claim)
     return foundation
+
+
+def _skip_used_ids(foundation: Foundation, former: StoreHolder | None) -> None:
+    """A store that was restored may be older than the directories of jobs: their ids are not given again."""
+    highest = foundation.workspace.highest_job()
+    if former is not None:
+        highest = max(highest, DirectoryWorkspace(Path(former.path) / "jobs").highest_job())
+    foundation.controller.execute(restored.skip_used_ids, highest)
 
 
 def _tell_of_former(foundation: Foundation, former: StoreHolder | None, claim: StoreHolder) -> None:
@@ -153,8 +162,6 @@ def _start(foundation: Foundation, parts: ExitStack) -> None:
     )
     controller.start()
     parts.callback(controller.stop)
-    # A store that was restored may be older than the directories beside it: their ids are not given again.
-    controller.execute(restored.skip_used_ids, foundation.workspace.highest_job())
 
 
 def _prepared_home(settings: Settings) -> Isolation:

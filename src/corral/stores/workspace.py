@@ -75,5 +75,5 @@ class DirectoryWorkspace:
 def _names(directory: Path) -> list[str]:
     try:
         return os.listdir(directory)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from corral.control.ports import (
     AttemptStatus,
+    AttemptTaken,
     EngineUnavailable,
     LaunchOrder,
     LaunchRefused,
@@ -352,9 +353,9 @@ class SlurmEngine:
 
     def _check_new(self, order: LaunchOrder) -> None:
         if self._layout.was_ordered(order.attempt_id):
-            raise LaunchRefused(
+            raise AttemptTaken(
                 f"attempt {order.attempt_id} is over here already: its id was given a second time, as happens when an "
-                "older store is put back. Start the job again: the next attempt has another id."
+                "older store is put back. The next attempt has another id."
             )
 
     def _prepare(self, order: LaunchOrder, specs: Mapping[int, list[StorageSpec]], said: Sequence[str] = ()) -> Attempt:
