@@ -6152,6 +6152,11 @@ export interface components {
             /** Exit Code */
             exit_code: number | null;
             /**
+             * Faults
+             * @description Faults of the platform in a row since it last saved; they are no retries.
+             */
+            faults: number;
+            /**
              * Flavor
              * @description As it was picked; later changes of it don't matter.
              */
@@ -6327,6 +6332,11 @@ export interface components {
             max_seconds: number | null;
             /** Max Total Gpus */
             max_total_gpus: number | null;
+            /**
+             * Smallest Share
+             * @description The smallest share of a GPU that a job may ask for.
+             */
+            smallest_share: number;
         };
         /**
          * LineView
