@@ -173,10 +173,10 @@ def test_a_second_server_and_a_bad_configuration_are_refused_in_words(server: Co
     shell = Person(server=server.url, home=tmp_path)
     shell.env = {"CORRAL_BOOTSTRAP_PASSWORD": PASSWORD}
     same_home = shell.run("up", "--home", str(server.home), "--port", str(free_port()))
-    assert same_home.code == 1
+    assert same_home.code == 3
     assert "already uses" in same_home.err
     same_port = shell.run("up", "--home", str(tmp_path / "other"), "--port", str(server.port))
-    assert same_port.code == 1
+    assert same_port.code == 4
     assert str(server.port) in same_port.err
 
     (tmp_path / "bad.yaml").write_text("policies:\n  max_gpus_per_usr: 4\nserver: {port: high}\n")
