@@ -17,9 +17,11 @@ from corral.engines.slurm.following import Following
 from corral.engines.slurm.news import News
 from corral.engines.slurm.occupancy import LINGER_SECONDS, Leaving
 from corral.engines.slurm.rundir import Layout
-from corral.engines.slurm.seen import SlurmJob
+from corral.engines.slurm.seen import JobOwner, SlurmJob
 
 NOW = 1_700_000_000.0
+ADA = JobOwner(uid=1001, name="ada")
+EVE_UID = 1002
 ORDER = LaunchOrder(
     attempt_id="j-1.1",
     job_id="j-1",
@@ -42,7 +44,7 @@ def layout(tmp_path: Path) -> Layout:
 def attempt(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Attempt:
     monkeypatch.setattr(attempts, "clock", lambda: NOW + 100)
     os.mkdir(layout.place("j-1.1", 0))
-    return attempts.create(layout, ORDER, NOW)
+    return attempts.create(layout, ORDER, NOW, ADA)
 
 
 def tell(layout: Layout, *lines: str) -> None:
@@ -51,14 +53,8 @@ def tell(layout: Layout, *lines: str) -> None:
 
 
 def job(state: str, job_id: int = 7, **more: object) -> SlurmJob:
-    return SlurmJob(
-        id=job_id,
-        name="corral-x-j-1.1",
-        state=state,
-        nodes=("node1",),
-        started_at=NOW + 1,
-        **more,  # type: ignore[arg-type]
-    )
+    fields = {"uid": ADA.uid, "nodes": ("node1",), "started_at": NOW + 1, **more}
+    return SlurmJob(id=job_id, state=state, **fields)  # type: ignore[arg-type]
 
 
 def test_news_are_told_once_and_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
@@ -147,7 +143,8 @@ def test_who_failed_first_counts_although_slurm_tells_whole_seconds(layout: Layo
 
 
 def test_an_attempt_that_was_sent_twice_is_followed_where_it_runs(layout: Layout, attempt: Attempt) -> None:
-    first, second = job("RUNNING", 7), job("COMPLETED", 8)
+    name = attempt.job_name("corral-x-")
+    first, second = job("RUNNING", 7, name=name), job("COMPLETED", 8, name=name)
 
     class Answers:
         def jobs(self) -> list[SlurmJob]:
@@ -191,7 +188,7 @@ def test_what_was_half_made_is_made_anew_and_what_was_ordered_is_not(layout: Lay
         os.mkdir(layout.place("j-2.1", rank))
     assert not layout.was_ordered("j-2.1")
     assert os.listdir(layout.places) == []
-    attempts.create(layout, ORDER, NOW)
+    attempts.create(layout, ORDER, NOW, ADA)
     os.mkdir(layout.place("j-1.1", 0))
     assert layout.was_ordered("j-1.1")
     layout.forget("j-1.1", delete_logs=False)
@@ -202,13 +199,17 @@ def test_what_was_half_made_is_made_anew_and_what_was_ordered_is_not(layout: Lay
 
 def test_a_job_whose_attempt_is_over_may_linger_and_then_holds_what_it_holds() -> None:
     leaving = Leaving()
-    leaving.note(7, NOW)
-    leaving.note(8, NOW)
-    leaving.note(None, NOW)
-    late = NOW + LINGER_SECONDS
-    assert (leaving.lingering(late - 1), leaving.stuck([job("RUNNING")], late - 1)) == ({7, 8}, [])
-    leaving.note(7, late)  # it is said at each observation
-    assert (leaving.lingering(late), leaving.stuck([job("COMPLETING")], late)) == (set(), [])
+    leaving.note(7, ADA, NOW)
+    leaving.note(8, ADA, NOW)
+    leaving.note(None, ADA, NOW)
+    late, both = NOW + LINGER_SECONDS, [job("RUNNING", 7), job("RUNNING", 8)]
+    assert (leaving.lingering(both, late - 1), leaving.stuck(both, late - 1)) == ({7, 8}, [])
+    assert leaving.lingering([job("RUNNING", uid=EVE_UID)], late - 1) == set(), "another account's job has that id"
+    leaving.note(7, ADA, late)  # it is said at each observation
+    assert (leaving.lingering(both, late), leaving.stuck([job("COMPLETING")], late)) == (set(), [])
+    leaving.note(9, ADA, NOW)
+    assert leaving.stuck([job("RUNNING", 9, uid=EVE_UID)], late + 1) == [], "nobody else's job is cancelled"
+    leaving.note(7, ADA, NOW)
     assert leaving.stuck([job("RUNNING")], late + 1) == [7]
     assert leaving.stuck([], late + 2) == []
     assert leaving.stuck([job("RUNNING")], late + 3) == [], "it was gone: this is another story"

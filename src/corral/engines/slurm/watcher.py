@@ -24,6 +24,8 @@ log = logging.getLogger("corral.engines.slurm")
 MAX_PAUSE_SECONDS = 60.0
 #: No more than this part of the time is spent asking.
 _BUSY_SHARE = 0.03
+#: The same for looking at marks, which everybody's jobs can write.
+_LOOK_SHARE = 0.2
 
 
 class Watcher:
@@ -59,7 +61,9 @@ class Watcher:
     def _run(self) -> None:
         pause, rescan_at = self._rescan_seconds, 0.0
         while not self._stopping.is_set():
+            begun = time.monotonic()
             self._guarded(lambda: self._tell(self._engine.take_events()))
+            looked = time.monotonic() - begun
             if time.monotonic() >= rescan_at:
                 begun = time.monotonic()
                 answered = self._guarded(lambda: self._tell(self._engine.rescan()))
@@ -69,6 +73,8 @@ class Watcher:
             # Whatever is launched, or stopped, asks for a look by itself.
             self._wanted.wait(self._look_seconds if self._engine.is_busy else self._rescan_seconds)
             self._wanted.clear()
+            if looked > self._look_seconds:
+                self._stopping.wait(min(self._rescan_seconds, looked / _LOOK_SHARE - looked))
 
     def _guarded(self, work: Callable[[], None]) -> bool:
         """Nothing that goes wrong may end the thread: the next look may find everything in order."""
