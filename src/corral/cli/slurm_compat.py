@@ -43,7 +43,8 @@ PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo")
 #: of jobs that are not over
 _LIVE = ("created", "queued", "starting", "running", "stopping")
 
-FreeWords = Annotated[list[str] | None, typer.Argument(metavar="WORDS", help="As the Slurm program takes them.")]
+_WORDS_HELP = "As the Slurm program takes them. Options of corral stand before: corral -o json slurm-compat squeue."
+FreeWords = Annotated[list[str] | None, typer.Argument(metavar="WORDS", help=_WORDS_HELP)]
 
 
 @command(
