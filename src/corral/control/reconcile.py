@@ -33,12 +33,12 @@ def report(work: Work, status: AttemptStatus) -> None:
         return
     if status.phase is AttemptPhase.STARTING:
         return
-    if status.phase is AttemptPhase.RUNNING:
-        if job.started_at is None:
-            work.advance(job, Up(at=status.at))
-            work.record(SYSTEM, "job.running", job.id, owner=job.user, detail={"attempt": job.attempt})
-        return
-    _end(work, job, status)
+    is_over = status.phase is AttemptPhase.ENDED
+    if (began_at := status.began_at if is_over else status.at) is not None and job.started_at is None:
+        job = work.advance(job, Up(at=began_at))
+        work.record(SYSTEM, "job.running", job.id, owner=job.user, detail={"attempt": job.attempt})
+    if is_over:
+        _end(work, job, status)
 
 
 def not_taken(work: Work, attempt_id: str, words: str) -> None:

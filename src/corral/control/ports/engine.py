@@ -136,6 +136,8 @@ class AttemptStatus:
     message: str = ""
     #: the nodes or GPUs that failed under it, of an end that is their fault; none named: it may be any of its own
     failed: tuple[str, ...] = ()
+    #: of an end: when its programs had begun; None if the engine knows of no beginning
+    began_at: float | None = field(default=None, compare=False)
 
 
 class Withholding(StrEnum):

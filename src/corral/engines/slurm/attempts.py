@@ -153,7 +153,12 @@ class Attempt:
 
     def give_up(self, reason: EndReason, message: str, at: float) -> None:
         self.verdict = AttemptStatus(
-            attempt_id=self.id, phase=AttemptPhase.ENDED, at=at, reason=reason, message=message
+            attempt_id=self.id,
+            phase=AttemptPhase.ENDED,
+            at=at,
+            reason=reason,
+            message=message,
+            began_at=max(self.up.values(), default=None),
         )
 
     def _waits_for(self) -> str:

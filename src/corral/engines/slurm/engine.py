@@ -131,6 +131,9 @@ class SlurmEngine:
             self._known_nodes = {node.name: node for node in seen}
             statuses = [attempt.status() for attempt in self._attempts.values()]
             on_their_way = [one for one in self._preparing.statuses() if one.attempt_id not in self._attempts]
+            live_attempts = [attempt for attempt in self._attempts.values() if not attempt.is_over]
+        # Not left to the watcher alone, which asks seldom after a slow answer.
+        self._take_back(live_attempts)
         self._watcher.tell_all()
         return Observation(
             nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet, reserved, closed),
@@ -437,5 +440,5 @@ class SlurmEngine:
         states = {job.id: job.state for job in asked(self._slurm.jobs)}
         with self._lock:
             for job_id, (attempt, job) in late.items():
-                if states.get(job_id, "CANCELLED") == "CANCELLED":
+                if states.get(job_id, "CANCELLED") == "CANCELLED" and not attempt.is_over:
                     attempts.conclude(self._layout, attempt, EndReason.PREEMPTED, why_not_begun(job))

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("corral.engines.slurm")
 
-#: A controller that is slow, or does not answer, is asked at most this seldom.
+#: A controller that is slow is asked at least this often; one that does not answer at all, a little more often.
 MAX_PAUSE_SECONDS = 60.0
+MAX_AWAY_SECONDS = 10.0
 #: No more than this part of the time is spent asking.
 _BUSY_SHARE = 0.03
 #: The same for looking at marks, which everybody's jobs can write.
@@ -68,7 +69,7 @@ class Watcher:
                 begun = time.monotonic()
                 answered = self._guarded(lambda: self._tell(self._engine.rescan()))
                 took = time.monotonic() - begun
-                pause = self._rescan_seconds if answered else min(MAX_PAUSE_SECONDS, pause * 2)
+                pause = self._rescan_seconds if answered else min(MAX_AWAY_SECONDS, pause * 2)
                 rescan_at = time.monotonic() + min(MAX_PAUSE_SECONDS, max(pause, took / _BUSY_SHARE))
             # Whatever is launched, or stopped, asks for a look by itself.
             self._wanted.wait(self._look_seconds if self._engine.is_busy else self._rescan_seconds)
