@@ -44,3 +44,25 @@ def test_after_a_crash_behind_sbatch_only_the_attempts_own_job_is_found_again(at
         assert http.get(f"/jobs/{job}/logs").text == "once\n"
     assert attacked.state_in_slurm(running) == "RUNNING"
     assert attacked.state_in_slurm(own) != "RUNNING"
+
+
+def test_after_a_crash_a_stop_cancels_the_attempts_own_job_and_no_namesake(attacked: SlurmMachine) -> None:
+    first = attacked.submit("ann", "exit 0", gpus=1)
+    attacked.wait("ann", first)
+    partition = "PartitionName=batch"
+    try:
+        # Slurm takes jobs, and begins none: nobody has claimed the attempt when it is stopped.
+        attacked.slurm.run("scontrol", "update", partition, "State=DOWN")
+        (attacked.server.home / "crash").touch(mode=0o666)
+        job = attacked.submit("ann", "sleep 600", gpus=1)
+        wait_until(lambda: not attacked.server.is_running, "the server died behind sbatch")
+        own, name = attacked.slurm_job(job)
+        other = attacked.sbatch("eve", f"--job-name={name}", f"--comment={name}")
+        attacked.start()
+        attacked.server.wait_ready()
+        attacked.stop("ann", job)
+        attacked.wait("ann", job, "stopped")
+        wait_until(lambda: attacked.state_in_slurm(own) == "CANCELLED", "its own job is gone")
+        assert attacked.state_in_slurm(other) == "PENDING"
+    finally:
+        attacked.slurm.run("scontrol", "update", partition, "State=UP")

@@ -73,6 +73,15 @@ def reconcile(work: Work, cluster: str, observation: Observation, observed_at: f
             _stop_again(work, job)
     _leave_lost_nodes(work, cluster)
     _trust_again(work, observed_at)
+    for attempt_id, until in observation.overran.items():
+        _charge(work, attempt_id, until)
+
+
+def _charge(work: Work, attempt_id: str, until: float) -> None:
+    """The GPUs that it held after its own word of its end are counted like those before."""
+    for record in work.tx.usage.of_job(job_of_attempt(attempt_id)[0]):
+        if record.attempt_id == attempt_id and record.ended_at is not None and record.ended_at < until:
+            work.charge_overrun(record, until)
 
 
 def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:

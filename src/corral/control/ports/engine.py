@@ -155,6 +155,8 @@ class Observation:
     attempts: tuple[AttemptStatus, ...]
     #: by node, of those that the engine was told to withhold; None where nobody but corral gives work to its nodes
     withheld: Mapping[str, Withholding] | None = None
+    #: attempts that were over by what they had written themselves, and until when their GPUs were held all the same
+    overran: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

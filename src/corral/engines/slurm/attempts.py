@@ -119,7 +119,7 @@ class Attempt:
         if word == "claimed" and is_first:
             self.claimed_by = int(rest)
         elif word == "up":
-            self.up[rank] = time_told(rest, self.created_at, now)
+            self.up.setdefault(rank, time_told(rest, self.created_at, now))
         elif word == "end":
             told = parse_exit(rest, limit_seconds=self.limit_seconds, since=self.created_at, now=now)
             by_others = told.is_from_outside and not self.was_stopped

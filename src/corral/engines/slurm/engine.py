@@ -117,6 +117,7 @@ class SlurmEngine:
         with self._lock:
             self._check_open()
             mine, stuck = self._occupancy.own_jobs(self._attempts, live, attempts.clock())
+            overran = self._occupancy.overran(live, attempts.clock())
         jobs = asked(lambda: self._devices.told(live, mine, self._slurm.jobs))
         reserved = self._reserving.nodes(seen, attempts.clock())
         closed = closed_nodes(asked(self._partitions.now), self._rules.partitions)
@@ -139,6 +140,7 @@ class SlurmEngine:
             nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet, reserved, closed),
             attempts=(*(status for status in statuses if status is not None), *on_their_way),
             withheld=self._words.found(seen),
+            overran=overran,
         )
 
     def launch(self, order: LaunchOrder) -> None:

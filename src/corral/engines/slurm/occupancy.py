@@ -10,6 +10,7 @@ go, and after that they hold what they hold.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from corral.control.ports import LaunchOrder
 from corral.engines.slurm.attempts import Attempt
@@ -17,40 +18,56 @@ from corral.engines.slurm.fleet import unexplained
 from corral.engines.slurm.seen import JobOwner, SlurmJob, SlurmNode
 
 #: Scripts of corral's leave within a second, and Slurm cleans up after them.
+LEAVE_SECONDS = 3.0
 LINGER_SECONDS = 10.0
 #: Clocks of the server and of Slurm's controller may differ by so much.
 CLOCK_SECONDS = 5.0
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Left:
+    """A Slurm job whose attempt is over."""
+
+    attempt_id: str
+    owner: JobOwner
+    #: when that was first noticed
+    since: float
+
+
 class Leaving:
     def __init__(self) -> None:
-        #: since when each of them is on its way out
-        self._since: dict[int, float] = {}
-        self._owners: dict[int, JobOwner] = {}
+        self._left: dict[int, _Left] = {}
 
-    def note(self, job_id: int | None, owner: JobOwner, now: float) -> None:
+    def note(self, attempt: Attempt, now: float) -> None:
         """However often it is said."""
-        if job_id is not None:
-            self._since.setdefault(job_id, now)
-            self._owners[job_id] = owner
+        if attempt.job_id is not None:
+            self._left.setdefault(attempt.job_id, _Left(attempt_id=attempt.id, owner=attempt.owner, since=now))
 
     def known(self) -> Iterable[int]:
-        return self._since
+        return self._left
 
     def lingering(self, live: Iterable[SlurmJob], now: float) -> set[int]:
         """Those whose GPUs are as good as free."""
-        return {job.id for job in live if self._is_ours(job) and now - self._since[job.id] < LINGER_SECONDS}
+        return {job.id for job, left in self._there(live) if now - left.since < LINGER_SECONDS}
 
     def stuck(self, live: Sequence[SlurmJob], now: float) -> list[int]:
         """Those that run on all the same. Of those that are gone nothing is kept."""
-        states = {job.id: job.state for job in live if self._is_ours(job)}
-        late = {one for one, since in self._since.items() if now - since >= LINGER_SECONDS}
-        self._since = {one: since for one, since in self._since.items() if one in states or one not in late}
-        self._owners = {one: self._owners[one] for one in self._since}
+        states = {job.id: job.state for job, _ in self._there(live)}
+        late = {one for one, left in self._left.items() if now - left.since >= LINGER_SECONDS}
+        self._left = {one: left for one, left in self._left.items() if one in states or one not in late}
         return sorted(one for one in late if states.get(one) == "RUNNING")
 
-    def _is_ours(self, job: SlurmJob) -> bool:
-        return job.id in self._since and self._owners[job.id].owns(job)
+    def overran(self, live: Iterable[SlurmJob], now: float) -> dict[str, float]:
+        """The attempts of those that run on for longer than corral's script takes to leave."""
+        return {
+            left.attempt_id: now
+            for job, left in self._there(live)
+            if job.state == "RUNNING" and now - left.since >= LEAVE_SECONDS
+        }
+
+    def _there(self, live: Iterable[SlurmJob]) -> list[tuple[SlurmJob, _Left]]:
+        found = [(job, left) for job in live if (left := self._left.get(job.id)) is not None]
+        return [(job, left) for job, left in found if left.owner.owns(job)]
 
 
 class Occupancy:
@@ -62,7 +79,7 @@ class Occupancy:
         self._unexplained: Mapping[str, int] = {}
 
     def note_over(self, attempt: Attempt, now: float) -> None:
-        self._leaving.note(attempt.job_id, attempt.owner, now)
+        self._leaving.note(attempt, now)
 
     def own_jobs(
         self, attempts: Mapping[str, Attempt], live: Sequence[SlurmJob], now: float
@@ -83,6 +100,10 @@ class Occupancy:
             own |= _on_their_way(sent, [job for job in live if job.id not in known])
         stuck = self._leaving.stuck(live, now)
         return own | self._leaving.lingering(live, now), stuck
+
+    def overran(self, live: Iterable[SlurmJob], now: float) -> dict[str, float]:
+        """Attempts that are over by what they wrote, and until when their jobs ran on, which are charged for it."""
+        return self._leaving.overran(live, now)
 
     def lost_gpus(self, seen: Iterable[SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, int]:
         """What was unexplained in two observations in a row is no matter of a moment."""
