@@ -125,6 +125,8 @@ class SlurmEngine:
             log.warning("Slurm jobs %s run on although their attempts are over: they are cancelled", stuck)
             asked(lambda: self._slurm.cancel(*stuck))
         self._following.follow(self._attempts.values(), jobs, attempts.clock())
+        # Not left to the watcher alone, which asks seldom after a slow answer.
+        self._take_back(list(self._attempts.values()))
         with self._lock:
             named = named_gpus(self._attempts.values(), self._preparing.orders())
             lost = self._occupancy.lost_gpus(seen, jobs)
@@ -132,9 +134,6 @@ class SlurmEngine:
             self._known_nodes = {node.name: node for node in seen}
             statuses = [attempt.status() for attempt in self._attempts.values()]
             on_their_way = [one for one in self._preparing.statuses() if one.attempt_id not in self._attempts]
-            live_attempts = [attempt for attempt in self._attempts.values() if not attempt.is_over]
-        # Not left to the watcher alone, which asks seldom after a slow answer.
-        self._take_back(live_attempts)
         self._watcher.tell_all()
         return Observation(
             nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet, reserved, closed),
