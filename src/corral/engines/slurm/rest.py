@@ -112,12 +112,11 @@ class SlurmRest:
         return self._read(lambda found: reserved_in(found, time.time()), document)
 
     def submitter(self) -> JobOwner:
-        """The token's user, who need not have an account on this machine. Without a token, at a socket, it is the
-        account that asks."""
+        """The token's user, who need not have an account on this machine. Without a token, at a socket, slurmrestd
+        does not say as whom it submits: then the ids that it gave count alone."""
         token = self._tokens.current()
-        name = self._user or (token.user if token is not None else "")
-        if not name:
-            return JobOwner(uid=os.geteuid()) if token is None else JobOwner()
+        if token is None or not (name := self._user or token.user):
+            return JobOwner()
         try:
             return JobOwner(uid=pwd.getpwnam(name).pw_uid, name=name)
         except KeyError:
