@@ -9,9 +9,11 @@ import pytest
 
 from corral.control.ports import LaunchRefused
 from corral.core.model import EndReason
-from corral.engines.slurm import occupancy
+from corral.engines.slurm import following, occupancy
+from corral.engines.slurm.commands import SlurmCommands
 from tests.contract.engine_harness import order, script, wait_until
 from tests.contract.slurm_harness import SlurmHarness
+from tests.servers.accounts import temporary_account
 from tests.servers.slurm import SlurmCluster
 
 pytest_plugins = ("tests.servers.fixtures",)
@@ -76,6 +78,26 @@ def take_node1(harness: SlurmHarness) -> None:
 
 def taken_on(harness: SlurmHarness, name: str) -> tuple[str, ...]:
     return next(node.taken.gpus for node in harness.engine.observe().nodes if node.id == name)
+
+
+def test_an_id_of_a_stranger_is_neither_followed_nor_cancelled(
+    harness: SlurmHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """sbatch runs as the account of the job, which may make it print any number."""
+    monkeypatch.setattr(following, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(following, "LOST_SECONDS", 1.0)
+    with temporary_account(f"corral-str-{os.getpid()}", 1_000_000 + 3 * os.getpid()) as stranger:
+        who = ("setpriv", f"--reuid={stranger.pw_name}", f"--regid={stranger.pw_gid}", "--clear-groups")
+        options = ("--parsable", "--job-name=stranger", "--chdir=/", "--output=/dev/null", "--wrap=sleep 600")
+        victim = int(harness.slurm.run(*who, "sbatch", *options))
+        try:
+            monkeypatch.setattr(SlurmCommands, "submit", lambda slurm, job: victim)
+            harness.launch(order(*script("sleep 600"), gpus=1))
+            harness.engine.stop("j-1.1", 0.0)
+            assert harness.listener.ended().reason is EndReason.LOST
+            assert harness.slurm.run("squeue", "-h", "-j", str(victim), "-o", "%T").strip() in ("PENDING", "RUNNING")
+        finally:
+            harness.slurm.run("scancel", str(victim))
 
 
 def test_what_strangers_hold_stays_taken_when_the_plan_for_it_ends(harness: SlurmHarness) -> None:

@@ -66,20 +66,22 @@ class Following:
             pending = [attempt for attempt in attempts if not attempt.is_over]
             for attempt in pending:
                 attempt.look(self._layout)
-        with self._lock:
             known = {job.id: job for job in live}
-            pending = [one for one in pending if self._is_doubtful(one) or not self._is_followed(one, known, now)]
+            pending = [one for one in pending if _is_doubtful(one, now) or not self._is_followed(one, known, now)]
         if not pending:
             return
         remembered = asked(self._slurm.jobs)
         with self._lock:
-            for attempt in filter(self._is_doubtful, pending):
-                self._settle_claim(attempt, remembered)
+            for attempt in pending:
+                if _is_doubtful(attempt, now):
+                    self._settle_claim(attempt, remembered)
             known = {job.id: job for job in remembered}
             pending = [one for one in pending if not self._is_followed(one, known, now)]
         if not pending:
             return
-        booked = self._booked([attempt.job_id for attempt in pending if attempt.job_id is not None], now)
+        # An id that is another account's job now is not looked for: accounting may not say whose a job is.
+        wanted = [one.job_id for one in pending if one.job_id is not None and one.job_id not in known]
+        booked = self._booked(wanted, now)
         with self._lock:
             self._settle(pending, booked, now)
 
@@ -95,12 +97,6 @@ class Following:
         name = attempt.job_name(self._mark)
         mine = [job for job in jobs if name in (job.name, job.comment) and attempt.owner.owns(job)]
         return sorted(mine, key=lambda job: job.id)
-
-    @staticmethod
-    def _is_doubtful(attempt: Attempt) -> bool:
-        """Another job than the known one says that it runs the attempt: it was sent twice, after an answer that never
-        came, or a program has written that itself."""
-        return attempt.claimed_by not in (None, attempt.job_id)
 
     def _settle_claim(self, attempt: Attempt, jobs: Iterable[SlurmJob]) -> None:
         """What a job writes about itself makes nobody else's job an attempt's."""
@@ -153,3 +149,11 @@ class Following:
         except SlurmRefused as refusal:
             log.info("no accounting: %s", refusal)
             return []
+
+
+def _is_doubtful(attempt: Attempt, now: float) -> bool:
+    """Another job than the known one says that it runs the attempt: it was sent twice, after an answer that never came,
+    or a program has written that itself. The id of one that was just sent is about to be stored."""
+    if attempt.job_id is None and now - attempt.created_at < FRESH_SECONDS:
+        return False
+    return attempt.claimed_by not in (None, attempt.job_id)
