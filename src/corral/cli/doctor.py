@@ -264,6 +264,21 @@ def containers(terminal: Terminal) -> Finding:
     return _ok("Containers", f"{runtime.detail}, {gpus_by}")
 
 
+def slurm_accounts(terminal: Terminal) -> Finding:
+    settings = _settings()
+    if isinstance(settings, str):
+        return _warn("Slurm", "not looked at: the configuration cannot be used")
+    names = [cluster.name for cluster in settings.cluster if cluster.engine == "slurm"]
+    if not names:
+        return _ok("Slurm", "no cluster of it is configured")
+    from corral.server.isolation import account_rules
+    from corral.server.slurm_accounts import REMEDY, root_on_nodes
+
+    if who := root_on_nodes(account_rules(settings) if os.geteuid() == 0 else None):
+        return _warn("Slurm", f"{words.listed(names)}: {who}", f"{REMEDY[0].upper()}{REMEDY[1:]}.")
+    return _ok("Slurm", f"{words.listed(names)}: no job is root on the nodes")
+
+
 CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
     python_version,
     configuration,
@@ -273,6 +288,7 @@ CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
     gpus,
     cgroup_limits,
     containers,
+    slurm_accounts,
     server_reachable,
     signed_in,
     clock,

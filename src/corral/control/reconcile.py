@@ -34,12 +34,12 @@ def report(work: Work, status: AttemptStatus) -> None:
         return
     if status.phase is AttemptPhase.STARTING:
         return
-    if status.phase is AttemptPhase.RUNNING:
-        if job.started_at is None:
-            work.advance(job, Up(at=status.at))
-            work.record(SYSTEM, "job.running", job.id, owner=job.user, detail={"attempt": job.attempt})
-        return
-    _end(work, job, status)
+    is_over = status.phase is AttemptPhase.ENDED
+    if (began_at := status.began_at if is_over else status.at) is not None and job.started_at is None:
+        job = work.advance(job, Up(at=began_at))
+        work.record(SYSTEM, "job.running", job.id, owner=job.user, detail={"attempt": job.attempt})
+    if is_over:
+        _end(work, job, status)
 
 
 def not_taken(work: Work, attempt_id: str, words: str) -> None:
@@ -77,6 +77,15 @@ def reconcile(work: Work, cluster: str, observation: Observation, observed_at: f
         restored.end_unheld(work, attempt_id, cluster)
     _leave_lost_nodes(work, cluster)
     _trust_again(work, observed_at)
+    for attempt_id, until in observation.overran.items():
+        _charge(work, attempt_id, until)
+
+
+def _charge(work: Work, attempt_id: str, until: float) -> None:
+    """The GPUs that it held after its own word of its end are counted like those before."""
+    for record in work.tx.usage.of_job(job_of_attempt(attempt_id)[0]):
+        if record.attempt_id == attempt_id and record.ended_at is not None and record.ended_at < until:
+            work.charge_overrun(record, until)
 
 
 def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,9 @@ from corral.engines.slurm.submitters import Submitter
 from corral.engines.slurm.tokens import Tokens
 from corral.server.sections import ClusterSettings, SlurmSettings
 from corral.server.settings import Settings
+from corral.server.slurm_accounts import REMEDY, root_on_nodes
+
+log = logging.getLogger("corral.server")
 
 #: where there are no real ones
 DEFAULT_VIRTUAL_GPUS = "8xA100-80G"
@@ -84,6 +89,8 @@ def slurm_engine(
     settings: Settings, cluster: ClusterSettings, accounts: AccountRules | None, places: StoragePlaces, root: Path
 ) -> SlurmEngine:
     slurm = cluster.slurm
+    if who := root_on_nodes(accounts):
+        log.warning("cluster %s: %s: %s", cluster.name, who, REMEDY)
     return SlurmEngine(
         root=root,
         slurm=_access(slurm),
@@ -107,12 +114,14 @@ def slurm_engine(
 
 def _access(slurm: SlurmSettings) -> Slurm:
     """Through slurmrestd where there is one, and by Slurm's programs otherwise."""
-    commands = SlurmCommands(conf=slurm.conf, programs=slurm.programs)
+    # As Slurm's own programs do: the settings of corral first, then the environment, then where Slurm was installed.
+    conf = slurm.conf or os.environ.get("SLURM_CONF") or None
+    commands = SlurmCommands(conf=conf, programs=slurm.programs)
     if (rest := slurm.rest) is None:
         return commands
     return SlurmRest(
         url=rest.url,
-        tokens=Tokens(file=rest.token_file, command=rest.token_command, conf=slurm.conf),
+        tokens=Tokens(file=rest.token_file, command=rest.token_command, conf=conf),
         commands=commands,
         user=rest.user or "",
         version=rest.api_version or "",

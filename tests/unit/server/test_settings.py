@@ -13,6 +13,7 @@ from corral.core.model import JobKind, Quota
 from corral.core.volumes import VolumeType
 from corral.server.configfile import ConfigError
 from corral.server.configimport import import_config
+from corral.server.sections import SlurmRestSettings, SlurmSettings
 from corral.server.settings import check_config, load_settings, show_settings, without_effect
 
 
@@ -76,6 +77,14 @@ def test_the_example_of_the_reference_is_valid_and_names_every_key(tmp_path: Pat
     assert settings.limits.max_seconds == 48 * 3600
     defaults = [line.key for line in show_settings(settings) if line.source == "default"]
     assert defaults == ["local.virtual_nodes"]  # it stands beside virtual_gpus, which the example has
+
+
+def test_the_reference_explains_every_key_of_slurm() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "configuration.md").read_text()
+    rest = [f"rest.{name}" for name in SlurmRestSettings.model_fields]
+    keys = [f"cluster.slurm.{name}" for name in (*SlurmSettings.model_fields, *rest) if name != "rest"]
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert [key for key in keys if not any(f"`{key}`" in row.split("|")[1] for row in rows)] == []
 
 
 #: the file, where the first problem is, its key, and words of its message

@@ -142,6 +142,8 @@ class AttemptStatus:
     message: str = ""
     #: the nodes or GPUs that failed under it, of an end that is their fault; none named: it may be any of its own
     failed: tuple[str, ...] = ()
+    #: of an end: when its programs had begun; None if the engine knows of no beginning
+    began_at: float | None = field(default=None, compare=False)
 
 
 class Withholding(StrEnum):
@@ -159,6 +161,8 @@ class Observation:
     attempts: tuple[AttemptStatus, ...]
     #: by node, of those that the engine was told to withhold; None where nobody but corral gives work to its nodes
     withheld: Mapping[str, Withholding] | None = None
+    #: attempts that were over by what they had written themselves, and until when their GPUs were held all the same
+    overran: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
