@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from corral.control.controller import Controller
-from corral.control.ports import Clock, Store
+from corral.control.ports import Clock, LaunchOrder, Store
 from corral.control.records import EventRecord
 from corral.engines import workbench_host, workbench_relay, workbench_start
 from corral.engines.local.instance_specs import Isolation
@@ -22,6 +22,7 @@ from corral.server.app import VERSION
 from corral.server.clusters import Clusters
 from corral.server.dataset_mounting import DatasetMounting
 from corral.server.imaging import Imaging
+from corral.server.isolation import Separated, Separation
 from corral.server.metrics import ServerMetrics
 from corral.server.mounting import Mounting
 from corral.server.presets import install_helpers
@@ -55,6 +56,7 @@ class SystemClock:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Foundation:
     settings: Settings
+    separated: Separated
     clock: Clock
     store: Store
     clusters: Clusters
@@ -95,6 +97,7 @@ def laid(settings: Settings, parts: ExitStack) -> Foundation:
     box = SecretBox(settings.home)
     foundation = Foundation(
         settings=settings,
+        separated=isolation.separated(isolated.accounts),
         clock=clock,
         store=store,
         clusters=here,
@@ -115,18 +118,18 @@ def laid(settings: Settings, parts: ExitStack) -> Foundation:
         feed=feed,
         metrics=metrics,
     )
-    _start(foundation, parts)
+    _start(foundation, isolation.operators_apart(store, isolated.accounts), parts)
     return foundation
 
 
-def _start(foundation: Foundation, parts: ExitStack) -> None:
+def _start(foundation: Foundation, apart: Callable[[LaunchOrder], LaunchOrder], parts: ExitStack) -> None:
     """The controller, once it knows whom to ask before a launch."""
     controller, imaging, mounting = foundation.controller, foundation.imaging, foundation.mounting
     versions = DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box)
     controller.cycle_seconds = foundation.metrics.observe_cycle
     controller.prepare = foundation.workbenches.prepare
     controller.complete = lambda order: foundation.storing.noticed(
-        versions.completed(mounting.completed(imaging.completed(order)))
+        versions.completed(mounting.completed(imaging.completed(apart(order))))
     )
     controller.start()
     parts.callback(controller.stop)
@@ -142,9 +145,11 @@ def _prepared_home(settings: Settings) -> Isolation:
 
 def _let_jobs_in(settings: Settings, isolated: Isolation) -> None:
     install_helpers(settings)
-    if isolated.accounts is not None:
+    if isolated.accounts is not None and not isolated.accounts.barrier:
         isolation.let_jobs_in(settings)
-    log.info("%s", isolation.describe(isolated))
+    known = isolation.separated(isolated.accounts)
+    level = logging.WARNING if known.separation is Separation.SINGLE_USER else logging.INFO
+    log.log(level, "%s", known.detail)
 
 
 def _announce(events: Sequence[EventRecord], feed: EventFeed, metrics: ServerMetrics) -> None:
