@@ -47,7 +47,7 @@ def test_where_only_root_can_reach_the_home_others_are_refused(
     rules = isolation.account_rules(settings(tmp_path))
     assert rules is not None
     assert rules.account_of("operator").name == "root"
-    with pytest.raises(LaunchRefused, match="local.allow_root: true"):
+    with pytest.raises(LaunchRefused, match=r"local\.allow_root: true"):
         rules.account_of("somebody-else")
     (logged,) = caplog.messages
     assert "jobs of all users but operator are refused" in logged
