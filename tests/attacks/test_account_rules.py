@@ -71,14 +71,14 @@ def test_root_for_everybody_must_be_said_and_is_shown(fresh: CorralServer) -> No
 
 
 def test_users_without_an_account_are_refused_and_share_none(machine: SharedMachine) -> None:
-    for user in ("zoe", "root", "nobody", "daemon"):
+    for user in ("corral-zoe", "root", "nobody", "daemon"):
         machine.server.add_user(user)
         ended, _ = machine.run(user, "id -u")
         assert ended["end_reason"] == "launch_error"
         assert f"{user} has no account on this machine" in ended["message"]
     # An account that is made meanwhile is found.
-    with temporary_account("zoe", 47999):
-        ended, log = machine.run("zoe", "id -u")
+    with temporary_account("corral-zoe", 47999):
+        ended, log = machine.run("corral-zoe", "id -u")
         assert (ended["state"], log) == ("completed", "47999\n")
 
 
