@@ -55,6 +55,8 @@ def isolation_of(settings: Settings, *, is_root: bool | None = None) -> Isolatio
     accounts = account_rules(settings) if as_root else None
     if not as_root and _is_set(settings):
         log.warning("local.run_as has no effect: the server does not run as root, so jobs run as its own account")
+    if accounts is not None:
+        _warn(settings, accounts)
     return Isolation(
         accounts=accounts,
         top=str(settings.home),
@@ -63,6 +65,22 @@ def isolation_of(settings: Settings, *, is_root: bool | None = None) -> Isolatio
         shared=(str(settings.helper_path),),
         mps_directory=start_mps(str(settings.home / "local" / "mps"), os.environ) if settings.local.mps else "",
     )
+
+
+def _warn(settings: Settings, rules: AccountRules) -> None:
+    """Of what an operator may not expect."""
+    if rules.barrier:
+        log.warning(
+            "jobs of all users but %s are refused, because other accounts than root cannot reach %s: set CORRAL_HOME "
+            "to a place that every account can pass and use a Python outside of it, or set local.allow_root: true if "
+            "every user may be root on this machine",
+            FIRST_USER,
+            rules.barrier,
+        )
+        if settings.is_demo:
+            log.warning("jobs of the demo's own users run as root: give none of these users a password")
+    if rules.default and not rules.share_default and "local.run_as.default" in settings.sources:
+        log.warning("local.run_as.default has no effect without local.run_as.share_default: true")
 
 
 def account_rules(settings: Settings) -> AccountRules | None:
@@ -77,16 +95,6 @@ def account_rules(settings: Settings) -> AccountRules | None:
     if local.allow_root is None and not is_set:
         blocked = _out_of_reach(settings) or ""
         users = {FIRST_USER: own_account().name}
-        if blocked:
-            log.warning(
-                "jobs of all users but %s are refused, because other accounts than root cannot reach %s: set "
-                "CORRAL_HOME to a place that every account can pass and use a Python outside of it, or set "
-                "local.allow_root: true if every user may be root on this machine",
-                FIRST_USER,
-                blocked,
-            )
-    if run_as.default and not run_as.share_default and "local.run_as.default" in settings.sources:
-        log.warning("local.run_as.default has no effect without local.run_as.share_default: true")
     if settings.is_demo:
         users = {**_accounts_of_demo(settings, blocked), **users}
     return AccountRules(
@@ -102,10 +110,8 @@ def account_rules(settings: Settings) -> AccountRules | None:
 def _accounts_of_demo(settings: Settings, blocked: str) -> dict[str, str]:
     """The demo's people are made up: no account of the machine is theirs, and none of them can sign in. Only the
     demo itself submits their jobs."""
-    if not blocked:
-        return {name: settings.local.run_as.default or "nobody" for name, _ in PEOPLE}
-    log.warning("jobs of the demo's own users run as root: give none of these users a password")
-    return {name: own_account().name for name, _ in PEOPLE}
+    account = own_account().name if blocked else settings.local.run_as.default or "nobody"
+    return {name: account for name, _ in PEOPLE}
 
 
 def _out_of_reach(settings: Settings) -> str | None:

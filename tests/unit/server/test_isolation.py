@@ -44,7 +44,7 @@ def test_where_only_root_can_reach_the_home_others_are_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     tmp_path.chmod(0o700)
-    rules = isolation.account_rules(settings(tmp_path))
+    rules = isolation.isolation_of(settings(tmp_path), is_root=True).accounts
     assert rules is not None
     assert rules.account_of("operator").name == "root"
     with pytest.raises(LaunchRefused, match=r"local\.allow_root: true"):
@@ -69,7 +69,7 @@ def test_no_means_no(tmp_path: Path) -> None:
 
 def test_an_account_is_shared_only_if_the_operator_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     named = settings(tmp_path, **{"local.allow_root": False, "local.run_as.default": "nobody"})
-    rules = isolation.account_rules(named)
+    rules = isolation.isolation_of(named, is_root=True).accounts
     assert rules is not None
     with pytest.raises(LaunchRefused, match="share_default: true"):
         rules.account_of("somebody-else")
@@ -91,7 +91,7 @@ def test_the_demos_people_have_an_account_that_is_not_theirs(tmp_path: Path, eve
 
 def test_the_demo_runs_where_only_root_can_reach_its_home(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     tmp_path.chmod(0o700)
-    rules = isolation.account_rules(for_demo(settings(tmp_path)))
+    rules = isolation.isolation_of(for_demo(settings(tmp_path)), is_root=True).accounts
     assert rules is not None
     assert {rules.account_of(name).name for name, _ in PEOPLE} == {"root"}
     with pytest.raises(LaunchRefused, match="jobs of somebody-else cannot run here"):
