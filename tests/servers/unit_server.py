@@ -31,12 +31,14 @@ APPLIED = (
 )
 
 _PR_CAPBSET_DROP = 24
-_CAPABILITIES = """
+_NAMES = """
     CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE
     NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT
     SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP
     MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE
 """
+#: By number.
+CAPABILITIES = tuple(_NAMES.split())
 
 # libseccomp, which systemd uses too
 _ALLOW = 0x7FFF0000
@@ -89,7 +91,7 @@ def apply(unit: dict[str, list[str]]) -> None:
 
 def _drop_capabilities(kept: list[str]) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    for number, name in enumerate(_CAPABILITIES.split()):
+    for number, name in enumerate(CAPABILITIES):
         if f"CAP_{name}" not in kept and libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0):
             raise OSError(ctypes.get_errno(), f"CAP_{name} cannot be dropped")
 
