@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,6 +69,16 @@ def test_root_for_everybody_must_be_said_and_is_shown(fresh: CorralServer) -> No
     assert known["separation"] == "single_user"
     assert "can change everything" in known["detail"]
     assert "single-user" in fresh.log()
+
+
+def test_other_accounts_of_the_machine_do_not_read_the_store_of_a_single_user(fresh: CorralServer) -> None:
+    fresh.stop()
+    fresh.home.parent.chmod(0o755)
+    fresh.home.chmod(0o755)
+    fresh.start(CORRAL_ALLOW_ROOT="true")
+    for path in (fresh.home, fresh.home / "corral.db", fresh.home / "local"):
+        reading = subprocess.run(["ls", "-l", str(path)], user=NOBODY, capture_output=True, text=True, check=False)
+        assert "Permission denied" in reading.stderr
 
 
 def test_users_without_an_account_are_refused_and_share_none(machine: SharedMachine) -> None:

@@ -140,6 +140,8 @@ def _prepared_home(settings: Settings) -> Isolation:
     isolated = isolation.isolation_of(settings)
     if isolated.accounts is not None:
         isolation.keep_private()
+    if isolated.accounts is None or isolated.accounts.barrier:
+        isolation.close_home(settings)
     return isolated
 
 

@@ -154,6 +154,17 @@ def keep_private() -> None:
     os.umask(0o077)
 
 
+def close_home(settings: Settings) -> None:
+    """No other account of the machine reads what this server stores, where jobs have the server's own account."""
+    mode = settings.home.stat().st_mode & 0o777
+    if not mode & 0o077:
+        return
+    try:
+        settings.home.chmod(mode & 0o700)
+    except OSError as error:
+        log.warning("other accounts of this machine may read %s: chmod go= failed: %s", settings.home, error.strerror)
+
+
 def let_jobs_in(settings: Settings) -> None:
     """Let jobs' accounts pass through the home to what is theirs, and see nothing else of it."""
     helper = settings.helper_path
@@ -187,10 +198,12 @@ def separated(rules: AccountRules | None) -> Separated:
         detail = f"jobs of all users run as the account {rules.pattern}{named}"
         return Separated(separation=Separation.SHARED_ACCOUNTS, detail=detail)
     detail = f"jobs run as the account {rules.pattern} of this machine{named}"
+    is_shared = len(set(rules.users.values())) < len(rules.users)
     if rules.barrier:
         detail += f", others are refused: other accounts than root cannot reach {rules.barrier}"
-        return Separated(separation=Separation.ACCOUNTS, detail=detail)
-    if rules.share_default and rules.default:
+    elif rules.share_default and rules.default:
+        is_shared = True
         detail += f", others share {rules.default}"
-        return Separated(separation=Separation.SHARED_ACCOUNTS, detail=detail)
-    return Separated(separation=Separation.ACCOUNTS, detail=f"{detail}, others are refused")
+    else:
+        detail += ", others are refused"
+    return Separated(separation=Separation.SHARED_ACCOUNTS if is_shared else Separation.ACCOUNTS, detail=detail)

@@ -85,6 +85,7 @@ def test_the_demos_people_have_an_account_that_is_not_theirs(tmp_path: Path, eve
     rules = isolation.account_rules(for_demo(settings(tmp_path)))
     assert rules is not None
     assert {rules.account_of(name).name for name, _ in PEOPLE} == {"nobody"}
+    assert isolation.separated(rules).separation is Separation.SHARED_ACCOUNTS
     with pytest.raises(LaunchRefused, match="somebody-else has no account"):
         rules.account_of("somebody-else")
 
