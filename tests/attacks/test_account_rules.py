@@ -54,7 +54,7 @@ def test_scientists_are_not_root_where_only_root_can_reach_the_home(fresh: Corra
     assert "jobs of all users but operator are refused" in fresh.log()
     with fresh.http("eve") as http:
         assert http.get("/about").json()["isolation"]["separation"] == "accounts"
-    # Whoever is an operator too is not the one who has started the server.
+    # Another operator is not the one who has started the server.
     fresh.add_user("oscar", "operator")
     assert run(fresh, "oscar", "id", "-u")["end_reason"] == "launch_error"
 
@@ -109,7 +109,7 @@ def test_no_operator_has_a_workbench_on_a_shared_account(worker_id: str) -> None
         # Batch jobs open nothing in the operator's browser.
         assert machine.run("oscar", "id -u")[1] == f"{NOBODY}\n"
         with machine.server.http("oscar") as http:
-            # In an image nobody looks for Jupyter before it starts.
+            # Jupyter in an image is not looked for before it starts.
             answer = http.post("/workbenches", json={"name": "bench", "image": "localhost/lab:1"})
             assert answer.status_code == 201, answer.text
             wait_until(lambda: http.get("/workbenches/bench").json()["state"] == "failed", "it is refused")

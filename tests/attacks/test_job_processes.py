@@ -80,7 +80,7 @@ def test_a_job_inherits_neither_files_nor_variables_nor_signals_of_the_server(ma
 
 
 def test_a_setuid_program_gives_a_job_no_privileges(machine: SharedMachine) -> None:
-    """Such as sudo: whoever may use the account here needs no password of it."""
+    """Such as sudo: to run a job as an account needs no password of that account."""
     raised = machine.place / "raised"
     shutil.copyfile("/usr/bin/id", raised)
     raised.chmod(0o4755)

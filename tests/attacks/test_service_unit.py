@@ -119,7 +119,7 @@ def test_a_job_has_no_privileges_and_the_operators_are_refused(machine: SharedMa
     assert status["Groups"].split() == status["Gid"].split()[:1]
     assert {status[name].strip() for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
     assert (status["NoNewPrivs"].strip(), status["Seccomp"].strip()) == ("1", "2")
-    # The unit says that nobody's job is root, the first operator's neither.
+    # Under the unit no job is root, the first operator's neither.
     ended, _ = machine.run("operator", "id -u")
     assert (ended["state"], ended["end_reason"]) == ("failed", "launch_error")
     assert "operator has no account on this machine" in ended["message"]

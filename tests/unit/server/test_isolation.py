@@ -36,8 +36,8 @@ def test_where_nothing_is_said_the_first_operator_has_the_servers_account(
     rules = isolation.account_rules(settings(tmp_path))
     assert rules is not None
     assert rules.account_of("operator").name == "root"
-    with pytest.raises(LaunchRefused, match="somebody-else has no account on this machine"):
-        rules.account_of("somebody-else")
+    with pytest.raises(LaunchRefused, match="eve has no account on this machine"):
+        rules.account_of("eve")
 
 
 def test_where_only_root_can_reach_the_home_others_are_refused(
@@ -48,7 +48,7 @@ def test_where_only_root_can_reach_the_home_others_are_refused(
     assert rules is not None
     assert rules.account_of("operator").name == "root"
     with pytest.raises(LaunchRefused, match=r"local\.allow_root: true"):
-        rules.account_of("somebody-else")
+        rules.account_of("eve")
     (logged,) = caplog.messages
     assert "jobs of all users but operator are refused" in logged
     assert "local.allow_root: true" in logged
@@ -72,12 +72,12 @@ def test_an_account_is_shared_only_if_the_operator_says_so(tmp_path: Path, caplo
     rules = isolation.isolation_of(named, is_root=True).accounts
     assert rules is not None
     with pytest.raises(LaunchRefused, match="share_default: true"):
-        rules.account_of("somebody-else")
+        rules.account_of("eve")
     assert caplog.messages == ["local.run_as.default has no effect without local.run_as.share_default: true"]
     assert isolation.separated(rules).separation is Separation.ACCOUNTS
     rules = isolation.account_rules(settings(tmp_path, **{"local.run_as.share_default": True}))
     assert rules is not None
-    assert rules.account_of("somebody-else").name == "nobody"
+    assert rules.account_of("eve").name == "nobody"
     assert isolation.separated(rules).separation is Separation.SHARED_ACCOUNTS
 
 
@@ -86,8 +86,8 @@ def test_the_demos_people_have_an_account_that_is_not_theirs(tmp_path: Path, eve
     assert rules is not None
     assert {rules.account_of(name).name for name, _ in PEOPLE} == {"nobody"}
     assert isolation.separated(rules).separation is Separation.SHARED_ACCOUNTS
-    with pytest.raises(LaunchRefused, match="somebody-else has no account"):
-        rules.account_of("somebody-else")
+    with pytest.raises(LaunchRefused, match="eve has no account"):
+        rules.account_of("eve")
 
 
 def test_the_demo_runs_where_only_root_can_reach_its_home(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -95,8 +95,8 @@ def test_the_demo_runs_where_only_root_can_reach_its_home(tmp_path: Path, caplog
     rules = isolation.isolation_of(for_demo(settings(tmp_path)), is_root=True).accounts
     assert rules is not None
     assert {rules.account_of(name).name for name, _ in PEOPLE} == {"root"}
-    with pytest.raises(LaunchRefused, match="jobs of somebody-else cannot run here"):
-        rules.account_of("somebody-else")
+    with pytest.raises(LaunchRefused, match="jobs of eve cannot run here"):
+        rules.account_of("eve")
     assert "give none of these users a password" in caplog.text
 
 

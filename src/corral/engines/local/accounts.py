@@ -1,8 +1,8 @@
 """Which account of the operating system a user's processes belong to, when the server runs as root.
 
 A user has the account that the map names, or else the one of the pattern. A user without either is refused, unless the
-operator lets such users share the default account. Nobody gets root's account unless that is allowed; by the pattern
-nobody gets a system account (a user who is called `postgres` here must not become it), nor one that the map gives to
+operator lets such users share the default account. Root's account is given only where that is allowed. The pattern
+never gives a system account (a user who is called `postgres` here must not become it), nor one that the map gives to
 another user.
 """
 
