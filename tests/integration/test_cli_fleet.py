@@ -156,11 +156,16 @@ def test_doctor_finds_a_good_set_up_good_and_a_bad_one_bad(server: CorralServer,
     assert good["healthy"] is True
     assert verdicts["Server"] == verdicts["Home"] == verdicts["Clock"] == "OK"
     assert verdicts["Sign-in"] in ("OK", "WARN")
+    # Servers of tests give jobs their own account.
+    (isolation,) = [item for item in good["items"] if item["check"] == "Isolation"]
+    assert (isolation["verdict"], isolation["detail"][:11]) == ("WARN", "single-user")
+    assert "deploy/corral.service" in isolation["fix"]
 
     stranger = person(server, "no-token")
     assert "fix: Run `corral login`." in stranger.run("doctor", code=1).out
     lost = operator.run("doctor", "--server", "http://127.0.0.1:1", code=1)
     assert "FAIL  Server" in lost.out
+    assert "Isolation" in lost.out
     assert "corral up" in lost.out
     assert operator.read("version") == {
         "version": operator.read("version")["server_version"],

@@ -3740,6 +3740,7 @@ export interface components {
             build: string;
             /** Engines */
             engines: string[];
+            isolation: components["schemas"]["IsolationView"];
             licence: components["schemas"]["LicenceView"];
             /** Parts */
             parts: components["schemas"]["PartView"][];
@@ -5451,6 +5452,16 @@ export interface components {
              * @enum {string}
              */
             visibility: "private" | "shared" | "public";
+        };
+        /**
+         * IsolationView
+         * @description How far jobs of different users are kept apart from each other and from the server.
+         */
+        IsolationView: {
+            /** Detail */
+            detail: string;
+            /** @description accounts: each user has an account of the machine; shared_accounts: some users share one; single_user: jobs run as the server's own account and can change everything that it stores. */
+            separation: components["schemas"]["Separation"];
         };
         /**
          * JobArray
@@ -9077,6 +9088,12 @@ export interface components {
             /** Items */
             items: components["schemas"]["FoundView"][];
         };
+        /**
+         * Separation
+         * @description How far jobs of different users are kept apart from each other and from the server.
+         * @enum {string}
+         */
+        Separation: "accounts" | "shared_accounts" | "single_user";
         /** SeriesView */
         SeriesView: {
             /** Metric */

@@ -73,6 +73,7 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
     settings, controller, store, clock, box = base.settings, base.controller, base.store, base.clock, base.box
     return ServerContext(
         settings=settings,
+        separated=base.separated,
         store=store,
         controller=controller,
         logs=base.clusters,

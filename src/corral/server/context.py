@@ -34,6 +34,7 @@ from corral.server.auth.throttle import LoginThrottle
 from corral.server.committing import Committing
 from corral.server.dataset_library import DatasetLibrary
 from corral.server.estimating import Estimating
+from corral.server.isolation import Separated
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import Problem
 from corral.server.proxy import JupyterProxy
@@ -81,6 +82,8 @@ NO_HISTORY = NoHistory()
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerContext:
     settings: Settings
+    #: whose account jobs have
+    separated: Separated
     store: Store
     controller: Controller
     logs: LogSource

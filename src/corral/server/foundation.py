@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from corral.control import restored
 from corral.control.controller import Controller
-from corral.control.ports import Clock, Store, StoreHolder
+from corral.control.ports import Clock, LaunchOrder, Store, StoreHolder
 from corral.control.records import EventRecord
 from corral.control.work import SYSTEM
 from corral.engines import workbench_host, workbench_relay, workbench_start
@@ -24,6 +24,7 @@ from corral.server.app import VERSION
 from corral.server.clusters import Clusters
 from corral.server.dataset_mounting import DatasetMounting
 from corral.server.imaging import Imaging
+from corral.server.isolation import Separated, Separation
 from corral.server.metrics import ServerMetrics
 from corral.server.mounting import Mounting
 from corral.server.presets import install_helpers
@@ -57,6 +58,7 @@ class SystemClock:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Foundation:
     settings: Settings
+    separated: Separated
     clock: Clock
     store: Store
     clusters: Clusters
@@ -106,6 +108,7 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
     box = SecretBox(settings.home)
     foundation = Foundation(
         settings=settings,
+        separated=isolation.separated(isolated.accounts),
         clock=clock,
         store=store,
         clusters=here,
@@ -126,7 +129,7 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
         feed=feed,
         metrics=metrics,
     )
-    _start(foundation, parts)
+    _start(foundation, isolation.operators_apart(store, isolated.accounts), parts)
     _skip_used_ids(foundation, former)
     _tell_of_former(foundation, former, claim)
     return foundation
@@ -151,14 +154,14 @@ def _tell_of_former(foundation: Foundation, former: StoreHolder | None, claim: S
     foundation.controller.execute(lambda work: work.record(SYSTEM, "server.took-over", claim.home, detail=detail))
 
 
-def _start(foundation: Foundation, parts: ExitStack) -> None:
+def _start(foundation: Foundation, apart: Callable[[LaunchOrder], LaunchOrder], parts: ExitStack) -> None:
     """The controller, once it knows whom to ask before a launch."""
     controller, imaging, mounting = foundation.controller, foundation.imaging, foundation.mounting
     versions = DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box)
     controller.cycle_seconds = foundation.metrics.observe_cycle
     controller.prepare = foundation.workbenches.prepare
     controller.complete = lambda order: foundation.storing.noticed(
-        versions.completed(mounting.completed(imaging.completed(order)))
+        versions.completed(mounting.completed(imaging.completed(apart(order))))
     )
     controller.start()
     parts.callback(controller.stop)
@@ -169,14 +172,18 @@ def _prepared_home(settings: Settings) -> Isolation:
     isolated = isolation.isolation_of(settings)
     if isolated.accounts is not None:
         isolation.keep_private()
+    if isolated.accounts is None or isolated.accounts.barrier:
+        isolation.close_home(settings)
     return isolated
 
 
 def _let_jobs_in(settings: Settings, isolated: Isolation) -> None:
     install_helpers(settings)
-    if isolated.accounts is not None:
+    if isolated.accounts is not None and not isolated.accounts.barrier:
         isolation.let_jobs_in(settings)
-    log.info("%s", isolation.describe(isolated))
+    known = isolation.separated(isolated.accounts)
+    level = logging.WARNING if known.separation is Separation.SINGLE_USER else logging.INFO
+    log.log(level, "%s", known.detail)
 
 
 def _announce(events: Sequence[EventRecord], feed: EventFeed, metrics: ServerMetrics) -> None:

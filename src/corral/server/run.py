@@ -19,7 +19,6 @@ from corral.server.lock import HomeLock, HomeLocked
 from corral.server.logs import configure_logging
 from corral.server.ownership import LivingElsewhere, held_words
 from corral.server.proxy import MAX_MESSAGE_BYTES
-from corral.server.sections import LocalSettings
 from corral.server.settings import Settings, without_effect, without_password
 from corral.stores import StoreError
 from corral.telemetry.history import HistoryTooNew
@@ -50,9 +49,8 @@ def serve(settings: Settings, *, demo: bool = False, take_over: bool = False) ->
     configure_logging(log_format=settings.server.log_format, level=settings.server.log_level)
     for line in without_effect(settings):
         log.warning("%s: %s has no effect in this version", line.source, line.key)
-    if demo and not (settings.local.virtual_gpus or settings.local.virtual_nodes):
-        local = LocalSettings(virtual_nodes=DEMO_NODES, log_limit_bytes=settings.local.log_limit_bytes)
-        settings = settings.model_copy(update={"local": local})
+    if demo:
+        settings = for_demo(settings)
     try:
         failed = run(settings, out=sys.stdout, demo=demo, take_over=take_over)
     except CannotStart as problem:
@@ -60,6 +58,14 @@ def serve(settings: Settings, *, demo: bool = False, take_over: bool = False) ->
         raise SystemExit(problem.exit_code) from None
     if failed:
         raise SystemExit(EXIT_FAILED)
+
+
+def for_demo(settings: Settings) -> Settings:
+    """With the demo's fleet, unless another one is named."""
+    local = settings.local
+    if not (local.virtual_gpus or local.virtual_nodes):
+        local = local.model_copy(update={"virtual_nodes": DEMO_NODES})
+    return settings.model_copy(update={"local": local, "is_demo": True})
 
 
 def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool = False) -> bool:

@@ -88,6 +88,8 @@ class Settings(SettingsFile):
     bootstrap_password: SecretStr | None = None
     #: dotted key to where its value came from; what is not here is a default
     sources: Mapping[str, str] = Field(default_factory=dict)
+    #: started with --demo: some users are made up, and their jobs are the demo's own
+    is_demo: bool = False
 
     @property
     def database_url(self) -> str:

@@ -48,6 +48,8 @@ class Isolation:
     top: str = ""
     #: processes and threads of one instance; 0 means no limit
     max_processes: int = 0
+    #: setuid programs and file capabilities give jobs of other accounts than the server's no privileges
+    no_new_privileges: bool = True
     #: where NVIDIA's MPS listens; "" without it
     mps_directory: str = ""
     #: directories that every container sees, read-only
@@ -111,6 +113,8 @@ class SpecWriter:
             cgroup_pids=self.cgroups.pids if self._has_group(order) else "",
             cgroup_name=self.group_name(order.attempt_id, instance.rank),
             owner=_owner(account),
+            # Root has all privileges already, and the server's own account keeps those that it has.
+            no_new_privileges=self.isolation.no_new_privileges and account is not None and account.uid != 0,
             owned=job_directories(order),
             top=self.isolation.top or self.layout.root,
             venv=order.venv or "",

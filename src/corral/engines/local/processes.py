@@ -18,6 +18,10 @@ from corral.engines.local.messages import Owner
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_KEYCTL_JOIN_SESSION_KEYRING = 1
+#: The number of the system call `keyctl`, for which libc has no function.
+_SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "ppc64le": 271, "riscv64": 219, "s390x": 280}.get(os.uname().machine)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -159,10 +163,14 @@ def enter_job(
     output: int,
     null: int,
     owner: Owner | None = None,
+    no_new_privileges: bool = False,
 ) -> None:
     """Turn the calling, freshly forked process into the job's main process. Raises ExecFailed; never returns."""
     if owner is not None:
+        _leave_keyring()
         _become(owner)
+    if no_new_privileges and _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "setuid programs could not be switched off")
     # After the change of accounts, which would switch it off again.
     die_with_parent()
     if os.getppid() != parent:
@@ -192,6 +200,15 @@ def _become(owner: Owner) -> None:
     os.setgroups(owner["groups"])
     os.setresgid(owner["gid"], owner["gid"], owner["gid"])
     os.setresuid(owner["uid"], owner["uid"], owner["uid"])
+
+
+def _leave_keyring() -> None:
+    """Take an empty session keyring: every process that inherits one can use the keys in it, whatever its account."""
+    if _SYS_KEYCTL is None or _libc.syscall(_SYS_KEYCTL, _KEYCTL_JOIN_SESSION_KEYRING, None) >= 0:
+        return
+    # Without keys in the kernel, or where a container forbids them, there is nothing to inherit.
+    if (problem := ctypes.get_errno()) not in (errno.ENOSYS, errno.EPERM):
+        raise OSError(problem, "its session keyring could not be replaced")
 
 
 def _exec_problem(program: str, path: str, error: OSError | ValueError) -> str:

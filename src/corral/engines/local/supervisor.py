@@ -261,6 +261,7 @@ class Supervisor:
                 output=output,
                 null=null,
                 owner=spec["owner"],
+                no_new_privileges=spec["no_new_privileges"],
             )
         except ExecFailed as error:
             os.write(report, str(error).encode(errors="replace"))
