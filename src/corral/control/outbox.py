@@ -185,6 +185,8 @@ class Outbox:
                 self._awaited.remove(order.attempt_id)
             case StopEffect(attempt_id=attempt_id) if attempt_id in self._awaited:
                 self._awaited.remove(attempt_id)
+                assert self._resuming is not None
+                self._resuming.give_up(attempt_id)
                 self._refused(attempt_id, "it was stopped before it was launched")
                 return None
             case _:

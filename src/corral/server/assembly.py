@@ -35,6 +35,7 @@ from corral.server.foundation import Foundation, laid
 from corral.server.imaging import Imaging
 from corral.server.mounting import Mounting
 from corral.server.proxy import JupyterProxy
+from corral.server.readers import Readers
 from corral.server.settings import FIRST_USER, Settings
 from corral.server.timetravel import TimeTravel
 from corral.server.volume_files import VolumeStorage
@@ -63,6 +64,7 @@ def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iter
         workers = at_work(base, parts)
         context = _context(base, workers, passwords or Passwords())
         parts.callback(context.passwords.close)
+        parts.callback(context.readers.close)
         _compare_gpus(settings, base.controller)
         _renew_secrets(context, base.imaging, base.mounting)
         yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
@@ -106,6 +108,12 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
             staging=settings.home / "uploads",
             now=clock.now,
         ),
+        readers=Readers(
+            threads=settings.reading.threads,
+            per_user=settings.reading.per_user,
+            deadline_seconds=settings.reading.deadline_seconds,
+        ),
+        disk_limits=base.disk_limits,
         metrics=base.metrics,
         version=VERSION,
         started_at=clock.now(),

@@ -33,10 +33,12 @@ from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.committing import Committing
 from corral.server.dataset_library import DatasetLibrary
+from corral.server.disk_limits import DiskLimits
 from corral.server.estimating import Estimating
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import Problem
 from corral.server.proxy import JupyterProxy
+from corral.server.readers import Readers
 from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
@@ -123,6 +125,10 @@ class ServerContext:
     #: files of volumes from outside of jobs
     volume_storage: VolumeStorage
     storing: Storing
+    #: heavy reading for requests
+    readers: Readers
+    #: what jobs may take of the disk
+    disk_limits: DiskLimits
     metrics: ServerMetrics
     version: str
     started_at: float

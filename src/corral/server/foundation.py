@@ -21,6 +21,7 @@ from corral.server import clusters, isolation
 from corral.server.app import VERSION
 from corral.server.clusters import Clusters
 from corral.server.dataset_mounting import DatasetMounting
+from corral.server.disk_limits import DiskLimits, disk_limits
 from corral.server.imaging import Imaging
 from corral.server.metrics import ServerMetrics
 from corral.server.mounting import Mounting
@@ -68,12 +69,14 @@ class Foundation:
     box: SecretBox
     feed: EventFeed
     metrics: ServerMetrics
+    disk_limits: DiskLimits
 
 
 def laid(settings: Settings, parts: ExitStack) -> Foundation:
     """With a controller that runs. Whoever leaves `parts` stops it; jobs keep running."""
     clock = SystemClock()
     isolated = _prepared_home(settings)
+    limits = disk_limits(settings)
     store = open_store(settings.database_url)
     parts.callback(store.close)
     places = storage_places(settings)
@@ -81,7 +84,7 @@ def laid(settings: Settings, parts: ExitStack) -> Foundation:
     _let_jobs_in(settings, isolated)
     feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
     workspace = DirectoryWorkspace(settings.home / "jobs")
-    checkpoints = DirectoryCheckpoints(workspace)
+    checkpoints = DirectoryCheckpoints(workspace, verify_seconds=settings.reading.checkpoint_seconds)
     metrics = ServerMetrics(VERSION)
     controller = Controller(
         store=store,
@@ -114,6 +117,7 @@ def laid(settings: Settings, parts: ExitStack) -> Foundation:
         box=box,
         feed=feed,
         metrics=metrics,
+        disk_limits=limits,
     )
     _start(foundation, parts)
     return foundation

@@ -25,6 +25,7 @@ from corral.core.model import WHOLE, JobKind, Quota
 from corral.core.ordering.cost import OrderingRules, Weights
 from corral.core.volumes import VolumeType
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
+from corral.server.disk_sections import DiskSettings, ReadingSettings, RetentionSettings
 from corral.server.sections import (
     AllocationSettings,
     ClusterSettings,
@@ -76,6 +77,9 @@ class SettingsFile(BaseModel):
     server: ServerSettings = ServerSettings()
     workbench: WorkbenchSettings = WorkbenchSettings()
     local: LocalSettings = LocalSettings()
+    disk: DiskSettings = DiskSettings()
+    retention: RetentionSettings = RetentionSettings()
+    reading: ReadingSettings = ReadingSettings()
 
 
 class Settings(SettingsFile):

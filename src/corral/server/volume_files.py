@@ -15,7 +15,7 @@ from pathlib import Path
 from corral.control import volumes
 from corral.control.errors import Forbidden, InUse, OverLimit, WrongState
 from corral.control.ports import Transaction, VolumeDriver, VolumeUnavailable
-from corral.control.ports.volume_files import FilesUnavailable, VolumeFiles
+from corral.control.ports.volume_files import FileRefused, FilesUnavailable, VolumeFiles
 from corral.control.records import VolumeRecord, VolumeState
 from corral.control.state import State
 from corral.control.work import Caller
@@ -201,6 +201,15 @@ class VolumeStorage:
         if is_due:
             uploads.sweep(now - STALE_SECONDS)
         return uploads
+
+
+def check_size(volume: VolumeRecord, size_bytes: int) -> None:
+    """A file whose length is more than its volume may hold is mostly a hole, and reading it takes as long as somebody
+    cared to write down. Raises FileRefused."""
+    if volume.size_bytes and size_bytes > volume.size_bytes:
+        raise FileRefused(
+            f"it says that it has {format_bytes(size_bytes)}, and its volume may hold {format_bytes(volume.size_bytes)}"
+        )
 
 
 def check_unwritten(state: State, volume: VolumeRecord) -> None:

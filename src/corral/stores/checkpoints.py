@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from corral.checkpoint import catalog
@@ -21,8 +21,9 @@ _LOOKS = 1000
 class DirectoryCheckpoints:
     """Implements `corral.control.ports.Checkpoints`."""
 
-    def __init__(self, workspace: DirectoryWorkspace) -> None:
+    def __init__(self, workspace: DirectoryWorkspace, *, verify_seconds: float = 900.0) -> None:
         self._workspace = workspace
+        self.verify_seconds = verify_seconds
 
     def mark(self, job_id: str) -> int | None:
         try:
@@ -49,9 +50,9 @@ class DirectoryCheckpoints:
             return next((work.at for work in saved if work.is_good), None)
         return self._newest_entry_at(job_id)
 
-    def latest_good(self, job_id: str) -> SavedWork | None:
+    def latest_good(self, job_id: str) -> Generator[None, None, SavedWork | None]:
         try:
-            found = catalog.latest_good(self._directory(job_id), thorough=True)
+            found = yield from catalog.latest_good_steps(self._directory(job_id), thorough=True)
         except (FileNotFoundError, NotADirectoryError):
             return None
         return None if found is None else _saved_work(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +38,10 @@ class Checkpoints(Protocol):
     An OSError means that the directory cannot be read at this moment.
     """
 
+    @property
+    def verify_seconds(self) -> float:
+        """How long an attempt waits at most for `latest_good`: it holds GPUs meanwhile."""
+
     def mark(self, job_id: str) -> int | None:
         """Another one whenever something was added, renamed or removed since; None if there is no directory. One look
         at the directory itself. The time of that change in nanoseconds."""
@@ -51,8 +55,9 @@ class Checkpoints(Protocol):
     def last_saved_at(self, job_id: str) -> float | None:
         """When the program last saved its work, also one that has formats of its own. As quick as `list`."""
 
-    def latest_good(self, job_id: str) -> SavedWork | None:
-        """The newest of which every byte is as it was saved. Reads them all: may take minutes."""
+    def latest_good(self, job_id: str) -> Generator[None, None, SavedWork | None]:
+        """The newest of which every byte is as it was saved. Reads them all, which may take minutes: a generator,
+        which yields often and returns what it found."""
 
     def request(self, job_id: str) -> None:
         """Ask the job's program to save soon. Quick."""

@@ -89,7 +89,8 @@ async def download_dataset_file(
         headers["Content-Range"] = f"bytes {start}-{start + length - 1}/{entry.size}"
     headers["Content-Length"] = str(length)
     pieces = await looked_up(context.library.content, found.target, entry, start, length)
-    return downloads.Download(pieces, inner.rpartition("/")[2], status=status, headers=headers)
+    through = context.readers.pieces(caller.name, pieces)
+    return downloads.Download(through, inner.rpartition("/")[2], status=status, headers=headers)
 
 
 @router.get("/{dataset}/diff", operation_id="diff_dataset", responses=problems(404, 503))
