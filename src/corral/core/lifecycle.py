@@ -21,6 +21,8 @@ RETRIED = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED, EndReason.LOST})
 REQUEUED = frozenset({EndReason.PREEMPTED})
 #: Something under the job has failed, and the next attempt keeps away from it.
 BY_FAULTS = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED})
+#: It took more than it may: the next attempt would, too.
+OVER_LIMITS = frozenset({EndReason.TIMED_OUT, EndReason.DISK_QUOTA})
 #: A person's word: it ends the job for good.
 BY_PERSONS = frozenset({EndReason.STOPPED_BY_USER, EndReason.STOPPED_BY_OPERATOR})
 
@@ -357,7 +359,8 @@ def _ended_by_stop(job: Job, event: Ended) -> Job:
         return _requeued(job, event, retries=job.retries)
     if reason in RETRIED and job.retries < job.max_retries:
         return _requeued(_avoiding(job, reason), event, retries=job.retries + 1)
-    state = JobState.FAILED if reason in RETRIED or reason is EndReason.TIMED_OUT else JobState.STOPPED
+    has_failed = reason in RETRIED or reason in OVER_LIMITS
+    state = JobState.FAILED if has_failed else JobState.STOPPED
     return _over(job, state, event.at, reason, event.exit_code, event.message)
 
 

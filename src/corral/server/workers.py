@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 from corral.control import datasets
 from corral.server.checkpointing import CheckpointWatch
 from corral.server.committing import Committing
+from corral.server.disk_watch import DiskWatch
 from corral.server.estimating import Estimating
 from corral.server.foundation import Foundation
 from corral.server.monitoring import Monitoring, monitored
@@ -86,6 +87,15 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
         committing=_committing(base),
     )
     _run(parts, base.storing)
+    _run(
+        parts,
+        DiskWatch(
+            controller=controller,
+            engines=base.clusters.engines,
+            home_of=lambda job_id: str(base.workspace.home(job_id)),
+            limits=base.disk_limits,
+        ),
+    )
     _run(parts, workers.committing)
     return workers
 

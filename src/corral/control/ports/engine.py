@@ -185,6 +185,14 @@ class NodesElsewhere(Protocol):
         """Where the server reaches a node. Raises EngineUnavailable while nobody can tell."""
 
 
+@runtime_checkable
+class OnThisDisk(Protocol):
+    """An engine whose attempts write to disks of the server's own machine."""
+
+    def directories(self, attempt_id: str) -> Sequence[str]:
+        """Where the attempt writes besides its job's directory: what is in there belongs to the job. Quick."""
+
+
 class Engine(Protocol):
     """What really runs attempts. Every method is idempotent by attempt id and returns within a second."""
 

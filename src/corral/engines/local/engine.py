@@ -39,7 +39,7 @@ from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, log_end, read_log
 from corral.engines.local.meeting import meeting_port
 from corral.engines.local.messages import encode
 from corral.engines.local.places import remove_tree
-from corral.engines.local.rundir import Layout, is_safe_id
+from corral.engines.local.rundir import TMP, WORK, Layout, is_safe_id
 from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.local.storage.scratch import sweep_scratch
 from corral.engines.local.watcher import Watcher
@@ -196,6 +196,13 @@ class LocalEngine:
 
     def has(self, attempt_id: str) -> bool:
         return is_safe_id(attempt_id) and os.path.isdir(self._layout.attempt_dir(attempt_id))
+
+    def directories(self, attempt_id: str) -> Sequence[str]:
+        with self._lock:
+            tracked = self._find(attempt_id)
+            ranks = [] if tracked is None else [instance.rank for instance in tracked.instances]
+        own = [os.path.join(self._layout.rank_dir(attempt_id, rank), name) for rank in ranks for name in (WORK, TMP)]
+        return [*own, *(self._places.scratch_of(self._specs.engine, attempt_id, rank) for rank in ranks)]
 
     def withhold(self, node: str, reason: str) -> None:
         """Nobody but corral starts anything here."""
