@@ -40,6 +40,7 @@ from corral.server.settings import FIRST_USER, Settings
 from corral.server.timetravel import TimeTravel
 from corral.server.volume_files import VolumeStorage
 from corral.server.workers import Workers, at_work
+from corral.server.write_proof import WriteProof
 from corral.stores.outputs import DirectoryOutputs
 
 log = logging.getLogger("corral.server")
@@ -107,6 +108,7 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
             box=box,
             staging=settings.home / "uploads",
             now=clock.now,
+            guard=base.disk_guard,
         ),
         readers=Readers(
             threads=settings.reading.threads,
@@ -114,6 +116,8 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
             deadline_seconds=settings.reading.deadline_seconds,
         ),
         disk_limits=base.disk_limits,
+        disk_guard=base.disk_guard,
+        write_proof=WriteProof(store, settings.home),
         metrics=base.metrics,
         version=VERSION,
         started_at=clock.now(),

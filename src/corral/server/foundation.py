@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from corral.control.controller import Controller
-from corral.control.ports import Clock, Store
+from corral.control.ports import Clock, LaunchOrder, Store
 from corral.control.records import EventRecord
 from corral.engines import workbench_host, workbench_relay, workbench_start
 from corral.engines.local.instance_specs import Isolation
@@ -21,6 +21,7 @@ from corral.server import clusters, isolation
 from corral.server.app import VERSION
 from corral.server.clusters import Clusters
 from corral.server.dataset_mounting import DatasetMounting
+from corral.server.disk_guard import DiskGuard
 from corral.server.disk_limits import DiskLimits, disk_limits
 from corral.server.imaging import Imaging
 from corral.server.metrics import ServerMetrics
@@ -70,6 +71,7 @@ class Foundation:
     feed: EventFeed
     metrics: ServerMetrics
     disk_limits: DiskLimits
+    disk_guard: DiskGuard
 
 
 def laid(settings: Settings, parts: ExitStack) -> Foundation:
@@ -79,6 +81,9 @@ def laid(settings: Settings, parts: ExitStack) -> Foundation:
     limits = disk_limits(settings)
     store = open_store(settings.database_url)
     parts.callback(store.close)
+    guard = DiskGuard(home=settings.home, limits=limits, keep_room=store.keep_room)
+    guard.start()
+    parts.callback(guard.stop)
     places = storage_places(settings)
     here = parts.enter_context(clusters.opened(settings, isolated, places))
     _let_jobs_in(settings, isolated)
@@ -118,6 +123,7 @@ def laid(settings: Settings, parts: ExitStack) -> Foundation:
         feed=feed,
         metrics=metrics,
         disk_limits=limits,
+        disk_guard=guard,
     )
     _start(foundation, parts)
     return foundation
@@ -128,12 +134,18 @@ def _start(foundation: Foundation, parts: ExitStack) -> None:
     controller, imaging, mounting = foundation.controller, foundation.imaging, foundation.mounting
     versions = DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box)
     controller.cycle_seconds = foundation.metrics.observe_cycle
-    controller.prepare = foundation.workbenches.prepare
+    controller.prepare = lambda cluster, order: _prepare(foundation, cluster, order)
     controller.complete = lambda order: foundation.storing.noticed(
         versions.completed(mounting.completed(imaging.completed(order)))
     )
     controller.start()
     parts.callback(controller.stop)
+
+
+def _prepare(foundation: Foundation, cluster: str, order: LaunchOrder) -> None:
+    """Before every launch. Raises EngineUnavailable."""
+    foundation.disk_guard.check_launch()
+    foundation.workbenches.prepare(cluster, order)
 
 
 def _prepared_home(settings: Settings) -> Isolation:

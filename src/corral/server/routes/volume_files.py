@@ -170,7 +170,7 @@ async def put_volume_file(
         reached = await reached_volume(context, caller, volume, writes=True)
         check_checksum(x_checksum)
         room = context.volume_storage.room
-        room.announce(reached.volume, order.id, len(content))
+        context.volume_storage.announce(reached, order.id, len(content))
         try:
             stored = await asyncio.to_thread(
                 reached.uploads.put, order, content, lambda staged, _: reached.files.publish(staged, parts)
