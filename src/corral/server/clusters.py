@@ -59,6 +59,7 @@ def opened(settings: Settings, isolated: Isolation, places: StoragePlaces) -> It
                     log_limit_bytes=settings.local.log_limit_bytes,
                     isolation=isolated,
                     storage=places,
+                    fold_after_seconds=settings.retention.fold_seconds,
                 )
             parts.callback(engines[cluster.name].close)
         yield Clusters(engines=engines, fleet=fleet)

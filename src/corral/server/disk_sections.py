@@ -28,6 +28,8 @@ class RetentionSettings(Section):
     jobs_count: Annotated[int, Field(ge=1)] | None = 1_000_000
     #: … and while all of them together have more than this on the disk; none: any size
     jobs_size: Size | None = None
+    #: the files of ended attempts are put together once nothing was launched for so long, and every hour
+    fold_seconds: Annotated[float, Field(ge=0, le=86_400)] = 30.0
     #: how long the audit log is kept; none: for ever
     events_days: Annotated[float, Field(gt=0, le=36_500)] | None = 400.0
 

@@ -7,12 +7,14 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from corral.control.controller import Controller
-from corral.control.ports import Clock, LaunchOrder, Store
+from corral.control.ports import Clock, FoldsAttempts, LaunchOrder, Store
 from corral.control.records import EventRecord
+from corral.control.state import State
 from corral.engines import workbench_host, workbench_relay, workbench_start
 from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.storage.driver import DirectoryVolumes
@@ -40,6 +42,8 @@ from corral.stores.workbenches import DirectoryWorkbenches
 from corral.stores.workspace import DirectoryWorkspace
 
 log = logging.getLogger("corral.server")
+
+_ASK_SECONDS = 10.0
 
 #: By the names that they have in a workbench's directory.
 _WORKBENCH_PROGRAMS = {
@@ -138,6 +142,9 @@ def _start(foundation: Foundation, parts: ExitStack) -> None:
     controller.complete = lambda order: foundation.storing.noticed(
         versions.completed(mounting.completed(imaging.completed(order)))
     )
+    for engine in foundation.clusters.engines.values():
+        if isinstance(engine, FoldsAttempts):
+            engine.fold_homes_with(partial(_fold_homes, foundation))
     controller.start()
     parts.callback(controller.stop)
 
@@ -146,6 +153,17 @@ def _prepare(foundation: Foundation, cluster: str, order: LaunchOrder) -> None:
     """Before every launch. Raises EngineUnavailable."""
     foundation.disk_guard.check_launch()
     foundation.workbenches.prepare(cluster, order)
+
+
+def _fold_homes(foundation: Foundation, job_ids: Sequence[str]) -> None:
+    """Remove directories of jobs that are over and left nothing."""
+    launches = foundation.workspace.launches(job_ids)
+    live = foundation.controller.inspect(_live_of, job_ids).result(_ASK_SECONDS)
+    foundation.workspace.fold({job_id: count for job_id, count in launches.items() if job_id not in live})
+
+
+def _live_of(state: State, job_ids: Sequence[str]) -> set[str]:
+    return {job_id for job_id in job_ids if job_id in state.snapshot.jobs}
 
 
 def _prepared_home(settings: Settings) -> Isolation:

@@ -37,6 +37,7 @@ from corral.engines.local.rundir import (
     Layout,
     boot_id,
     claim_state,
+    is_folded,
     is_safe_id,
     read_claim,
     read_json,
@@ -122,7 +123,8 @@ class AttemptFiles:
         try:
             os.makedirs(directory, mode=0o700)
         except FileExistsError:
-            if any(os.path.exists(os.path.join(directory, rank, CLAIM)) for rank in os.listdir(directory)):
+            names = os.listdir(directory)
+            if is_folded(names) or any(os.path.exists(os.path.join(directory, rank, CLAIM)) for rank in names):
                 return None
         for rank in range(len(marker.nodes)):
             with contextlib.suppress(FileExistsError):
@@ -163,11 +165,12 @@ class AttemptFiles:
         except FileNotFoundError:
             return []
 
-    def remove(self, attempt_id: str, *, delete_logs: bool) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._layout.marker(attempt_id))
-        if delete_logs:
-            shutil.rmtree(self._layout.attempt_dir(attempt_id), ignore_errors=True)
+    def remove(self, attempt_id: str) -> None:
+        """With its logs."""
+        for path in (self._layout.marker(attempt_id), self._layout.ended(attempt_id)):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        shutil.rmtree(self._layout.attempt_dir(attempt_id), ignore_errors=True)
 
     # -------------------------------------------------------------------------------------------- states
 

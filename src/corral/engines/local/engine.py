@@ -33,13 +33,14 @@ from corral.engines.local.container_orders import ContainerRuntime, container_na
 from corral.engines.local.container_runtime import find_runtime, in_background, remove_container, remove_leftovers
 from corral.engines.local.environment import MASTER_ADDR, base_environment
 from corral.engines.local.fleet import Fleet
+from corral.engines.local.fold import QUIET_SECONDS, Folding
 from corral.engines.local.instance_specs import Isolation, SpecWriter
 from corral.engines.local.link import SpawnerLink
-from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, log_end, read_log
+from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, PREFIX, LogPlaces
 from corral.engines.local.meeting import meeting_port
 from corral.engines.local.messages import encode
 from corral.engines.local.places import remove_tree
-from corral.engines.local.rundir import TMP, WORK, Layout, is_safe_id
+from corral.engines.local.rundir import TMP, WORK, Layout, folded_prefix, is_folded, is_safe_id
 from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.local.storage.scratch import sweep_scratch
 from corral.engines.local.watcher import Watcher
@@ -74,6 +75,7 @@ class LocalEngine:
         isolation: Isolation | None = None,
         runtime: ContainerRuntime | None = None,
         storage: StoragePlaces | None = None,
+        fold_after_seconds: float = QUIET_SECONDS,
     ) -> None:
         """Without `runtime` the engine looks for Podman or Docker itself; without `storage` all is below the root."""
         self._layout = Layout(str(Path(root).resolve()))
@@ -99,6 +101,12 @@ class LocalEngine:
             places=self._places,
             environ=environ,
         )
+        self._launched_at = time.monotonic()
+        self._folding = Folding(
+            self._layout,
+            launched_at=lambda: self._launched_at,
+            quiet_seconds=fold_after_seconds,
+        )
         self._lock = threading.RLock()
         self._tracked: dict[str, Tracked] = {}
         self._pending: dict[str, _Pending] = {}
@@ -113,6 +121,7 @@ class LocalEngine:
         self._watcher = Watcher(self, self._layout.events_path, rescan_seconds)
         self._watcher.prime(self._tracked.values())
         self._watcher.start()
+        self._folding.start()
         self._remove_leftovers()
         in_background(lambda: sweep_scratch(self._places, name, self._is_live))
 
@@ -152,6 +161,7 @@ class LocalEngine:
             if payloads:
                 if order.image:
                     self._layout.note_containers()
+                self._launched_at = time.monotonic()
                 self._pending[order.attempt_id] = _Pending(payloads=payloads, sent_at=time.monotonic())
                 self._send(b"".join(payloads.values()))
                 self._end_on_lost_nodes(self._fleet.nodes())
@@ -170,13 +180,14 @@ class LocalEngine:
         self._watcher.look_at(attempt_id)
 
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
-        directory = self._layout.rank_dir(attempt_id, rank)
-        if not is_safe_id(attempt_id) or not os.path.isdir(directory):
+        whole, directory = self._layout.attempt_dir(attempt_id), self._layout.rank_dir(attempt_id, rank)
+        if not is_safe_id(attempt_id) or not os.path.isdir(whole):
             return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
         # Asked before reading: after the end nothing is written any more.
-        is_over = read_exit(directory) is not None
-        data, next_offset = read_log(directory, offset, max(1, limit))
-        at_end = is_over and next_offset >= log_end(directory)
+        is_over = read_exit(directory) is not None or is_folded(os.listdir(whole))
+        places = LogPlaces(((directory, PREFIX), (whole, folded_prefix(rank))))
+        data, next_offset = places.read(offset, max(1, limit))
+        at_end = is_over and next_offset >= places.end()
         return LogChunk(data=data, next_offset=next_offset, at_end=at_end)
 
     def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
@@ -192,10 +203,16 @@ class LocalEngine:
                         continue  # a running attempt must stay known
                 self._tracked.pop(attempt_id, None)
                 self._pending.pop(attempt_id, None)
-            self._files.remove(attempt_id, delete_logs=delete_logs)
+            if delete_logs:
+                self._files.remove(attempt_id)
+            else:
+                self._folding.forget(attempt_id)
 
     def has(self, attempt_id: str) -> bool:
         return is_safe_id(attempt_id) and os.path.isdir(self._layout.attempt_dir(attempt_id))
+
+    def fold_homes_with(self, fold_homes: Callable[[Sequence[str]], None]) -> None:
+        self._folding.fold_homes = fold_homes
 
     def directories(self, attempt_id: str) -> Sequence[str]:
         with self._lock:
@@ -219,6 +236,7 @@ class LocalEngine:
                 return
             self._closed = True
         self._watcher.stop()
+        self._folding.stop()
         with self._lock:
             if self._link is not None:
                 self._link.close()

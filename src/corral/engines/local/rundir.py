@@ -1,6 +1,6 @@
 """Where an attempt lives on disk, and how its small files are written so that a crash leaves nothing half done.
 
-    <root>/live/<attempt>                    marker: launched and not yet forgotten
+    <root>/live/<attempt>                    marker: launched and not yet forgotten; then moved to <root>/ended/
     <root>/runs/<shard>/<attempt>/order      the same file: what must be known after a restart
     <root>/runs/<shard>/<attempt>/stop       the grace time, once the attempt is to end
     <root>/runs/<shard>/<attempt>/lost       once a node of it went down: which, when
@@ -20,6 +20,7 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -29,6 +30,7 @@ CLAIM = "claim"
 EXIT = "exit"
 LOST = "lost"
 ORDER = "order"
+OVER = "over"
 STOP = "stop"
 WORK = "work"
 TMP = "tmp"
@@ -41,6 +43,7 @@ AUTH = "auth"
 _CHUNK_BYTES = 1 << 14
 _SHORT_MESSAGE = 300
 #: An attempt id becomes the name of a directory.
+_FOLDED = re.compile(r"\d+\.log\.")
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
@@ -56,6 +59,7 @@ class Layout:
     def __init__(self, root: str) -> None:
         self.root = root
         self.live_dir = os.path.join(root, "live")
+        self.ended_dir = os.path.join(root, "ended")
         self.runs_dir = os.path.join(root, "runs")
         self.events_path = os.path.join(root, "events")
         self.spawner_log = os.path.join(root, "spawner.log")
@@ -64,7 +68,7 @@ class Layout:
     def prepare(self) -> None:
         """Create what is missing. Logs and commands are the users' own, so nobody else may look."""
         os.makedirs(self.root, mode=0o700, exist_ok=True)
-        for path in (self.live_dir, self.runs_dir):
+        for path in (self.live_dir, self.ended_dir, self.runs_dir):
             os.makedirs(path, mode=0o700, exist_ok=True)
         if not os.path.exists(self.events_path):
             os.mkfifo(self.events_path, 0o600)
@@ -79,6 +83,10 @@ class Layout:
     def marker(self, attempt_id: str) -> str:
         return os.path.join(self.live_dir, attempt_id)
 
+    def ended(self, attempt_id: str) -> str:
+        """The marker of an attempt that is forgotten, and whose files are to be put together."""
+        return os.path.join(self.ended_dir, attempt_id)
+
     def attempt_dir(self, attempt_id: str) -> str:
         # Two hexadecimal digits keep a directory small also after a million attempts.
         shard = f"{zlib.crc32(attempt_id.encode()) & 0xFF:02x}"
@@ -89,6 +97,16 @@ class Layout:
 
     def live_attempts(self) -> list[str]:
         return [name for name in os.listdir(self.live_dir) if is_safe_id(name)]
+
+
+def folded_prefix(rank: int | str) -> str:
+    """How the names of an instance's log begin in the directory of a folded attempt."""
+    return f"{rank}.log."
+
+
+def is_folded(names: Iterable[str]) -> bool:
+    """Whether these are the names in the directory of an attempt that is over and was put together."""
+    return any(name == OVER or _FOLDED.match(name) is not None for name in names)
 
 
 def is_safe_id(attempt_id: str) -> bool:
