@@ -100,6 +100,7 @@ def slurm_engine(
         account_of=_account_of(slurm.accounts, accounts),
         storage=places,
         top=str(settings.home),
+        fold_after_seconds=settings.retention.fold_seconds,
     )
 
 

@@ -1,6 +1,6 @@
 """What running jobs have on the disk, measured again and again; one that has too much is stopped.
 
-Users share the measuring fairly (`control/fair_pool`): one with millions of files delays only their own. A directory
+Users share the measuring fairly (`stores/fair_pool`): one with millions of files delays only their own. A directory
 that takes long to measure is measured less often.
 """
 
@@ -15,11 +15,11 @@ from functools import partial
 
 from corral.control.controller import Controller, ControllerStopped
 from corral.control.disk import OverDisk, Writer, stop_over, writers
-from corral.control.fair_pool import FairPool, TaskCancelled
 from corral.control.ports import Engine, OnThisDisk
 from corral.core.quantities import format_bytes
 from corral.engines.local.storage.measuring import DiskUse, TooDeep, measure_steps
 from corral.server.disk_limits import DiskLimits
+from corral.stores.fair_pool import FairPool, TaskCancelled
 
 log = logging.getLogger("corral.server.disk")
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from corral.control.errors import Invalid
-from corral.control.fair_pool import Steps
 from corral.control.ports import LogSource
 from corral.core.model import attempt_id
 from corral.server import linescan
 from corral.server.linescan import Match, Outcome
 from corral.server.problems import Problem
+from corral.stores.fair_pool import Steps
 
 #: What one request reads at most.
 MAX_BYTES = 32 << 20

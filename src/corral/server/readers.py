@@ -1,7 +1,7 @@
 """Heavy reading for requests: checksums, archives, downloads and searches of what jobs and users have written.
 
 It has threads of its own, so that nothing else of the server waits for it, and every user has the same share of them
-(`control/fair_pool`). A request whose client has left is given up.
+(`stores/fair_pool`). A request whose client has left is given up.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 
-from corral.control.fair_pool import DeadlinePassed, FairPool, Steps, Task, TaskCancelled, TooManyTasks
 from corral.core.checksums import new_checksum
 from corral.server.problems import Problem
+from corral.stores.fair_pool import DeadlinePassed, FairPool, Steps, Task, TaskCancelled, TooManyTasks
 
 T = TypeVar("T")
 

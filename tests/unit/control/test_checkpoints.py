@@ -4,7 +4,7 @@ nobody's work ends without a warning."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from corral.control.idling import Sighting
 from corral.control.policies import CheckpointPolicy, Policies
 from corral.control.ports import AttemptPhase, SavedWork, Store
 from corral.control.records import JobSpec
-from corral.control.work import Caller, Work
+from corral.control.work import Work
 from corral.core.health.judging import put
 from corral.core.health.model import Evidence, Sign
 from corral.core.idling import Activity, IdleRules
@@ -119,13 +119,20 @@ def test_the_time_stays_over_attempts(desk: Desk) -> None:
 # -------------------------------------------------------------------------------------------- asking
 
 
+class Looking:
+    """Implements `Lookup`."""
+
+    is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
 class Shelf:
     """Implements `Checkpoints` without a disk."""
 
     def __init__(self, *saved: SavedWork) -> None:
         self.saved = list(saved)
-        self.verify_seconds = 60.0
-        self.endless: set[str] = set()
         self.requests: list[str] = []
         self.looks: list[str] = []
         self.may_read = threading.Event()
@@ -144,13 +151,18 @@ class Shelf:
     def last_saved_at(self, job_id: str) -> float | None:
         return next((work.at for work in self.saved if work.is_good), None)
 
-    def latest_good(self, job_id: str) -> Generator[None, None, SavedWork | None]:
+    def look_up(self, job_id: str, user: str, found: Callable[[SavedWork | None], None]) -> Looking:
         self.looks.append(job_id)
-        while not self.may_read.wait(0.01) or job_id in self.endless:
-            yield
-        if self.error is not None:
-            raise self.error
-        return next((work for work in self.saved if work.is_good), None)
+        looking = Looking()
+
+        def look() -> None:
+            assert self.may_read.wait(10)
+            if not looking.is_cancelled:
+                good = next((work for work in self.saved if work.is_good), None)
+                found(good if self.error is None else None)
+
+        threading.Thread(target=look, daemon=True).start()
+        return looking
 
     def request(self, job_id: str) -> None:
         if self.error is not None:
@@ -265,8 +277,8 @@ class House:
         )
         self.controller.start()
 
-    def submit(self, name: str, *, caller: Caller = ANN, **values: Any) -> str:
-        (record,) = self.controller.execute(jobs.submit, caller, [draft(name, **values)]).result(10)
+    def submit(self, name: str, **values: Any) -> str:
+        (record,) = self.controller.execute(jobs.submit, ANN, [draft(name, **values)]).result(10)
         return record.job.id
 
     def env(self, attempt: str) -> dict[str, str]:
@@ -358,34 +370,6 @@ def test_reading_a_large_one_holds_up_nobody_else(house: House) -> None:
     assert house.env(f"{slow}.2")["CORRAL_RESUME_FROM"] == "/saves/3"
     assert house.shelf.looks == [slow]
     assert house.launches(slow) == 2, "each of its attempts once"
-
-
-def test_one_that_takes_too_long_to_read_does_not_hold_its_gpus(house: House) -> None:
-    house.shelf.saved = [saved(3, problem="torn"), saved(2)]
-    job_id = house.submit("training")
-    house.env(f"{job_id}.1")
-    house.shelf.may_read.clear()
-    house.shelf.verify_seconds = 0.05
-    house.requeue(job_id, 1)
-    assert house.env(f"{job_id}.2")["CORRAL_RESUME_FROM"] == "/saves/2", "whole by its lengths, and not verified"
-
-
-def test_checkpoints_of_one_user_do_not_delay_those_of_another(house: House) -> None:
-    house.shelf.saved = [saved(3)]
-    forged = [house.submit(f"forged-{number}") for number in range(6)]
-    for job_id in forged:
-        house.env(f"{job_id}.1")
-    house.shelf.may_read.clear()
-    for job_id in forged:
-        house.requeue(job_id, 1)
-    eventually(lambda: len(house.shelf.looks) >= 2)
-    other = house.submit("honest", caller=BOB)
-    house.env(f"{other}.1")
-    house.shelf.endless = set(forged)
-    house.shelf.may_read.set()
-    house.requeue(other, 1)
-    assert house.env(f"{other}.2")["CORRAL_RESUME_FROM"] == "/saves/3"
-    assert all(house.launches(job_id) == 1 for job_id in forged)
 
 
 def test_a_stop_while_it_is_read_is_the_end(house: House) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Generator
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
+from corral.checkpoint import catalog
 from corral.checkpoint.environment import Surroundings
 from corral.checkpoint.keeper import Keeper
 from corral.checkpoint.layout import MANIFEST, Manifest, encode_manifest, last_of
+from corral.control.ports import SavedWork
 from corral.stores.checkpoints import DirectoryCheckpoints
 from corral.stores.workspace import DirectoryWorkspace
 
@@ -126,3 +130,39 @@ def test_a_program_hears_the_request(place: Place) -> None:
     assert not keeper.due()
     place.checkpoints.request(JOB)
     assert Keeper(Surroundings(directory=place.directory)).due()
+
+
+def looked_up(checkpoints: DirectoryCheckpoints, user: str = "ann") -> SavedWork | None:
+    answers: SimpleQueue[SavedWork | None] = SimpleQueue()
+    checkpoints.look_up(JOB, user, answers.put)
+    return answers.get(timeout=30)
+
+
+def test_a_good_one_is_looked_up(place: Place) -> None:
+    place.save(1)
+    found = looked_up(place.checkpoints)
+    assert found is not None
+    assert found.step == 1
+
+
+def test_what_takes_too_long_to_read_is_resumed_from_unverified(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*_: object, **__: object) -> Generator[None, None, None]:
+        while True:
+            yield
+
+    place.save(1)
+    monkeypatch.setattr(catalog, "latest_good_steps", endless)
+    hurried = DirectoryCheckpoints(place.workspace, verify_seconds=0.05)
+    found = looked_up(hurried)
+    assert found is not None
+    assert found.step == 1
+
+
+def test_what_cannot_be_read_counts_as_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> Generator[None, None, None]:
+        yield
+        raise OSError(5, "Input/output error")
+
+    place.save(1)
+    monkeypatch.setattr(catalog, "latest_good_steps", broken)
+    assert looked_up(place.checkpoints) is None

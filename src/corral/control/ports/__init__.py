@@ -3,7 +3,7 @@
 Docstrings are contracts: what must be quick, what must tolerate absence, and which error means "try again".
 """
 
-from corral.control.ports.checkpoints import Checkpoints, SavedWork
+from corral.control.ports.checkpoints import Checkpoints, Lookup, SavedWork
 from corral.control.ports.engine import (
     AttemptPhase,
     AttemptStatus,
@@ -138,6 +138,7 @@ __all__ = [
     "LaunchesAtOnce",
     "LogChunk",
     "LogSource",
+    "Lookup",
     "MetaTable",
     "Metric",
     "MigSlice",

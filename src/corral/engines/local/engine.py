@@ -27,13 +27,14 @@ from corral.control.ports import (
 )
 from corral.core.model import EndReason, Node, NodeState
 from corral.engines.aggregation import aggregate, must_stop
+from corral.engines.fold_worker import QUIET_SECONDS, FoldWorker
 from corral.engines.local.attempts import AttemptFiles, Marker, Tracked, read_exit
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
 from corral.engines.local.container_orders import ContainerRuntime, container_name
 from corral.engines.local.container_runtime import find_runtime, in_background, remove_container, remove_leftovers
 from corral.engines.local.environment import MASTER_ADDR, base_environment
 from corral.engines.local.fleet import Fleet
-from corral.engines.local.fold import QUIET_SECONDS, Folding
+from corral.engines.local.fold import LocalFolds
 from corral.engines.local.instance_specs import Isolation, SpecWriter
 from corral.engines.local.link import SpawnerLink
 from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, PREFIX, LogPlaces
@@ -101,12 +102,8 @@ class LocalEngine:
             places=self._places,
             environ=environ,
         )
-        self._launched_at = time.monotonic()
-        self._folding = Folding(
-            self._layout,
-            launched_at=lambda: self._launched_at,
-            quiet_seconds=fold_after_seconds,
-        )
+        self._folds = LocalFolds(self._layout)
+        self._fold_worker = FoldWorker(self._folds, quiet_seconds=fold_after_seconds)
         self._lock = threading.RLock()
         self._tracked: dict[str, Tracked] = {}
         self._pending: dict[str, _Pending] = {}
@@ -121,7 +118,7 @@ class LocalEngine:
         self._watcher = Watcher(self, self._layout.events_path, rescan_seconds)
         self._watcher.prime(self._tracked.values())
         self._watcher.start()
-        self._folding.start()
+        self._fold_worker.start()
         self._remove_leftovers()
         in_background(lambda: sweep_scratch(self._places, name, self._is_live))
 
@@ -161,7 +158,7 @@ class LocalEngine:
             if payloads:
                 if order.image:
                     self._layout.note_containers()
-                self._launched_at = time.monotonic()
+                self._fold_worker.note_launch()
                 self._pending[order.attempt_id] = _Pending(payloads=payloads, sent_at=time.monotonic())
                 self._send(b"".join(payloads.values()))
                 self._end_on_lost_nodes(self._fleet.nodes())
@@ -206,13 +203,13 @@ class LocalEngine:
             if delete_logs:
                 self._files.remove(attempt_id)
             else:
-                self._folding.forget(attempt_id)
+                self._folds.forget(attempt_id)
 
     def has(self, attempt_id: str) -> bool:
         return is_safe_id(attempt_id) and os.path.isdir(self._layout.attempt_dir(attempt_id))
 
     def fold_homes_with(self, fold_homes: Callable[[Sequence[str]], None]) -> None:
-        self._folding.fold_homes = fold_homes
+        self._fold_worker.fold_homes = fold_homes
 
     def directories(self, attempt_id: str) -> Sequence[str]:
         with self._lock:
@@ -236,7 +233,7 @@ class LocalEngine:
                 return
             self._closed = True
         self._watcher.stop()
-        self._folding.stop()
+        self._fold_worker.stop()
         with self._lock:
             if self._link is not None:
                 self._link.close()

@@ -12,7 +12,6 @@ from typing import Annotated
 from fastapi import Header, Query, Request
 from starlette.responses import Response
 
-from corral.control.fair_pool import Steps
 from corral.control.ports.volume_files import FileMissing, FileRefused, FilesUnavailable, OpenedFile
 from corral.control.work import Caller
 from corral.core.checksums import checksum_of, is_checksum
@@ -33,6 +32,7 @@ from corral.server.schemas.volume_files import (
     time_text,
 )
 from corral.server.volume_files import Reached, check_size, check_unwritten
+from corral.stores.fair_pool import Steps
 from corral.stores.uploads import ChecksumMismatch, PartsMissing, UploadOrder
 
 router = resource_router("/volumes", "volume files")
