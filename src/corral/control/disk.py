@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from corral.control.records import JobSpec
 from corral.control.state import State
 from corral.control.work import SYSTEM, Work
 from corral.core.lifecycle import StopRequested
@@ -21,6 +22,8 @@ class OverDisk:
     job_id: str
     attempt: int
     message: str
+    #: of bytes: how much more it has than a job that asks for nothing of the node's own disk may have
+    excess_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +35,7 @@ class Writer:
     attempt_id: str
     user: str
     cluster: str
-    #: what it has asked for of the node's own disk
+    #: what it has asked for of the node's own disk; 0 also if that is not known at hand
     local_bytes: int
 
 
@@ -57,6 +60,8 @@ def stop_over(work: Work, found: Sequence[OverDisk]) -> None:
         job = work.state.snapshot.jobs.get(over.job_id)
         if job is None or job.state is not JobState.RUNNING or job.attempt != over.attempt:
             continue
+        if over.excess_bytes is not None and over.excess_bytes <= _asked_bytes(work.spec(job.id), job):
+            continue
         work.advance(job, StopRequested(at=work.now, reason=EndReason.DISK_QUOTA, message=over.message))
         detail = {"attempt": job.attempt, "message": over.message}
         work.record(SYSTEM, "job.disk-stopped", job.id, owner=job.user, detail=detail)
@@ -70,4 +75,8 @@ def _cluster(state: State, job: Job) -> str:
 
 def _local_bytes(state: State, job: Job) -> int:
     spec = state.specs.get(job.id)
-    return 0 if spec is None else sum(mount.size_bytes for mount in spec.mounts) * job.request.nodes
+    return 0 if spec is None else _asked_bytes(spec, job)
+
+
+def _asked_bytes(spec: JobSpec, job: Job) -> int:
+    return sum(mount.size_bytes for mount in spec.mounts) * job.request.nodes

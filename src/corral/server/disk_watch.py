@@ -92,29 +92,32 @@ class DiskWatch:
         with self._lock:
             if writer.attempt_id in self._due:
                 self._due[writer.attempt_id] = now + max(MEASURE_SECONDS, (now - began) / _MEASURE_PART)
-        message = ""
+        over: OverDisk | None = None
         if isinstance(error, TooDeep):
             message = f"stopped because its files cannot be counted: {error}"
+            over = OverDisk(job_id=writer.job_id, attempt=writer.attempt, message=message)
         elif error is not None:
             log.warning("what %s has on the disk cannot be measured: %s", writer.job_id, error)
         else:
-            message = self._judged(writer, done.result())
-        if message:
-            over = OverDisk(job_id=writer.job_id, attempt=writer.attempt, message=message)
+            over = self._judged(writer, done.result())
+        if over is not None:
             self._controller.execute(stop_over, [over]).add_done_callback(_log_failure)
 
-    def _judged(self, writer: Writer, use: DiskUse) -> str:
-        """What to say to a job that has too much; "" if it has not."""
+    def _judged(self, writer: Writer, use: DiskUse) -> OverDisk | None:
+        """None if the job has no more than it may."""
         limits = self._limits
-        allowed = None if limits.job_bytes is None else limits.job_bytes + writer.local_bytes
-        if allowed is not None and use.bytes > allowed:
-            return (
+        if limits.job_bytes is not None and use.bytes > limits.job_bytes + writer.local_bytes:
+            message = (
                 f"stopped because it has {format_bytes(use.bytes)} on the disk, and a job may have "
-                f"{format_bytes(allowed)}: keep fewer checkpoints and files, or write to a volume"
+                f"{format_bytes(limits.job_bytes + writer.local_bytes)}: keep fewer checkpoints and files, or write to "
+                "a volume"
             )
+            excess = use.bytes - limits.job_bytes
+            return OverDisk(job_id=writer.job_id, attempt=writer.attempt, message=message, excess_bytes=excess)
         if limits.job_files is not None and use.files > limits.job_files:
-            return f"stopped because it has {use.files} files on the disk, and a job may have {limits.job_files}"
-        return ""
+            message = f"stopped because it has {use.files} files on the disk, and a job may have {limits.job_files}"
+            return OverDisk(job_id=writer.job_id, attempt=writer.attempt, message=message)
+        return None
 
     def _run(self) -> None:
         while not self._stopping.wait(LOOK_SECONDS):

@@ -201,6 +201,9 @@ class OnThisDisk(Protocol):
     def directories(self, attempt_id: str) -> Sequence[str]:
         """Where the attempt writes besides its job's directory: what is in there belongs to the job. Quick."""
 
+    def kept_directory(self, attempt_id: str) -> str:
+        """Where everything is that is kept of the attempt, its log too."""
+
 
 class Engine(Protocol):
     """What really runs attempts. Every method is idempotent by attempt id and returns within a second."""

@@ -218,6 +218,9 @@ class LocalEngine:
         own = [os.path.join(self._layout.rank_dir(attempt_id, rank), name) for rank in ranks for name in (WORK, TMP)]
         return [*own, *(self._places.scratch_of(self._specs.engine, attempt_id, rank) for rank in ranks)]
 
+    def kept_directory(self, attempt_id: str) -> str:
+        return self._layout.attempt_dir(attempt_id)
+
     def withhold(self, node: str, reason: str) -> None:
         """Nobody but corral starts anything here."""
 
