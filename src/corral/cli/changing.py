@@ -1,4 +1,4 @@
-"""`corral stop`, `start`, `requeue`, `resize`, `extend`, `edit`, `keep`, `rm`: changing jobs, one by one or a whole array."""
+"""`corral stop`, `start`, `requeue`, `resize`, `extend`, `edit`, `keep`, `rm`: changing jobs, or a whole array."""
 
 from __future__ import annotations
 

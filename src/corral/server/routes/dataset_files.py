@@ -148,6 +148,7 @@ async def put_dataset_object(
     if len(pack) != 64 or not all(digit in "0123456789abcdef" for digit in pack):
         raise invalid_field("pack", "must be 64 hexadecimal digits")
     found = await context.read(datasets.writable, caller, dataset)
+    context.disk_guard.check_room(0)
     async with context.library.taking_in:
         index, data = await _received(request, pack, index_bytes)
         await looked_up(context.library.take_in, found.target, pack, index, data)
