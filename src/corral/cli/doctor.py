@@ -145,6 +145,25 @@ def free_disk(terminal: Terminal) -> Finding:
     return _warn("Disk", detail, fix) if free < LOW_DISK_BYTES else _ok("Disk", detail)
 
 
+def disk_limits(terminal: Terminal) -> Finding:
+    """What jobs may take of the disk, and how that is enforced."""
+    from corral.server.disk_limits import disk_limits as limits_of
+
+    settings = _settings()
+    if isinstance(settings, str) or not settings.home.is_dir():
+        return _warn("Disk limits", "not looked at: there is no home, or the configuration cannot be used")
+    limits = limits_of(settings)
+    job = "no limit" if limits.job_bytes is None else words.size(limits.job_bytes)
+    files = "any number of files" if limits.job_files is None else f"{limits.job_files} files"
+    detail = (
+        f"a job: {job}, {files}, measured every few seconds; nothing is launched with less than "
+        f"{words.size(limits.min_free_bytes)} free; {words.size(limits.reserve_bytes)} in reserve"
+    )
+    if limits.job_bytes is None or not limits.reserve_bytes or not limits.min_free_bytes:
+        return _warn("Disk limits", detail, "One job can fill the disk: set disk.job_limit, min_free and reserve.")
+    return _ok("Disk limits", detail)
+
+
 def database(terminal: Terminal) -> Finding:
     settings = _settings()
     if isinstance(settings, str):
@@ -307,6 +326,7 @@ CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
     configuration,
     home_writable,
     free_disk,
+    disk_limits,
     database,
     gpus,
     cgroup_limits,

@@ -185,6 +185,7 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Kind", job["kind"]),
         ("State", job["state"]),
         ("How it ended", end_text(job) if job["ended_at"] else ""),
+        ("Kept", "however old it becomes" if job["kept"] else ""),
         ("Message", job["message"] if not job["ended_at"] else ""),
         ("Queue", f"{job['queue']}, priority {job['priority']}" + (", pinned" if job["pinned_at"] else "")),
         ("Comes after", words.listed(job["after"]) if job.get("after") else ""),

@@ -105,7 +105,7 @@ class Outbox:
         self._not_taken = not_taken
         self._failed = failed or refused
         self._effects: queue.SimpleQueue[Effect | _Sign] = queue.SimpleQueue()
-        self._resuming = Resuming(name, checkpoints, self._looked_up) if checkpoints is not None else None
+        self._resuming = Resuming(checkpoints, self._looked_up) if checkpoints is not None else None
         #: attempts whose launch waits until it is known what they resume from
         self._awaited: set[str] = set()
         #: what the engine could not take, and of that what is to be tried again now
@@ -187,13 +187,19 @@ class Outbox:
                 if order.attempt_id not in self._awaited:
                     return None  # it was stopped meanwhile
                 self._awaited.remove(order.attempt_id)
+                self._end_lookup(order.attempt_id)
             case StopEffect(attempt_id=attempt_id) if attempt_id in self._awaited:
                 self._awaited.remove(attempt_id)
+                self._end_lookup(attempt_id)
                 self._refused(attempt_id, "it was stopped before it was launched")
                 return None
             case _:
                 pass
         return effect
+
+    def _end_lookup(self, attempt_id: str) -> None:
+        if self._resuming is not None:
+            self._resuming.end(attempt_id)
 
     def _is_waited_for(self, effect: Effect) -> bool:
         """Whether the same waits to be tried again already. If not, this is the newer word, and what waits is dropped:

@@ -209,9 +209,10 @@ class Work:
             self._mixes[pool] = Mix()
             self.change(PutMix(pool=pool, mix=Mix()), needs_cycle=False)
 
-    def forget_job(self, job: Job) -> None:
-        """Delete the job for good."""
-        self.deleted.append(job)
+    def forget_job(self, job: Job, *, files_later: bool = False) -> None:
+        """Delete the job for good, with its files unless they are removed later."""
+        if not files_later:
+            self.deleted.append(job)
         # What this work itself has done to the job must not be written after its deletion.
         if self._new.pop(job.id, None):
             self._new_names.discard((job.user, job.name))

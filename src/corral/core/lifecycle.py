@@ -22,6 +22,8 @@ RETRIED = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED, EndReason.LOST})
 REQUEUED = frozenset({EndReason.PREEMPTED})
 #: Something under the job has failed, and the next attempt keeps away from it.
 BY_FAULTS = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED})
+#: It took more than it may: the next attempt would, too.
+OVER_LIMITS = frozenset({EndReason.TIMED_OUT, EndReason.DISK_QUOTA})
 #: A person's word: it ends the job for good.
 BY_PERSONS = frozenset({EndReason.STOPPED_BY_USER, EndReason.STOPPED_BY_OPERATOR})
 
@@ -359,7 +361,7 @@ def _ended_by_stop(job: Job, event: Ended) -> Job:
         return _requeued(job, event)
     if reason in RETRIED:
         return _after_fault(job, event, reason)
-    state = JobState.FAILED if reason is EndReason.TIMED_OUT else JobState.STOPPED
+    state = JobState.FAILED if reason in OVER_LIMITS else JobState.STOPPED
     return _over(job, state, event.at, reason, event.exit_code, event.message)
 
 

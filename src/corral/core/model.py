@@ -87,6 +87,8 @@ class EndReason(StrEnum):
     MOVED = "moved"
     #: a job that it was to come after has not completed
     DEPENDENCY_FAILED = "dependency_failed"
+    #: it had more on the disk than a job may have
+    DISK_QUOTA = "disk_quota"
 
 
 class NodeState(StrEnum):

@@ -67,6 +67,7 @@ def opened(
                     log_limit_bytes=settings.local.log_limit_bytes,
                     isolation=isolated,
                     storage=places,
+                    fold_after_seconds=settings.retention.fold_seconds,
                 )
             parts.callback(engines[cluster.name].close)
         yield Clusters(engines=engines, fleet=fleet)
@@ -109,6 +110,7 @@ def slurm_engine(
         account_of=_account_of(slurm.accounts, accounts),
         storage=places,
         top=str(settings.home),
+        fold_after_seconds=settings.retention.fold_seconds,
     )
 
 

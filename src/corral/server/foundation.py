@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from corral.control import restored
 from corral.control.controller import Controller
-from corral.control.ports import Clock, LaunchOrder, Store, StoreHolder
+from corral.control.ports import Clock, FoldsAttempts, LaunchOrder, Store, StoreHolder
 from corral.control.records import EventRecord
+from corral.control.state import State
 from corral.control.work import SYSTEM
 from corral.engines import workbench_host, workbench_relay, workbench_start
 from corral.engines.local.instance_specs import Isolation
@@ -23,6 +25,8 @@ from corral.server import clusters, isolation, ownership
 from corral.server.app import VERSION
 from corral.server.clusters import Clusters
 from corral.server.dataset_mounting import DatasetMounting
+from corral.server.disk_guard import DiskGuard
+from corral.server.disk_limits import DiskLimits, disk_limits
 from corral.server.imaging import Imaging
 from corral.server.isolation import Separated, Separation
 from corral.server.metrics import ServerMetrics
@@ -41,6 +45,8 @@ from corral.stores.workbenches import DirectoryWorkbenches
 from corral.stores.workspace import DirectoryWorkspace
 
 log = logging.getLogger("corral.server")
+
+_ASK_SECONDS = 10.0
 
 #: By the names that they have in a workbench's directory.
 _WORKBENCH_PROGRAMS = {
@@ -72,6 +78,8 @@ class Foundation:
     box: SecretBox
     feed: EventFeed
     metrics: ServerMetrics
+    disk_limits: DiskLimits
+    disk_guard: DiskGuard
 
 
 def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Foundation:
@@ -81,6 +89,7 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
     """
     clock = SystemClock()
     isolated = _prepared_home(settings)
+    limits = disk_limits(settings)
     claim = ownership.claim_of(settings.home, clock.now())
     store = open_store(settings.database_url, claim, take_over=take_over)
     parts.callback(store.close)
@@ -89,12 +98,15 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
     ownership.check_nothing_lives_elsewhere(store.installation(), roots.values())
     claim = ownership.with_places(claim, roots)
     store.claim(claim)
+    guard = DiskGuard(home=settings.home, limits=limits, keep_room=store.keep_room)
+    guard.start()
+    parts.callback(guard.stop)
     places = storage_places(settings)
     here = parts.enter_context(clusters.opened(settings, isolated, places, roots))
     _let_jobs_in(settings, isolated)
     feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
     workspace = DirectoryWorkspace(settings.home / "jobs")
-    checkpoints = DirectoryCheckpoints(workspace)
+    checkpoints = DirectoryCheckpoints(workspace, verify_seconds=settings.reading.checkpoint_seconds)
     metrics = ServerMetrics(VERSION)
     controller = Controller(
         store=store,
@@ -128,6 +140,8 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
         box=box,
         feed=feed,
         metrics=metrics,
+        disk_limits=limits,
+        disk_guard=guard,
     )
     _start(foundation, isolation.operators_apart(store, isolated.accounts), parts)
     _skip_used_ids(foundation, former)
@@ -159,12 +173,32 @@ def _start(foundation: Foundation, apart: Callable[[LaunchOrder], LaunchOrder], 
     controller, imaging, mounting = foundation.controller, foundation.imaging, foundation.mounting
     versions = DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box)
     controller.cycle_seconds = foundation.metrics.observe_cycle
-    controller.prepare = foundation.workbenches.prepare
+    controller.prepare = lambda cluster, order: _prepare(foundation, cluster, order)
     controller.complete = lambda order: foundation.storing.noticed(
         versions.completed(mounting.completed(imaging.completed(apart(order))))
     )
+    for engine in foundation.clusters.engines.values():
+        if isinstance(engine, FoldsAttempts):
+            engine.fold_homes_with(partial(_fold_homes, foundation))
     controller.start()
     parts.callback(controller.stop)
+
+
+def _prepare(foundation: Foundation, cluster: str, order: LaunchOrder) -> None:
+    """Before every launch. Raises EngineUnavailable."""
+    foundation.disk_guard.check_launch()
+    foundation.workbenches.prepare(cluster, order)
+
+
+def _fold_homes(foundation: Foundation, job_ids: Sequence[str]) -> None:
+    """Remove directories of jobs that are over and left nothing."""
+    launches = foundation.workspace.launches(job_ids)
+    live = foundation.controller.inspect(_live_of, job_ids).result(_ASK_SECONDS)
+    foundation.workspace.fold({job_id: count for job_id, count in launches.items() if job_id not in live})
+
+
+def _live_of(state: State, job_ids: Sequence[str]) -> set[str]:
+    return {job_id for job_id in job_ids if job_id in state.snapshot.jobs}
 
 
 def _prepared_home(settings: Settings) -> Isolation:

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from corral.control.policies import CheckpointPolicy, Policies, ScalingPolicy, TaskPolicy
+from corral.control.retention import DAY, RetentionRules
 from corral.core.alerts.defaults import Thresholds
 from corral.core.health.model import HealthRules
 from corral.core.idling import IdleRules
@@ -25,6 +26,7 @@ from corral.core.model import WHOLE, JobKind, Quota
 from corral.core.ordering.cost import OrderingRules, Weights
 from corral.core.volumes import VolumeType
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
+from corral.server.disk_sections import DiskSettings, ReadingSettings, RetentionSettings
 from corral.server.sections import (
     AllocationSettings,
     ClusterSettings,
@@ -76,6 +78,9 @@ class SettingsFile(BaseModel):
     server: ServerSettings = ServerSettings()
     workbench: WorkbenchSettings = WorkbenchSettings()
     local: LocalSettings = LocalSettings()
+    disk: DiskSettings = DiskSettings()
+    retention: RetentionSettings = RetentionSettings()
+    reading: ReadingSettings = ReadingSettings()
 
 
 class Settings(SettingsFile):
@@ -134,6 +139,16 @@ class Settings(SettingsFile):
             extension_seconds=idle.extension_minutes * 60,
             include_workbenches=idle.include_workbenches,
             interval_seconds=self.monitoring.interval_seconds,
+        )
+
+    @property
+    def retention_rules(self) -> RetentionRules:
+        kept = self.retention
+        return RetentionRules(
+            job_seconds=None if kept.jobs_days is None else kept.jobs_days * DAY,
+            job_count=kept.jobs_count,
+            job_bytes=kept.jobs_size,
+            event_seconds=None if kept.events_days is None else kept.events_days * DAY,
         )
 
     @property

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from sqlalchemy import Connection
 
 from corral.control.ports import Leadership, StoreHolder, StoreSuperseded, Transaction
+from corral.stores import room
 from corral.stores.database import Database
 from corral.stores.errors import StoreClosed
 from corral.stores.migrating import current_revision
@@ -86,6 +87,19 @@ class SqlStore:
             version = self._database.server_version(connection)
             schema = current_revision(connection) or ""
         return {"kind": self._database.kind, "version": version, "place": self._database.place, "schema": schema}
+
+    def keep_room(self) -> None:
+        """See that the store can write for a while when its disk is full. Quick when there is room already."""
+        if self._database.kind != "sqlite":
+            return
+        with self._database.reader.connect() as connection:
+            missing = room.missing_bytes(connection)
+        if missing:
+            with self._writing() as connection:
+                room.fill(connection, missing)
+            with self._writing() as connection:
+                room.release(connection)
+        room.allocate_log(f"{self._database.place}-wal")
 
     def close(self) -> None:
         self._closed = True

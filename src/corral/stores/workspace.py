@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,16 +18,38 @@ class DirectoryWorkspace:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._lock = threading.Lock()
+        #: how often a job's directories were made by this process
+        self._launches: Counter[str] = Counter()
 
     def env(self, job_id: str) -> Mapping[str, str]:
         checkpoints, outputs = self.checkpoint_dir(job_id), self.output_dir(job_id)
-        for directory in (checkpoints, outputs):
-            directory.mkdir(parents=True, exist_ok=True)
+        with self._lock:
+            self._launches[job_id] += 1
+            for directory in (checkpoints, outputs):
+                directory.mkdir(parents=True, exist_ok=True)
         return {
             "CORRAL_JOB_DIR": str(self.home(job_id)),
             "CORRAL_CHECKPOINT_DIR": str(checkpoints),
             "CORRAL_OUTPUT_DIR": str(outputs),
         }
+
+    def launches(self, job_ids: Sequence[str]) -> dict[str, int]:
+        """How often directories were made for these jobs by this process; for `fold`."""
+        with self._lock:
+            return {job_id: self._launches[job_id] for job_id in job_ids}
+
+    def fold(self, launches: Mapping[str, int]) -> None:
+        """Remove the directories of jobs that left nothing in them. `launches` was asked for before it was known that
+        the jobs are over: one that was launched since then keeps them."""
+        for job_id, count in launches.items():
+            with self._lock:
+                if self._launches[job_id] != count:
+                    continue
+                for directory in (self.checkpoint_dir(job_id), self.output_dir(job_id), self.home(job_id)):
+                    with contextlib.suppress(OSError):
+                        directory.rmdir()
+                del self._launches[job_id]
 
     def checkpoint_dir(self, job_id: str) -> Path:
         """What all attempts of a job share; there once the job was launched."""

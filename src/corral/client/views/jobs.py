@@ -111,6 +111,7 @@ class JobView(TypedDict):
     started_at: str | None
     ended_at: str | None
     pinned_at: str | None
+    kept: bool
     attempt: int
     attempt_id: str | None
     allocation: AllocationView | None

@@ -3,7 +3,7 @@
 Docstrings are contracts: what must be quick, what must tolerate absence, and which error means "try again".
 """
 
-from corral.control.ports.checkpoints import Checkpoints, SavedWork
+from corral.control.ports.checkpoints import Checkpoints, Lookup, SavedWork
 from corral.control.ports.engine import (
     AttemptPhase,
     AttemptStatus,
@@ -11,6 +11,7 @@ from corral.control.ports.engine import (
     Engine,
     EngineUnavailable,
     Fenced,
+    FoldsAttempts,
     Instance,
     LaunchesAtOnce,
     LaunchOrder,
@@ -20,6 +21,7 @@ from corral.control.ports.engine import (
     Mount,
     NodesElsewhere,
     Observation,
+    OnThisDisk,
     RegistryLogin,
     StorageKind,
     StorageOrder,
@@ -130,6 +132,7 @@ __all__ = [
     "EventTable",
     "Fenced",
     "FleetTable",
+    "FoldsAttempts",
     "GpuProcess",
     "GpuReading",
     "HealthTable",
@@ -146,6 +149,7 @@ __all__ = [
     "Leadership",
     "LogChunk",
     "LogSource",
+    "Lookup",
     "MetaTable",
     "Metric",
     "MigSlice",
@@ -156,6 +160,7 @@ __all__ = [
     "NoticeRefused",
     "Notifier",
     "Observation",
+    "OnThisDisk",
     "OpenedOutput",
     "OutputEntry",
     "OutputKind",

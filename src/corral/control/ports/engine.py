@@ -207,6 +207,26 @@ class NodesElsewhere(Protocol):
         """Where the server reaches a node. Raises EngineUnavailable while nobody can tell."""
 
 
+@runtime_checkable
+class FoldsAttempts(Protocol):
+    """An engine that leaves few files of attempts that are over."""
+
+    def fold_homes_with(self, fold_homes: Callable[[Sequence[str]], None]) -> None:
+        """Call this, from any thread, with jobs of which attempts were folded: their directories may be empty. What
+        it raises is tried again later."""
+
+
+@runtime_checkable
+class OnThisDisk(Protocol):
+    """An engine whose attempts write to disks of the server's own machine."""
+
+    def directories(self, attempt_id: str) -> Sequence[str]:
+        """Where the attempt writes besides its job's directory: what is in there belongs to the job. Quick."""
+
+    def kept_directory(self, attempt_id: str) -> str:
+        """Where everything is that is kept of the attempt, its log too."""
+
+
 class Engine(Protocol):
     """What really runs attempts. Every method is idempotent by attempt id and returns within a second."""
 

@@ -11,6 +11,8 @@ from corral.core.model import WHOLE, Allocation, EndReason, Job, JobKind, JobSta
 
 #: A word of a spec that marks the job of a task, with the task's name.
 TASK_LABEL = "task"
+#: A word of a spec that marks a job that stays however old it becomes, with the user who wanted it.
+KEPT_LABEL = "corral.kept"
 
 
 class MountKind(StrEnum):

@@ -28,19 +28,21 @@ from corral.control.ports import (
 )
 from corral.core.model import EndReason, Node, NodeState
 from corral.engines.aggregation import aggregate, must_stop
+from corral.engines.fold_worker import QUIET_SECONDS, FoldWorker
 from corral.engines.local.attempts import AttemptFiles, Marker, Tracked, read_exit
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
 from corral.engines.local.container_orders import ContainerRuntime, container_name
 from corral.engines.local.container_runtime import find_runtime, in_background, remove_container, remove_leftovers
 from corral.engines.local.environment import MASTER_ADDR, base_environment
 from corral.engines.local.fleet import Fleet
+from corral.engines.local.fold import LocalFolds
 from corral.engines.local.instance_specs import Isolation, SpecWriter
 from corral.engines.local.link import SpawnerLink
-from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, log_end, read_log
+from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, PREFIX, LogPlaces
 from corral.engines.local.meeting import meeting_port
 from corral.engines.local.messages import encode
 from corral.engines.local.places import remove_tree
-from corral.engines.local.rundir import Layout, is_safe_id
+from corral.engines.local.rundir import TMP, WORK, Layout, folded_prefix, is_folded, is_safe_id
 from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.local.storage.scratch import sweep_scratch
 from corral.engines.local.terms import read_term, write_term
@@ -76,6 +78,7 @@ class LocalEngine:
         isolation: Isolation | None = None,
         runtime: ContainerRuntime | None = None,
         storage: StoragePlaces | None = None,
+        fold_after_seconds: float = QUIET_SECONDS,
     ) -> None:
         """Without `runtime` the engine looks for Podman or Docker itself; without `storage` all is below the root."""
         self._layout = Layout(str(Path(root).resolve()))
@@ -101,6 +104,8 @@ class LocalEngine:
             places=self._places,
             environ=environ,
         )
+        self._folds = LocalFolds(self._layout)
+        self._fold_worker = FoldWorker(self._folds, quiet_seconds=fold_after_seconds)
         self._lock = threading.RLock()
         self._tracked: dict[str, Tracked] = {}
         self._pending: dict[str, _Pending] = {}
@@ -115,6 +120,7 @@ class LocalEngine:
         self._watcher = Watcher(self, self._layout.events_path, rescan_seconds)
         self._watcher.prime(self._tracked.values())
         self._watcher.start()
+        self._fold_worker.start()
         self._remove_leftovers()
         in_background(lambda: sweep_scratch(self._places, name, self._is_live))
 
@@ -164,6 +170,7 @@ class LocalEngine:
             if payloads:
                 if order.image:
                     self._layout.note_containers()
+                self._fold_worker.note_launch()
                 self._pending[order.attempt_id] = _Pending(payloads=payloads, sent_at=time.monotonic())
                 self._send(b"".join(payloads.values()))
                 self._end_on_lost_nodes(self._fleet.nodes())
@@ -182,13 +189,14 @@ class LocalEngine:
         self._watcher.look_at(attempt_id)
 
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
-        directory = self._layout.rank_dir(attempt_id, rank)
-        if not is_safe_id(attempt_id) or not os.path.isdir(directory):
+        whole, directory = self._layout.attempt_dir(attempt_id), self._layout.rank_dir(attempt_id, rank)
+        if not is_safe_id(attempt_id) or not os.path.isdir(whole):
             return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
         # Asked before reading: after the end nothing is written any more.
-        is_over = read_exit(directory) is not None
-        data, next_offset = read_log(directory, offset, max(1, limit))
-        at_end = is_over and next_offset >= log_end(directory)
+        is_over = read_exit(directory) is not None or is_folded(os.listdir(whole))
+        places = LogPlaces(((directory, PREFIX), (whole, folded_prefix(rank))))
+        data, next_offset = places.read(offset, max(1, limit))
+        at_end = is_over and next_offset >= places.end()
         return LogChunk(data=data, next_offset=next_offset, at_end=at_end)
 
     def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
@@ -204,10 +212,26 @@ class LocalEngine:
                         continue  # a running attempt must stay known
                 self._tracked.pop(attempt_id, None)
                 self._pending.pop(attempt_id, None)
-            self._files.remove(attempt_id, delete_logs=delete_logs)
+            if delete_logs:
+                self._files.remove(attempt_id)
+            else:
+                self._folds.forget(attempt_id)
 
     def has(self, attempt_id: str) -> bool:
         return is_safe_id(attempt_id) and os.path.isdir(self._layout.attempt_dir(attempt_id))
+
+    def fold_homes_with(self, fold_homes: Callable[[Sequence[str]], None]) -> None:
+        self._fold_worker.fold_homes = fold_homes
+
+    def directories(self, attempt_id: str) -> Sequence[str]:
+        with self._lock:
+            tracked = self._find(attempt_id)
+            ranks = [] if tracked is None else [instance.rank for instance in tracked.instances]
+        own = [os.path.join(self._layout.rank_dir(attempt_id, rank), name) for rank in ranks for name in (WORK, TMP)]
+        return [*own, *(self._places.scratch_of(self._specs.engine, attempt_id, rank) for rank in ranks)]
+
+    def kept_directory(self, attempt_id: str) -> str:
+        return self._layout.attempt_dir(attempt_id)
 
     def withhold(self, node: str, reason: str) -> None:
         """Nobody but corral starts anything here."""
@@ -224,6 +248,7 @@ class LocalEngine:
                 return
             self._closed = True
         self._watcher.stop()
+        self._fold_worker.stop()
         with self._lock:
             if self._link is not None:
                 self._link.close()

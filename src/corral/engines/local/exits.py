@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from corral.engines.local.messages import InstanceSpec
-from corral.engines.local.rundir import EXIT, notify, take_claim, write_json
+from corral.engines.local.rundir import notify, record_end, take_claim
 
 REASON_EXIT = "exit_code"
 REASON_LAUNCH = "launch_error"
@@ -22,6 +22,10 @@ REASON_PULL = "image_pull_error"
 REASON_LOST = "lost"
 
 _NOTIFY_SECONDS = 1.0
+#: There is no room, by the disk or by a quota: how long it is tried again.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FULL_SECONDS = 600.0
+_FULL_PAUSE_SECONDS = 0.2
 
 
 #: What the machine has run out of, or has wrong: no fault of the job that is being started.
@@ -60,10 +64,24 @@ def record_exit(
         "ended_at": time.time(),
         **more,
     }
-    write_json(os.path.join(spec["rank_dir"], EXIT), body, durable=True)
+    _record_when_there_is_room(spec["rank_dir"], body)
     deadline = time.monotonic() + _NOTIFY_SECONDS
     while not notify(spec["events_path"], spec["attempt_id"]) and time.monotonic() < deadline:
         time.sleep(0.02)
+
+
+def _record_when_there_is_room(rank_dir: str, body: dict[str, Any]) -> None:
+    """A full disk must not lose an end: the server gives up its reserve then. Raises OSError after a while."""
+    deadline = time.monotonic() + _FULL_SECONDS
+    while True:
+        try:
+            record_end(rank_dir, body)
+        except OSError as error:
+            if error.errno not in _FULL or time.monotonic() > deadline:
+                raise
+            time.sleep(_FULL_PAUSE_SECONDS)
+        else:
+            return
 
 
 def oom_message(limit_bytes: int, peak_bytes: int, own_limit: bool) -> str:

@@ -28,6 +28,7 @@ from corral.control.ports import (
 )
 from corral.core.model import EndReason
 from corral.engines.aggregation import must_stop
+from corral.engines.fold_worker import QUIET_SECONDS, FoldWorker
 from corral.engines.local.messages import StorageSpec
 from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.local.terms import TERM, read_term, write_term
@@ -73,6 +74,7 @@ class SlurmEngine:
         top: str = "",
         look_seconds: float = 0.02,
         rescan_seconds: float = 2.0,
+        fold_after_seconds: float = QUIET_SECONDS,
     ) -> None:
         """`account_of` says whose job an attempt is in Slurm; None means the server's own account. Below `top` the way
         to a job's directories may be opened for its account."""
@@ -113,6 +115,8 @@ class SlurmEngine:
         self._preparing = Preparing(self._mark, self._layout, storage, os.environ, self._take_prepared)
         self._watcher = Watcher(self, look_seconds=look_seconds, rescan_seconds=rescan_seconds)
         self._watcher.start()
+        self._fold_worker = FoldWorker(self._layout, quiet_seconds=fold_after_seconds)
+        self._fold_worker.start()
 
     # -------------------------------------------------------------------------------------------- Fenced
 
@@ -183,6 +187,7 @@ class SlurmEngine:
                 with self._lock:
                     self._submitted(attempt, job.id)
                 return
+            self._fold_worker.note_launch()
             self._submit(order, attempt)
 
     def stop(self, attempt_id: str, grace_seconds: float) -> None:
@@ -243,8 +248,13 @@ class SlurmEngine:
 
     def has(self, attempt_id: str) -> bool:
         return rundir.is_safe_id(attempt_id) and (
-            os.path.exists(self._layout.place(attempt_id, 0)) or self._preparing.has(attempt_id)
+            os.path.exists(self._layout.place(attempt_id, 0))
+            or rundir.has_folded_log(self._layout.place(attempt_id, 0))
+            or self._preparing.has(attempt_id)
         )
+
+    def fold_homes_with(self, fold_homes: Callable[[Sequence[str]], None]) -> None:
+        self._fold_worker.fold_homes = fold_homes
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         self._watcher.subscribe(sink)
@@ -256,6 +266,7 @@ class SlurmEngine:
             self._closed = True
         self._preparing.close()
         self._watcher.stop()
+        self._fold_worker.stop()
 
     def describe(self) -> Mapping[str, str]:
         return {"kind": "slurm", "root": str(self._layout.root), "mark": self._mark}

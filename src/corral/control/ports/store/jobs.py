@@ -57,6 +57,11 @@ class JobTable(Protocol):
     def some(self, job_ids: Sequence[str]) -> dict[str, Job]:
         """Those of them that there are."""
 
+    def ended(self, after: str | None, limit: int) -> list[JobRecord]:
+        """Jobs that are over, in the order of their ids, from the one behind `after` on."""
+
+    def count_ended(self) -> int: ...
+
     def live(self) -> list[Job]:
         """Every job that is not ended, in the order of their ids."""
 
@@ -167,6 +172,9 @@ class EventTable(Protocol):
         """Newest first. Raises ValueError for a bad cursor."""
 
     def count(self, where: EventFilter) -> int: ...
+
+    def prune(self, before: float, limit: int) -> int:
+        """Drop at most so many of the oldest, those that are older than this; how many went."""
 
 
 class CycleTable(Protocol):
