@@ -14,6 +14,7 @@ from corral.core.changes import PutJob, PutLastNode
 from corral.core.lifecycle import Planned, ResizeRequested
 from corral.core.model import JobState
 from corral.core.plan import Plan, Resize
+from corral.core.plan_check import PlanRejected, check_plan
 from corral.core.scheduler import schedule
 from corral.core.snapshot import ClusterSnapshot
 
@@ -21,11 +22,14 @@ from corral.core.snapshot import ClusterSnapshot
 def run_cycle(work: Work, journal: JournalWriter, left_out: Collection[str] = ()) -> Plan:
     """Plan, and let the plan happen to the jobs. Costs next to nothing when nothing can start.
 
-    Jobs that wait in queues that are `left_out` are not planned, as if they were not there.
+    Jobs that wait in queues that are `left_out` are not planned, as if they were not there. Raises PlanRejected, and
+    then nothing of the plan has happened.
     """
     state = work.state
     picture = _without(state.snapshot, left_out) if left_out else state.snapshot
     plan = schedule(picture, work.now)
+    if problems := check_plan(picture, plan):
+        raise PlanRejected(problems, state.digest.hex())
     if plan.starts or plan.resizes or plan.preemptions:
         work.tx.cycles.append(journal.entry_of(state, picture, plan) if left_out else journal.entry(state, plan))
     for start in plan.starts:
@@ -79,7 +83,9 @@ def failing_queues(snapshot: ClusterSnapshot, now: float) -> dict[str, str]:
     out = set(waiting)
     for queue in sorted(waiting):
         try:
-            schedule(_without(snapshot, out - {queue}), now)
+            picture = _without(snapshot, out - {queue})
+            if problems := check_plan(picture, schedule(picture, now)):
+                raise PlanRejected(problems, "")
         except Exception as error:  # noqa: BLE001 - whatever planning ends with is what is looked for
             failing[queue] = f"{type(error).__name__}: {error}"
         else:

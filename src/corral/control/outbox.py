@@ -15,10 +15,12 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import assert_never
 
 from corral.control.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
 from corral.control.ports import (
+    AttemptTaken,
     Checkpoints,
     Engine,
     EngineUnavailable,
@@ -98,10 +100,12 @@ class Outbox:
         prepare: Callable[[LaunchOrder], None] = lambda order: None,
         complete: Callable[[LaunchOrder], LaunchOrder] = lambda order: order,
         not_taken: Callable[[str, str], None] = lambda attempt_id, words: None,
+        failed: Callable[[str, str], None] | None = None,
     ) -> None:
         """`refused` is told the attempt and the reason when the engine will never launch it. `prepare` is called
         before every launch, on the thread of this engine, and `complete` adds what is only known, or secret, then.
         `not_taken` is told why a launch must wait each time that it was tried, and "" once it waits no more.
+        `failed` is called in place of `refused` if the engine itself failed: that is a fault of the platform.
 
         With `checkpoints`, an attempt that follows on others is told what to resume from.
         """
@@ -111,12 +115,13 @@ class Outbox:
         self._prepare = prepare
         self._complete = complete
         self._not_taken = not_taken
+        self._failed = failed or refused
         self._effects: queue.SimpleQueue[Effect | _Sign] = queue.SimpleQueue()
-        self._resuming = Resuming(name, checkpoints, self._looked_up) if checkpoints is not None else None
+        self._resuming = Resuming(checkpoints, self._looked_up) if checkpoints is not None else None
         #: attempts that the engine has taken, and those that are refused, with the reason, until their end is recorded.
         #: None is both: an attempt that is refused gives back its GPUs, and must not be launched after that
         self._launched: set[str] = set()
-        self._refusals: dict[str, str] = {}
+        self._refusals: dict[str, Callable[[], None]] = {}
         #: attempts whose launch waits until it is known what they resume from
         self._awaited: set[str] = set()
         #: what the engine could not take, and of that what is to be tried again now
@@ -186,7 +191,7 @@ class Outbox:
         match effect:
             case LaunchEffect(order=order) if order.attempt_id in self._refusals:
                 # Said again: the store may have been away when it was said first.
-                self._refused(order.attempt_id, self._refusals[order.attempt_id])
+                self._refusals[order.attempt_id]()
                 return None
             case RefuseEffect(attempt_id=attempt_id) if attempt_id in self._launched:
                 return None
@@ -206,13 +211,19 @@ class Outbox:
                 if order.attempt_id not in self._awaited:
                     return None  # it was stopped meanwhile
                 self._awaited.remove(order.attempt_id)
+                self._end_lookup(order.attempt_id)
             case StopEffect(attempt_id=attempt_id) if attempt_id in self._awaited:
                 self._awaited.remove(attempt_id)
+                self._end_lookup(attempt_id)
                 self._refuse(attempt_id, "it was stopped before it was launched")
                 return None
             case _:
                 pass
         return effect
+
+    def _end_lookup(self, attempt_id: str) -> None:
+        if self._resuming is not None:
+            self._resuming.end(attempt_id)
 
     def _is_waited_for(self, effect: Effect) -> bool:
         """Whether the same waits to be tried again already. If not, this is the newer word, and what waits is dropped:
@@ -273,6 +284,9 @@ class Outbox:
                     self._engine.withhold(node, reason)
                 case ReleaseEffect(node=node, whoever_withheld=whoever_withheld):
                     self._engine.release(node, whoever_withheld=whoever_withheld)
+        except AttemptTaken as taken:
+            assert isinstance(effect, LaunchEffect)
+            self._refuse(effect.order.attempt_id, str(taken), self._failed)
         except LaunchRefused as refusal:
             assert isinstance(effect, LaunchEffect)
             self._refuse(effect.order.attempt_id, str(refusal))
@@ -284,14 +298,14 @@ class Outbox:
             # A bug in an engine must not end the thread that serves all jobs.
             log.exception("engine failed")
             if isinstance(effect, LaunchEffect):
-                return self._give_up(effect.order.attempt_id, f"{type(error).__name__}: {error}")
+                return self._give_up(effect.order.attempt_id, f"the engine failed: {type(error).__name__}: {error}")
             if isinstance(effect, StopEffect):
                 return f"{type(error).__name__}: {error}"  # nobody else would tell it again
         return ""
 
-    def _refuse(self, attempt_id: str, message: str) -> None:
-        self._refusals.setdefault(attempt_id, message)
-        self._refused(attempt_id, self._refusals[attempt_id])
+    def _refuse(self, attempt_id: str, message: str, say: Callable[[str, str], None] | None = None) -> None:
+        self._refusals.setdefault(attempt_id, partial(say or self._refused, attempt_id, message))
+        self._refusals[attempt_id]()
 
     def _give_up(self, attempt_id: str, words: str) -> str:
         """Nobody knows how far the engine came: the attempt gives back its GPUs only once it is told to end."""
@@ -299,7 +313,7 @@ class Outbox:
             self._engine.stop(attempt_id, 0.0)
         except Exception as error:  # noqa: BLE001 - whatever it is, the launch is tried again
             return f"{words}; and it cannot be stopped: {error}"
-        self._refuse(attempt_id, words)
+        self._refuse(attempt_id, words, self._failed)
         return ""
 
 

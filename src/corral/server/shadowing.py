@@ -153,7 +153,7 @@ class Shadowing:
     def _ask(self, order: Begin | Follow) -> Sequence[DifferenceRecord | None]:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "corral.server.shadow_worker"],
+                [sys.executable, "-P", "-m", "corral.server.shadow_worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,

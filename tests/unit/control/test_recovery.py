@@ -35,8 +35,8 @@ class FlakyStore:
         #: what happens to the next commit that wrote an event
         self.commit: str = ""
 
-    def take_over(self) -> None:
-        self._store.take_over()
+    def take_over(self, **options: Any) -> Any:
+        return self._store.take_over(**options)
 
     def describe(self) -> Any:
         return self._store.describe()

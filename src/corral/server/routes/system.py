@@ -18,7 +18,15 @@ from corral.server.licences import current_licence, public_key_of
 from corral.server.problems import Problem
 from corral.server.routing import PREFIX, StrictRoute, problems
 from corral.server.schemas.base import rfc3339
-from corral.server.schemas.system import AboutView, HealthView, LicencePut, LicenceView, PartView, licence_view
+from corral.server.schemas.system import (
+    AboutView,
+    HealthView,
+    IsolationView,
+    LicencePut,
+    LicenceView,
+    PartView,
+    licence_view,
+)
 from corral.server.summary import counted
 
 router = APIRouter(tags=["system"], route_class=StrictRoute)
@@ -37,7 +45,13 @@ async def get_about(caller: AnyCaller, context: Context) -> AboutView:
         uptime_seconds=context.clock.now() - context.started_at,
         store=dict(context.store.describe()),
         engines=sorted({cluster.engine for cluster in context.settings.cluster}),
-        parts=[*await parts_of(context), *_exporters(context), *_workers(is_operator=caller.is_operator)],
+        parts=[
+            *await parts_of(context),
+            _disk(context),
+            *_exporters(context),
+            *_workers(is_operator=caller.is_operator),
+        ],
+        isolation=IsolationView(separation=context.separated.separation, detail=context.separated.detail),
         licence=licence_view(await current_licence(context)),
     )
 
@@ -64,7 +78,7 @@ async def healthz() -> HealthView:
 @router.get(f"{PREFIX}/readyz", operation_id="readyz", responses={503: problems(503)[503]})
 @router.get("/readyz", include_in_schema=False)
 async def readyz(context: Context) -> HealthView:
-    """The store answers, the controller works and every engine was observed."""
+    """The store and the home directory can be written, the controller works and every engine was observed."""
     missing = [part.detail for part in await parts_of(context) if not part.healthy]
     if missing:
         raise Problem(503, "Not ready", "Not ready: " + "; ".join(missing) + ".", slug="not-ready")
@@ -133,6 +147,12 @@ def _workers(*, is_operator: bool) -> list[PartView]:
     return parts
 
 
+def _disk(context: ServerContext) -> PartView:
+    """A server whose disk is almost full launches nothing, and is ready all the same."""
+    problem = context.disk_guard.problem()
+    return PartView(name="disk", healthy=not problem, detail=f"nothing is launched: {problem}" if problem else "")
+
+
 def _exporters(context: ServerContext) -> list[PartView]:
     """Of other nodes. Without one its GPUs have no readings; the server is ready all the same."""
     return [
@@ -148,4 +168,4 @@ async def _fault_of_store(context: ServerContext) -> str:
         return "the store does not answer"
     except Exception:  # noqa: BLE001 - whatever ails the store, the answer is the same
         return "the store cannot be read"
-    return ""
+    return await context.write_proof.problem(READY_SECONDS)

@@ -14,6 +14,7 @@ from corral.control.ports.store.fleet import (
     HealthTable,
     ImageTable,
 )
+from corral.control.ports.store.holder import NO_LEADERSHIP, Leadership, Place, StoreHeld, StoreHolder
 from corral.control.ports.store.jobs import (
     AttemptTable,
     CycleTable,
@@ -47,6 +48,7 @@ from corral.control.ports.store.whatif import (
 )
 
 __all__ = [
+    "NO_LEADERSHIP",
     "AlertTable",
     "AttemptTable",
     "CatalogTable",
@@ -60,10 +62,12 @@ __all__ = [
     "HealthTable",
     "ImageTable",
     "JobTable",
+    "Leadership",
     "MetaTable",
     "NameTaken",
     "OutcomeUnknown",
     "PeopleTable",
+    "Place",
     "ProviderTable",
     "ReceiptTable",
     "ReportTable",
@@ -74,6 +78,8 @@ __all__ = [
     "SshKeyTable",
     "Store",
     "StoreConflict",
+    "StoreHeld",
+    "StoreHolder",
     "StoreSuperseded",
     "StoreUnavailable",
     "Transaction",
