@@ -263,14 +263,23 @@ def test_a_sqlite_store_on_a_full_disk(tmp_path: Path) -> None:
         with server.http() as http:
             http.post("/jobs", json={"name": "before", "command": ["true"]}).raise_for_status()
             wait_until(lambda: finished(server), "it runs")
-            _fill(ballast)
-            wait_until(lambda: _submitted(http, "no-room") == 503, "it refuses")
-            assert [job["name"] for job in all_jobs(http)] == ["before"]
+            accepted = {"before"}
+
+            def refuses() -> bool:
+                # Again and again: the server gives up its reserve, and that is taken too.
+                _fill(ballast)
+                name = f"filling-{len(accepted)}"
+                code = _submitted(http, name)
+                if code == 201:
+                    accepted.add(name)
+                return code == 503
+
+            wait_until(refuses, "it refuses")
+            assert {job["name"] for job in all_jobs(http)} == accepted
             assert server.is_running
             ballast.unlink()
             wait_until(lambda: _submitted(http, "after") == 201, "it goes on by itself")
-            wait_until(lambda: finished(server), "new jobs run")
-            assert {job["name"] for job in all_jobs(http)} == {"before", "after"}
+            assert {job["name"] for job in all_jobs(http)} == accepted | {"after"}
         assert server.stop() == 0
     finally:
         if server.is_running:
@@ -285,7 +294,7 @@ def _submitted(http: httpx.Client, name: str) -> int:
 
 
 def _fill(ballast: Path) -> None:
-    with ballast.open("wb", buffering=0) as file:
+    with ballast.open("ab", buffering=0) as file:
         for size in (1 << 20, 1 << 12):
             try:
                 while True:
