@@ -54,6 +54,7 @@ exits with 1 when a check fails, `corral submit --dry-run` with 1 when the job w
 | 3 | another server uses the same home, or the home cannot be used |
 | 4 | the port cannot be listened on |
 | 5 | the store cannot be opened, and waiting would not help: a wrong address, a wrong password, a newer schema |
+| 6 | the store is another home's, or jobs of it live elsewhere: see `--take-over` |
 
 With `-o json` an error is one JSON object on stderr: problem details (RFC 9457) with `type`, `title`, `detail`, the
 server's `status` and numbers where it refused, and `hint`.
