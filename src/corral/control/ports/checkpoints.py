@@ -55,4 +55,4 @@ class Checkpoints(Protocol):
         """The newest of which every byte is as it was saved. Reads them all: may take minutes."""
 
     def request(self, job_id: str) -> None:
-        """Ask the job's program to save soon. Quick."""
+        """Ask the job's program to save soon. Never in the controller's thread."""

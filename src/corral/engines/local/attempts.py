@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
 import time
 from collections.abc import Callable, Collection
@@ -163,7 +162,7 @@ class AttemptFiles:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._layout.marker(attempt_id))
         if delete_logs:
-            shutil.rmtree(self._layout.attempt_dir(attempt_id), ignore_errors=True)
+            remove_tree(self._layout.attempt_dir(attempt_id))
 
     # -------------------------------------------------------------------------------------------- states
 

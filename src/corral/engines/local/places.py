@@ -8,34 +8,39 @@ the spawner, so only the standard library is imported here.
 from __future__ import annotations
 
 import os
-import shutil
 import stat
+from collections.abc import Sequence
 
+from corral import files
 from corral.engines.local.messages import Owner
+from corral.files import Place, remove_tree
+
+__all__ = ["barrier", "hand_over", "make_private", "open_way", "remove_tree"]
 
 
 def make_private(path: str, owner: Owner | None) -> None:
-    """A directory that only the job uses; one that an earlier supervisor left is emptied."""
+    """A directory that only the job uses, in one that no job can change; one that an earlier supervisor left is
+    emptied."""
     remove_tree(path)
     os.mkdir(path, mode=0o700)
     if owner is not None:
-        os.chown(path, owner["uid"], owner["gid"])
+        with Place.at(os.path.dirname(path), os.path.basename(path)) as made:
+            files.hand_over(made.descriptor, owner["uid"], owner["gid"])
 
 
-def hand_over(path: str, owner: Owner) -> None:
-    """Give a directory to the account, with what in it is not the account's yet."""
-    if not os.path.isdir(path):
-        return
-    uid, gid = owner["uid"], owner["gid"]
-    for _, directories, files, descriptor in os.fwalk(path, follow_symlinks=False):
-        # By descriptor and without following links: what is in it may be the job's own work.
-        for name in (*directories, *files):
-            if os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_uid != uid:
-                os.chown(name, uid, gid, dir_fd=descriptor, follow_symlinks=False)
-            elif name in directories:
-                # The account's own all the way down; there may be very much of it.
-                directories.remove(name)
-    os.chown(path, uid, gid, follow_symlinks=False)
+def hand_over(paths: Sequence[str], owner: Owner) -> None:
+    """Give directories to the account, with what in them the server made. Those that lie in others of them are opened
+    from there: by then the account can replace them. What is not there is left out. Raises OSError."""
+    for path in paths:
+        outermost = min((other for other in paths if f"{path}/".startswith(f"{other}/")), key=len)
+        trusted, name = os.path.split(outermost)
+        below = [part for part in path[len(outermost) :].split("/") if part]
+        try:
+            place = Place.at(trusted, name, *below)
+        except FileNotFoundError:
+            continue
+        with place:
+            files.hand_over(place.descriptor, owner["uid"], owner["gid"])
 
 
 def open_way(path: str, top: str) -> None:
@@ -48,18 +53,6 @@ def open_way(path: str, top: str) -> None:
         if way == top:
             return
         way = os.path.dirname(way)
-
-
-def remove_tree(path: str) -> None:
-    """What a job left may be without permissions or already gone; only what the kernel refuses stays."""
-    shutil.rmtree(path, ignore_errors=True)
-    if os.path.isdir(path):
-        for directory, _, _ in os.walk(path):
-            try:
-                os.chmod(directory, 0o700)
-            except OSError:
-                continue
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def barrier(path: str) -> str | None:

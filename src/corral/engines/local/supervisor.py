@@ -188,9 +188,9 @@ class Supervisor:
             os.makedirs(workdir, exist_ok=True)
         make_private(self._tmp, owner)
         if owner is not None:
-            own_work = [] if spec["workdir"] else [workdir]
-            for path in (*own_work, *spec["owned"]):
-                hand_over(path, owner)
+            own = [*([] if spec["workdir"] else [workdir]), *spec["owned"]]
+            hand_over(own, owner)
+            for path in own:
                 open_way(path, spec["top"])
             open_way(self._tmp, spec["top"])
         return workdir

@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from corral.control.ports import VolumeUnavailable, VolumeUse
 from corral.engines.local.places import remove_tree
 from corral.engines.local.rundir import read_json, write_json
-from corral.engines.local.storage.measuring import used_bytes
 from corral.engines.local.storage.permissions import let_pass, open_inside
 from corral.engines.local.storage.quotas import ProjectQuotas, quotas_of
+from corral.files import used_bytes
 
 log = logging.getLogger("corral.engines.storage")
 

@@ -20,7 +20,6 @@ from corral.engines.local.messages import InstanceSpec, PreparerSpec
 from corral.engines.local.places import remove_tree
 from corral.engines.local.processes import die_with_parent
 from corral.engines.local.rundir import PROGRESS, write_json
-from corral.engines.local.storage.measuring import used_bytes
 from corral.engines.local.storage.mounting import (
     LINKS_DIRECTORY,
     StorageMissing,
@@ -29,6 +28,7 @@ from corral.engines.local.storage.mounting import (
     make_ready,
     mount_environment,
 )
+from corral.files import used_bytes
 
 _READ_BYTES = 1 << 16
 _TELL_SECONDS = 1.0
