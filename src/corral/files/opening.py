@@ -55,6 +55,24 @@ def open_below(directory: int, names: Sequence[str], flags: int = DIRECTORY) -> 
     return held
 
 
+def open_directory_path(path: str) -> int:
+    """A descriptor of a directory by its whole path, through no link at all, only to name it: nothing is read. It may
+    lie on any file system. Raises NotPlain, else OSError."""
+    held = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in [part for part in path.split("/") if part]:
+            try:
+                inner = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=held)
+            except OSError as error:
+                raise _failure(error.errno or errno.EIO, path, held, (name,)) from error
+            os.close(held)
+            held = inner
+    except BaseException:
+        os.close(held)
+        raise
+    return held
+
+
 def open_file(directory: int, name: str, *, to_write: bool = False) -> int:
     """A descriptor of a regular file in the directory; never waits. Raises NotPlain, else OSError."""
     flags = FILE if not to_write else FILE & ~os.O_ACCMODE | os.O_RDWR

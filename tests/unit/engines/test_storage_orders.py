@@ -6,7 +6,7 @@ import json
 
 from corral.control.ports import StorageKind, StorageOrder
 from corral.engines.local.storage.mounting import mount_environment
-from corral.engines.local.storage.orders import StoragePlaces, container_mounts, preparer_spec, storage_specs
+from corral.engines.local.storage.orders import StoragePlaces, preparer_spec, storage_specs
 
 PLACES = StoragePlaces.below("/home/corral")
 
@@ -34,7 +34,6 @@ def test_each_mount_has_a_link_and_a_variable_of_its_own() -> None:
     assert env["CORRAL_MOUNT_DATA_2"] == "/home/corral/volumes/v-2/data"
     assert list(json.loads(env["CORRAL_MOUNTS"])) == ["/a", "/b", "/c", "/d"]
     assert preparer_spec(specs, PLACES, {}) is None
-    assert [mount.target for mount in container_mounts(specs, "/run/0")] == ["/a", "/b", "/c", "/d"]
 
 
 def test_a_job_without_mounts_has_no_variables() -> None:

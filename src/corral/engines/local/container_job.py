@@ -18,7 +18,8 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from corral.engines.local.messages import ContainerSpec
+from corral.engines.local.container_mounts import enter_container_mounts
+from corral.engines.local.messages import ContainerSpec, InstanceSpec
 from corral.engines.local.processes import die_with_parent, dies_of, pid_namespace, send
 
 #: How long the runtime may take to answer a question or to remove a container.
@@ -50,9 +51,10 @@ class ContainerJob:
         self._spec = spec
         self._own_namespace = pid_namespace(os.getpid())
 
-    @property
-    def command(self) -> list[str]:
-        return self._spec["run"]
+    def entered(self, spec: InstanceSpec) -> list[str]:
+        """In the process that becomes the runtime: makes what the container sees ready; gives the command. Raises
+        CannotMount."""
+        return enter_container_mounts(spec, self._spec)
 
     @property
     def env(self) -> dict[str, str]:
