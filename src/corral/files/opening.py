@@ -8,6 +8,7 @@ import os
 import stat
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Not blocking: a pipe of that name would never be written to.
@@ -71,6 +72,11 @@ def open_directory_path(path: str) -> int:
         os.close(held)
         raise
     return held
+
+
+def scan(directory: int) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+    """What is in a directory that is held open."""
+    return os.scandir(directory)
 
 
 def open_file(directory: int, name: str, *, to_write: bool = False) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
 from types import TracebackType
@@ -47,8 +48,10 @@ class Place:
     def below(self, *names: str) -> Place:
         return Place(open_below(self.descriptor, names))
 
-    def names(self) -> list[str]:
-        return os.listdir(self.descriptor)
+    def names(self, limit: int) -> list[str]:
+        """At most so many, in no order: a job can make millions."""
+        with os.scandir(self.descriptor) as entries:
+            return [entry.name for entry in itertools.islice(entries, limit)]
 
     def stat(self, name: str = "") -> os.stat_result:
         """Of the directory, or of a name in it; of a link itself."""

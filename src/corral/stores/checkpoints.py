@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import time
 from collections.abc import Sequence
@@ -11,10 +10,13 @@ from corral.checkpoint import catalog
 from corral.checkpoint.layout import REQUEST, parse_name
 from corral.control.ports import SavedWork
 from corral.files import NotPlain, Place
+from corral.files.opening import scan
 from corral.stores.workspace import CHECKPOINTS, DirectoryWorkspace
 
 #: So many entries of formats that are not ours are looked at: more says nothing new.
 _LOOKS = 1000
+#: Of a directory with more names, the others are not looked at for something to resume from.
+_NAMES = 100_000
 #: There is no such directory, or the job has put something else in its place.
 _MISSING = (FileNotFoundError, NotADirectoryError, NotPlain)
 
@@ -35,7 +37,7 @@ class DirectoryCheckpoints:
     def has_any(self, job_id: str) -> bool:
         try:
             with self._opened(job_id) as directory:
-                return any(parse_name(name) for name in directory.names())
+                return any(parse_name(name) for name in directory.names(_NAMES))
         except _MISSING:
             return False
 
@@ -69,7 +71,7 @@ class DirectoryCheckpoints:
         """Of a program with a format of its own: it renames what is complete, which is when the entry is seen here."""
         newest: float | None = None
         try:
-            with self._opened(job_id) as directory, os.scandir(directory.descriptor) as entries:
+            with self._opened(job_id) as directory, scan(directory.descriptor) as entries:
                 for _, entry in zip(range(_LOOKS), entries, strict=False):
                     if entry.name.startswith("."):
                         continue

@@ -20,7 +20,7 @@ from typing import Self
 
 from corral.control.ports import OutputEntry, OutputKind, OutputMember, OutputMissing, OutputRefused
 from corral.files import NotPlain, open_below
-from corral.files.opening import open_file
+from corral.files.opening import open_file, scan
 
 CHUNK_BYTES = 256 * 1024
 #: As many links as the kernel follows in one path.
@@ -94,7 +94,7 @@ class Descent:
     def listed(
         self, directory: OpenedPath, path: Sequence[str], after: str | None, limit: int
     ) -> tuple[list[OutputEntry], str | None]:
-        with as_output_errors(), os.scandir(directory.descriptor) as found:
+        with as_output_errors(), scan(directory.descriptor) as found:
             names = heapq.nsmallest(limit + 1, (each.name for each in found if after is None or each.name > after))
         entries = (self._entry(directory.descriptor, path, name) for name in names[:limit])
         last = names[limit - 1] if len(names) > limit else None
@@ -179,7 +179,7 @@ def _open_file(name: str, directory: int, owner: int, *, is_shared: bool = False
 def _members(directory: int, prefix: str, depth: int, owner: int) -> Iterator[OutputMember]:
     if depth >= MAX_DEPTH:
         return
-    with os.scandir(directory) as found:
+    with scan(directory) as found:
         names = sorted(each.name for each in found)
     for name in names:
         try:

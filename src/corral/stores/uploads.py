@@ -28,7 +28,7 @@ from corral.control.ports.volume_files import (
 from corral.core.checksums import checksum_of, new_checksum
 from corral.core.volumes import UPLOADS_DIRECTORY
 from corral.files import open_below, open_trusted
-from corral.files.opening import make_file, open_file
+from corral.files.opening import make_file, open_file, scan
 from corral.files.removal import remove_below
 from corral.stores.descent import pieces_of
 
@@ -176,7 +176,7 @@ class Uploads:
         """Forget those that nothing arrived for since then; their ids."""
         swept = []
         with contextlib.suppress(FileMissing), _as_upload_errors(), self._directory(make=False) as directory:
-            with os.scandir(directory) as found:
+            with scan(directory) as found:
                 names = [each.name for each in found]
             for name in names:
                 with contextlib.suppress(FileNotFoundError):

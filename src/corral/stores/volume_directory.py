@@ -24,7 +24,7 @@ from corral.control.ports.volume_files import (
 )
 from corral.core.volumes import UPLOADS_DIRECTORY
 from corral.files import open_below, open_trusted
-from corral.files.opening import open_file
+from corral.files.opening import open_file, scan
 from corral.files.removal import remove_below
 from corral.stores.descent import Descent, OpenedPath
 
@@ -180,7 +180,11 @@ class DirectoryFiles:
 
     def _give_away(self, descriptor: int, *, is_directory: bool) -> None:
         """To the account that the volume belongs to: its jobs must be able to use what was brought."""
-        like = os.stat(self.root)
+        root = self.open_root()
+        try:
+            like = os.fstat(root)
+        finally:
+            os.close(root)
         mode = stat.S_IMODE(like.st_mode)
         if os.geteuid() == 0:
             os.fchown(descriptor, like.st_uid, like.st_gid)
@@ -193,7 +197,7 @@ def _walk(
     """By name, each directory before what is in it. `after` is where the page before ended, from `path` on."""
     if len(path) > _MAX_DEPTH:
         raise FileRefused(f"{'/'.join(path[:3])}/… has more than {_MAX_DEPTH} directories in each other")
-    with os.scandir(directory) as found:
+    with scan(directory) as found:
         names = sorted(each.name for each in found if path or each.name != UPLOADS_DIRECTORY)
     for name in names:
         if after and name < after[0]:

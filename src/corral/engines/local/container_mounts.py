@@ -79,6 +79,8 @@ def _open(mount: ContainerMountSpec, spec: InstanceSpec) -> int:
             # Links in the job's own directories lead nowhere; those on the way to a working directory are resolved
             # first, with the account's rights, and none may be there any more when it is opened.
             descriptor = open_directory_path(_own_path(path, spec) or os.path.realpath(path))
+            # To name a directory needs no right to it; to pass it does.
+            os.close(os.open(".", _LOOK, dir_fd=descriptor))
     except OSError as error:
         who = f" for the account {spec['owner']['name']}" if spec["owner"] is not None else ""
         raise CannotMount(f"{path} cannot be mounted in the container: {error.strerror}{who}") from error
