@@ -121,9 +121,21 @@ NOT_FILES = {"ran.exists", "work.tx.credentials.touch"}
 
 def calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and name of every call that follows a path."""
+    called = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _follows_path(node):
             yield node.lineno, ast.unparse(node.func)
+        elif isinstance(node, ast.Attribute) and id(node) not in called and _is_function(ast.unparse(node)):
+            yield node.lineno, f"{ast.unparse(node)}, handed to others"
+        elif isinstance(node, ast.ImportFrom) and node.module in FUNCTIONS:
+            for name in node.names:
+                if _is_function(f"{node.module}.{name.name}"):
+                    yield node.lineno, f"import of {node.module}.{name.name}"
+
+
+def _is_function(name: str) -> bool:
+    owner, _, last = name.rpartition(".")
+    return last in FUNCTIONS.get(owner, ())
 
 
 def _follows_path(node: ast.Call) -> bool:

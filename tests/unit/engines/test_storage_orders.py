@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-from corral.control.ports import StorageKind, StorageOrder
+import pytest
+
+from corral.control.ports import LaunchRefused, StorageKind, StorageOrder
 from corral.engines.local.storage.mounting import mount_environment
 from corral.engines.local.storage.orders import StoragePlaces, preparer_spec, storage_specs
+from corral.engines.slurm.storage import slurm_specs
 
 PLACES = StoragePlaces.below("/home/corral")
 
@@ -49,3 +53,11 @@ def test_what_takes_long_is_prepared_and_its_secret_is_on_no_command_line() -> N
     assert "s3cret" not in json.dumps(spec)
     assert spec["env"] == {"PATH": "/bin", "https_proxy": "http://proxy"}
     assert "s3cret" not in repr(orders[0])
+
+
+def test_what_another_shares_to_be_read_is_refused_on_slurm_where_nothing_enforces_it() -> None:
+    data = StorageOrder(kind=StorageKind.VOLUME, name="data", id="v-1", path="/data", read_only=True, owner="ann")
+    with pytest.raises(LaunchRefused, match="volume data is ann's, and on a Slurm cluster nothing keeps a job from"):
+        slurm_specs([data], PLACES, 0, "eve")
+    assert slurm_specs([data], PLACES, 0, "ann")[0]["source"] == "/home/corral/volumes/v-1/data"
+    assert slurm_specs([replace(data, read_only=False)], PLACES, 0, "eve")
