@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,14 +16,14 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files
 
 
 @pytest.fixture(params=["openat2", "step by step"])
-def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A job's directory, opened both ways that kernels know."""
     if request.param != "openat2":
         monkeypatch.setattr(opening, "_OPENAT2", 100_000)
     (tmp_path / "j-1").mkdir()
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text("secret")
-    yield tmp_path / "j-1"
+    return tmp_path / "j-1"
 
 
 def put_link(path: Path) -> None:
