@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from corral.core.checksums import checksum_of
 from tests.attacks.conftest import SharedMachine
 
 pytestmark = pytest.mark.slow
@@ -69,3 +71,27 @@ def test_mount_points_leave_nothing_in_the_root(machine: SharedMachine, volume: 
         assert (ended["state"], log.splitlines()[0]) == ("completed", "secret")
         assert path.split("/")[1] in log
     assert sorted(os.listdir("/")) == before
+
+
+def test_a_replaced_directory_of_uploads_holds_nobody_up(machine: SharedMachine, volume: Path) -> None:
+    """Who may write to the volume puts pipes where parts of another's upload are written."""
+    shared(machine, "rw")
+    content = b"x" * 100
+    asked = {"path": "big", "size": len(content), "part_bytes": 1 << 20}
+    with machine.server.http("ann") as http:
+        upload = http.post("/volumes/data/uploads", json=asked).raise_for_status().json()["id"]
+    order = {"path": "big", "size_bytes": len(content), "part_bytes": 1 << 20, "user": "ann"}
+    about = json.dumps({**order, "checksum": None, "modified_ms": None})
+    plant = (
+        "cd $CORRAL_MOUNT_DATA && mv .corral-uploads aside && umask 0 && mkdir -p .corral-uploads/UPLOAD && "
+        f"cd .corral-uploads/UPLOAD && mkfifo data have && echo '{about}' > upload.json"
+    ).replace("UPLOAD", upload)
+    ended, log = machine.run("eve", plant, mounts=["ann/data:/data"])
+    assert ended["state"] == "completed", log
+    headers = {"X-Checksum": checksum_of([content])}
+    with machine.server.http("ann") as http:
+        answer = http.put(f"/volumes/data/uploads/{upload}/parts/0", content=content, headers=headers)
+        assert answer.status_code == 409, answer.text
+        assert "is not the server's" in answer.text
+        again = http.post("/volumes/data/uploads", json=asked)
+    assert again.status_code == 409

@@ -27,7 +27,8 @@ def _hand_over_inside(directory: int, uid: int, gid: int, former: set[int], dept
     if depth > _MAX_DEPTH:
         raise OSError(errno.ELOOP, f"more than {_MAX_DEPTH} directories in each other")
     with os.scandir(directory) as found:
-        names = [each.name for each in found]
+        # A first look, since there may be very many; what counts is looked at once more when it is held open.
+        names = [each.name for each in found if _owner(each) in former]
     for name in names:
         try:
             held = open_below(directory, (name,), _LOOK)
@@ -49,3 +50,10 @@ def _hand_over_inside(directory: int, uid: int, gid: int, former: set[int], dept
                 os.chown(f"/proc/self/fd/{held}", uid, gid)
         finally:
             os.close(held)
+
+
+def _owner(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_uid
+    except OSError:
+        return -1  # gone since

@@ -174,7 +174,8 @@ class DirectoryFiles:
             if make and error.errno in (errno.ENOTDIR, errno.ELOOP):
                 raise FileRefused(f"{name!r} on the way to it is no directory") from error
             raise
-        if made:
+        # Only what was made here: a job may have put another directory in its place.
+        if made and os.fstat(descriptor).st_uid == os.geteuid():
             self._give_away(descriptor, is_directory=True)
         return descriptor
 
