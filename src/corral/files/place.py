@@ -73,10 +73,12 @@ class Place:
         except FileExistsError:
             self.below(name).__exit__(None, None, None)
             return
+        above = self.stat()
+        if above.st_uid == os.geteuid():
+            return
         with self.below(name) as made:
-            above, new = self.stat(), made.stat()
-            # By descriptor: whatever has the name by now, this is what was made here.
-            if new.st_uid == os.geteuid() != above.st_uid:
+            # By descriptor, and only what is the server's: the name may mean another directory by now.
+            if made.stat().st_uid == os.geteuid():
                 os.fchown(made.descriptor, above.st_uid, above.st_gid)
 
     def open_to_read(self, name: str) -> BinaryIO:

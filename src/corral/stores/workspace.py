@@ -78,10 +78,10 @@ class DirectoryWorkspace:
 
     def _made(self, job_id: str) -> Place:
         home = self.home(job_id)
-        try:
-            return self.opened(job_id)
-        except FileNotFoundError:
-            home.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(FileExistsError):
+        with contextlib.suppress(FileExistsError):
+            try:
                 os.mkdir(home)
-            return self.opened(job_id)
+            except FileNotFoundError:
+                home.parent.mkdir(parents=True, exist_ok=True)
+                os.mkdir(home)
+        return self.opened(job_id)

@@ -12,9 +12,9 @@ import os
 
 from corral.engines.local.messages import ContainerMountSpec, ContainerSpec, InstanceSpec
 from corral.engines.local.processes import acting_as
-from corral.engines.local.rundir import TMP, WORK
+from corral.engines.local.rundir import PRIVATE, TMP, WORK
 from corral.engines.local.storage import namespace
-from corral.engines.local.storage.mounting import PRIVATE, place_in
+from corral.engines.local.storage.mounting import place_in
 from corral.files import describe
 from corral.files.opening import open_directory_path
 

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from corral.engines.local.messages import Owner, StorageSpec
 from corral.engines.local.places import make_private, open_way
 from corral.engines.local.processes import acting_as
+from corral.engines.local.rundir import PRIVATE
 from corral.engines.local.storage import namespace
 from corral.engines.local.storage.permissions import let_pass, may_pass
 from corral.files import NotPlain, Place
@@ -27,8 +28,6 @@ from corral.files.opening import open_directory_path
 MOUNTS_VARIABLE = "CORRAL_MOUNTS"
 #: In the job's directory.
 LINKS = "mounts"
-#: In the run directory: where everything is mounted that an instance gets to see, in its own namespace only.
-PRIVATE = "storage"
 #: Never covered by a mount: programs that become root read them, and this node's own software lives there.
 SYSTEM = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "root", "run", "sbin", "sys", "usr",
           "var")  # fmt: skip

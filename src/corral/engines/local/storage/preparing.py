@@ -19,9 +19,8 @@ from typing import Any
 from corral.engines.local.messages import InstanceSpec, PreparerSpec
 from corral.engines.local.places import remove_tree
 from corral.engines.local.processes import die_with_parent
-from corral.engines.local.rundir import PROGRESS, write_json
+from corral.engines.local.rundir import PRIVATE, PROGRESS, write_json
 from corral.engines.local.storage.mounting import (
-    PRIVATE,
     StorageMissing,
     enter_mounts,
     make_ready,
