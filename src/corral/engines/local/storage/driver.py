@@ -84,11 +84,15 @@ class DirectoryVolumes:
                 return VolumeUse(used_bytes=used, is_enforced=True)
             return VolumeUse(used_bytes=used_bytes(path))
 
-    def let_go(self, volume_id: str) -> None:
+    def is_let_in(self, volume_id: str) -> bool:
         with _telling(volume_id):
             place = self._place(volume_id)
-            if os.path.isdir(place) and os.stat(place).st_mode & 0o077:
-                let_pass(place, set())
+            return os.path.isdir(place) and bool(os.stat(place).st_mode & 0o077)
+
+    def let_go(self, volume_id: str) -> None:
+        with _telling(volume_id):
+            if self.is_let_in(volume_id):
+                let_pass(self._place(volume_id), set())
 
     def path_of(self, volume_id: str) -> str | None:
         return os.path.join(self._place(volume_id), DATA)
