@@ -46,6 +46,12 @@ METHODS = {
 JOB_PATHS = {"checkpoint_dir", "job_directories", "output_dir", "path_of"}
 
 OWN_FILES: dict[str, str] = {
+    "stores/room.py": "the store",
+    "server/write_proof.py": "the server's home",
+    "server/ownership.py": "the server's home, and the engines' places",
+    "server/disk_guard.py": "the server's home",
+    "engines/local/terms.py": "the engine's own place",
+    "engines/local/fold.py": "run directories; the job-owned ones in them are only removed when empty",
     "engines/holder.py": "runs as the job",
     "engines/local/attempts.py": "run directories, which are the server's",
     "engines/local/cgroups.py": "control groups",

@@ -11,6 +11,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,9 @@ class DirectoryWorkspace:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._lock = threading.Lock()
+        #: how often a job's directories were made by this process
+        self._launches: Counter[str] = Counter()
 
     def env(self, job_id: str) -> Mapping[str, str]:
         return {
@@ -35,14 +40,36 @@ class DirectoryWorkspace:
         }
 
     def prepare(self, job_id: str) -> None:
-        with self._made(job_id) as home:
-            for name in (CHECKPOINTS, OUTPUTS):
-                try:
-                    # As open as the server's umask allows; the job's account gets it with the launch.
-                    home.make(name, 0o777)
-                except OSError as error:
-                    error.filename = str(self.home(job_id) / name)
-                    raise
+        with self._lock:
+            self._launches[job_id] += 1
+            with self._made(job_id) as home:
+                for name in (CHECKPOINTS, OUTPUTS):
+                    try:
+                        # As open as the server's umask allows; the job's account gets it with the launch.
+                        home.make(name, 0o777)
+                    except OSError as error:
+                        error.filename = str(self.home(job_id) / name)
+                        raise
+
+    def launches(self, job_ids: Sequence[str]) -> dict[str, int]:
+        """How often directories were made for these jobs by this process; for `fold`."""
+        with self._lock:
+            return {job_id: self._launches[job_id] for job_id in job_ids}
+
+    def fold(self, launches: Mapping[str, int]) -> None:
+        """Remove the directories of jobs that left nothing in them. `launches` was asked for before it was known that
+        the jobs are over: one that was launched since then keeps them."""
+        for job_id, count in launches.items():
+            with self._lock:
+                if self._launches[job_id] != count:
+                    continue
+                with contextlib.suppress(OSError), self.opened(job_id) as home:
+                    for name in (CHECKPOINTS, OUTPUTS):
+                        with contextlib.suppress(OSError):
+                            os.rmdir(name, dir_fd=home.descriptor)
+                with contextlib.suppress(OSError):
+                    self.home(job_id).rmdir()
+                del self._launches[job_id]
 
     def checkpoint_dir(self, job_id: str) -> Path:
         """What all attempts of a job share; there once the job was launched."""
@@ -66,6 +93,14 @@ class DirectoryWorkspace:
             remove_tree(self.home(job_id))
             self.key_file(job_id).unlink(missing_ok=True)
 
+    def highest_job(self) -> int:
+        """The number of the latest job that ever had a directory here, as far as can be told; 0 without any."""
+        for shard in sorted((name for name in _names(self._root) if name.isdigit()), reverse=True):
+            numbers = [int(name[2:]) for name in _names(self._root / shard) if name[:2] == "j-" and name[2:].isdigit()]
+            if numbers:
+                return max(numbers)
+        return 0
+
     def key_file(self, job_id: str) -> Path:
         """The server's own, beside the job's directory: not even the job's account can write there."""
         return self.home(job_id).with_name(f"{job_id}.key")
@@ -85,3 +120,10 @@ class DirectoryWorkspace:
                 home.parent.mkdir(parents=True, exist_ok=True)
                 os.mkdir(home)
         return self.opened(job_id)
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
