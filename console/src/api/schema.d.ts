@@ -3780,6 +3780,7 @@ export interface components {
             build: string;
             /** Engines */
             engines: string[];
+            isolation: components["schemas"]["IsolationView"];
             licence: components["schemas"]["LicenceView"];
             /** Parts */
             parts: components["schemas"]["PartView"][];
@@ -5493,6 +5494,16 @@ export interface components {
             visibility: "private" | "shared" | "public";
         };
         /**
+         * IsolationView
+         * @description How far jobs of different users are kept apart from each other and from the server.
+         */
+        IsolationView: {
+            /** Detail */
+            detail: string;
+            /** @description accounts: each user has an account of the machine; shared_accounts: some users share one; single_user: jobs run as the server's own account and can change everything that it stores. */
+            separation: components["schemas"]["Separation"];
+        };
+        /**
          * JobArray
          * @description One job for every index, called NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment.
          */
@@ -6192,6 +6203,11 @@ export interface components {
             /** Exit Code */
             exit_code: number | null;
             /**
+             * Faults
+             * @description Faults of the platform in a row since it last saved; they are no retries.
+             */
+            faults: number;
+            /**
              * Flavor
              * @description As it was picked; later changes of it don't matter.
              */
@@ -6373,6 +6389,11 @@ export interface components {
             max_seconds: number | null;
             /** Max Total Gpus */
             max_total_gpus: number | null;
+            /**
+             * Smallest Share
+             * @description The smallest share of a GPU that a job may ask for.
+             */
+            smallest_share: number;
         };
         /**
          * LineView
@@ -9113,6 +9134,12 @@ export interface components {
             /** Items */
             items: components["schemas"]["FoundView"][];
         };
+        /**
+         * Separation
+         * @description How far jobs of different users are kept apart from each other and from the server.
+         * @enum {string}
+         */
+        Separation: "accounts" | "shared_accounts" | "single_user";
         /** SeriesView */
         SeriesView: {
             /** Metric */

@@ -272,6 +272,29 @@ def cgroup_limits(terminal: Terminal) -> Finding:
     return _ok("Limits", f"enforced by cgroup {support.detail}")
 
 
+def isolation(terminal: Terminal) -> Finding:
+    """As the server knows it, or as one that is started here would have it."""
+    try:
+        with terminal.client() as client:
+            known = client.fleet.about().get("isolation")
+        if known is None:
+            return _warn("Isolation", "the server does not report it: it has an older version")
+        separation, detail = known["separation"], known["detail"]
+    except ClientError:
+        from corral.server.isolation import account_rules, separated
+
+        settings = _settings()
+        if isinstance(settings, str):
+            return _warn("Isolation", "not looked at: the configuration cannot be used")
+        here = separated(account_rules(settings) if os.geteuid() == 0 else None)
+        separation, detail = here.separation.value, here.detail
+    if separation == "single_user":
+        return _warn("Isolation", detail, "For several users run the server as root, as deploy/corral.service does.")
+    if separation == "shared_accounts":
+        return _warn("Isolation", detail, "Give each user an account of the machine (local.run_as).")
+    return _ok("Isolation", detail)
+
+
 def containers(terminal: Terminal) -> Finding:
     from corral.engines.local.cgroups import cgroup_support
     from corral.engines.local.container_runtime import find_runtime
@@ -283,6 +306,21 @@ def containers(terminal: Terminal) -> Finding:
     return _ok("Containers", f"{runtime.detail}, {gpus_by}")
 
 
+def slurm_accounts(terminal: Terminal) -> Finding:
+    settings = _settings()
+    if isinstance(settings, str):
+        return _warn("Slurm", "not looked at: the configuration cannot be used")
+    names = [cluster.name for cluster in settings.cluster if cluster.engine == "slurm"]
+    if not names:
+        return _ok("Slurm", "no cluster of it is configured")
+    from corral.server.isolation import account_rules
+    from corral.server.slurm_accounts import REMEDY, root_on_nodes
+
+    if who := root_on_nodes(account_rules(settings) if os.geteuid() == 0 else None):
+        return _warn("Slurm", f"{words.listed(names)}: {who}", f"{REMEDY[0].upper()}{REMEDY[1:]}.")
+    return _ok("Slurm", f"{words.listed(names)}: no job is root on the nodes")
+
+
 CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
     python_version,
     configuration,
@@ -292,7 +330,9 @@ CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
     database,
     gpus,
     cgroup_limits,
+    isolation,
     containers,
+    slurm_accounts,
     server_reachable,
     signed_in,
     clock,

@@ -204,6 +204,7 @@ def _job_facts(job: JobView, now: float) -> list[tuple[str, str]]:
         ("Predicted", _prediction_text(job.get("predicted"))),
         ("Grace", words.duration(job["grace_seconds"])),
         ("Retries", f"{job['retries']} of {job['max_retries']}"),
+        ("Platform faults", f"{faults} in a row" if (faults := job.get("faults", 0)) else ""),
         ("Gives way", _gives_way_text(job)),
         ("Created", words.at_and_ago(job["created_at"], now)),
         ("Queued", words.at_and_ago(job["queued_at"], now) if job["queued_at"] else ""),

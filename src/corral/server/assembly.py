@@ -58,10 +58,10 @@ class Assembly:
 
 
 @contextmanager
-def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iterator[Assembly]:
-    """A running server without its network. Leaving stops it; jobs keep running."""
+def assembled(settings: Settings, *, passwords: Passwords | None = None, take_over: bool = False) -> Iterator[Assembly]:
+    """A running server without its network. Leaving stops it; jobs keep running. `take_over`: see `laid`."""
     with ExitStack() as parts:
-        base = laid(settings, parts)
+        base = laid(settings, parts, take_over=take_over)
         workers = at_work(base, parts)
         context = _context(base, workers, passwords or Passwords())
         parts.callback(context.passwords.close)
@@ -76,6 +76,7 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
     settings, controller, store, clock, box = base.settings, base.controller, base.store, base.clock, base.box
     return ServerContext(
         settings=settings,
+        separated=base.separated,
         store=store,
         controller=controller,
         logs=base.clusters,

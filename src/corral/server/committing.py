@@ -173,7 +173,7 @@ class Committing:
         errors = words / f"{errand.id}.txt"
         with errors.open("w", encoding="utf-8") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-m", "corral.server.dataset_worker"],
+                [sys.executable, "-P", "-m", "corral.server.dataset_worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

@@ -36,6 +36,7 @@ from corral.server.dataset_library import DatasetLibrary
 from corral.server.disk_guard import DiskGuard
 from corral.server.disk_limits import DiskLimits
 from corral.server.estimating import Estimating
+from corral.server.isolation import Separated
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import Problem
 from corral.server.proxy import JupyterProxy
@@ -85,6 +86,8 @@ NO_HISTORY = NoHistory()
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerContext:
     settings: Settings
+    #: whose account jobs have
+    separated: Separated
     store: Store
     controller: Controller
     logs: LogSource

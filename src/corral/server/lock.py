@@ -34,3 +34,18 @@ class HomeLock:
 
     def release(self) -> None:
         os.close(self._file)
+
+
+def holder_of(home: Path) -> str:
+    """The process that has a home on this machine; "" if none has, or it cannot be seen."""
+    try:
+        file = os.open(home / "server.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.read(file, 32).decode("ascii", "replace").strip()
+    finally:
+        os.close(file)
+    return ""

@@ -93,6 +93,8 @@ class Settings(SettingsFile):
     bootstrap_password: SecretStr | None = None
     #: dotted key to where its value came from; what is not here is a default
     sources: Mapping[str, str] = Field(default_factory=dict)
+    #: started with --demo: some users are made up, and their jobs are the demo's own
+    is_demo: bool = False
 
     @property
     def database_url(self) -> str:
@@ -188,6 +190,7 @@ class Settings(SettingsFile):
             score_time_constant=self.scheduling.score_settling_hours * 3600,
             default_priority=self.scheduling.default_priority,
             max_queue_length=self.scheduling.max_queue_size,
+            smallest_share_milli=round(self.scheduling.smallest_share * WHOLE),
             max_retries=self.fault_tolerance.max_retries if self.fault_tolerance.auto_retry_failed_jobs else 0,
             ordering=self.scheduling.algorithm,
             blocking=self.scheduling.blocking,

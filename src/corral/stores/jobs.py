@@ -99,6 +99,12 @@ class SqlJobTable:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
+    def skip_ids(self, used: int) -> int:
+        skipped = used - count_up(self._connection, "job", 0)
+        if skipped > 0:
+            count_up(self._connection, "job", skipped)
+        return max(0, skipped)
+
     def next_ids(self, count: int) -> list[str]:
         if count < 1:
             return []
@@ -268,6 +274,8 @@ def _encode_body(job: Job) -> str:
         document["message"] = job.message
     if job.retries:
         document["retries"] = job.retries
+    if job.faults:
+        document["faults"] = job.faults
     if job.not_before:
         document["not_before"] = job.not_before
     if job.given_back:
@@ -350,6 +358,7 @@ def decode_job(row: Any) -> Job:
         message=body.get("message", ""),
         retries=body.get("retries", 0),
         max_retries=body["max_retries"],
+        faults=body.get("faults", 0),
         not_before=body.get("not_before", 0.0),
         given_back=body.get("given_back", 0),
         avoid_nodes=tuple(body.get("avoid_nodes", ())),

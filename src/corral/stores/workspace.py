@@ -78,6 +78,14 @@ class DirectoryWorkspace:
             shutil.rmtree(self.home(job_id), ignore_errors=True)
             self.key_file(job_id).unlink(missing_ok=True)
 
+    def highest_job(self) -> int:
+        """The number of the latest job that ever had a directory here, as far as can be told; 0 without any."""
+        for shard in sorted((name for name in _names(self._root) if name.isdigit()), reverse=True):
+            numbers = [int(name[2:]) for name in _names(self._root / shard) if name[:2] == "j-" and name[2:].isdigit()]
+            if numbers:
+                return max(numbers)
+        return 0
+
     def key_file(self, job_id: str) -> Path:
         """The server's own, beside the job's directory: not even the job's account can write there."""
         return self.home(job_id).with_name(f"{job_id}.key")
@@ -87,3 +95,10 @@ class DirectoryWorkspace:
         # A few hundred jobs per directory keeps listing and deleting quick.
         shard = f"{int(job_id.removeprefix('j-')) // 1000:06d}"
         return self._root / shard / job_id
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []

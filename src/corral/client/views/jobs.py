@@ -120,6 +120,8 @@ class JobView(TypedDict):
     exit_code: int | None
     message: str
     retries: int
+    #: of the platform in a row; they are no retries
+    faults: NotRequired[int]
     not_before: str | None
     stopping_for: str | None
     preemptible: bool

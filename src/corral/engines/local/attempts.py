@@ -10,7 +10,6 @@ import contextlib
 import logging
 import os
 import select
-import shutil
 import signal
 import time
 from collections.abc import Callable, Collection
@@ -50,6 +49,8 @@ log = logging.getLogger("corral.engines.local")
 
 #: In the environment of every process of an instance; names it across all engines of a machine.
 RUN_DIR_VARIABLE = "CORRAL_RUN_DIR"
+#: The same for all jobs of one store, wherever they run.
+INSTALLATION_VARIABLE = "CORRAL_INSTALLATION"
 _BURIAL_SECONDS = 0.5
 
 
@@ -170,7 +171,7 @@ class AttemptFiles:
         for path in (self._layout.marker(attempt_id), self._layout.ended(attempt_id)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-        shutil.rmtree(self._layout.attempt_dir(attempt_id), ignore_errors=True)
+        remove_tree(self._layout.attempt_dir(attempt_id))
 
     # -------------------------------------------------------------------------------------------- states
 
@@ -286,12 +287,14 @@ class AttemptFiles:
 
     # -------------------------------------------------------------------------------------------- stopping
 
-    def stop(self, tracked: Tracked, grace_seconds: float) -> None:
-        """Tell every supervisor to end its instance; an instance that has none yet will never get one."""
+    def stop(self, tracked: Tracked, grace_seconds: float, term: int = 0) -> None:
+        """Tell every supervisor to end its instance; an instance that has none yet will never get one.
+
+        Supervisors take no notice if a later term has begun."""
         # The file first: a supervisor that claims after the look below finds it there.
         stop_path = os.path.join(self._layout.attempt_dir(tracked.attempt_id), STOP)
         try:
-            write_json(stop_path, {"grace_seconds": grace_seconds})
+            write_json(stop_path, {"grace_seconds": grace_seconds, "term": term})
         except OSError as error:
             # A full disk keeps nobody from stopping: what runs is signalled, and has the grace time of its order.
             log.warning("the stop of %s cannot be written: %s", tracked.attempt_id, error)

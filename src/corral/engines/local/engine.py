@@ -14,14 +14,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from corral.control.ports import (
     AttemptStatus,
+    AttemptTaken,
     EngineUnavailable,
     LaunchOrder,
-    LaunchRefused,
+    Leadership,
     LogChunk,
     Observation,
 )
@@ -44,6 +45,7 @@ from corral.engines.local.places import remove_tree
 from corral.engines.local.rundir import TMP, WORK, Layout, folded_prefix, is_folded, is_safe_id
 from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.local.storage.scratch import sweep_scratch
+from corral.engines.local.terms import read_term, write_term
 from corral.engines.local.watcher import Watcher
 
 #: A launch that nobody has claimed after this long is sent again, this many times.
@@ -122,6 +124,16 @@ class LocalEngine:
         self._remove_leftovers()
         in_background(lambda: sweep_scratch(self._places, name, self._is_live))
 
+    # -------------------------------------------------------------------------------------------- Fenced
+
+    def term_seen(self) -> int:
+        return read_term(self._layout.term_path)
+
+    def lead(self, leadership: Leadership) -> None:
+        with self._lock:
+            write_term(self._layout.term_path, leadership.term)
+            self._specs = replace(self._specs, leadership=leadership)
+
     # -------------------------------------------------------------------------------------------- Engine
 
     def observe(self) -> Observation:
@@ -141,9 +153,9 @@ class LocalEngine:
             if tracked is None or len(tracked.instances) != len(order.instances):
                 tracked = self._files.create(order.attempt_id, self._marker_for(order))
                 if tracked is None:
-                    raise LaunchRefused(
+                    raise AttemptTaken(
                         f"attempt {order.attempt_id} is over here already: its id was given a second time, as happens "
-                        "when an older store is put back. Start the job again: the next attempt has another id."
+                        "when an older store is put back. The next attempt has another id."
                     )
                 self._tracked[order.attempt_id] = tracked
             elif order.attempt_id in self._pending:
@@ -172,7 +184,7 @@ class LocalEngine:
             self._files.refresh(tracked)
             if tracked.is_over:
                 return
-            self._files.stop(tracked, max(0.0, grace_seconds))
+            self._files.stop(tracked, max(0.0, grace_seconds), self._term)
             self._pending.pop(attempt_id, None)
         self._watcher.look_at(attempt_id)
 
@@ -257,7 +269,7 @@ class LocalEngine:
         """Bring one attempt up to date, and stop the rest of a gang in which one instance ended badly."""
         with self._lock:
             tracked = self._find(attempt_id)
-            if tracked is not None:
+            if tracked is not None and not self._is_superseded:
                 self._look(tracked)
             return tracked
 
@@ -265,10 +277,11 @@ class LocalEngine:
         """The safety net: everything not over, launches that nobody claimed included, and nodes that went down."""
         nodes = self._fleet.nodes()
         with self._lock:
-            for tracked in self._tracked.values():
-                self._look(tracked)
-            self._end_on_lost_nodes(nodes)
-            self._send_overdue()
+            if not self._is_superseded:
+                for tracked in self._tracked.values():
+                    self._look(tracked)
+                self._end_on_lost_nodes(nodes)
+                self._send_overdue()
             return list(self._tracked.values())
 
     def spawner_fileno(self) -> tuple[int, bool]:
@@ -294,6 +307,20 @@ class LocalEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise EngineUnavailable("the local engine is closed")
+        if self._is_superseded:
+            raise EngineUnavailable(
+                f"another server has taken over {self._layout.root} (it has term {self.term_seen()}, and this one "
+                f"{self._term}): this one starts and stops nothing any more"
+            )
+
+    @property
+    def _term(self) -> int:
+        return self._specs.leadership.term
+
+    @property
+    def _is_superseded(self) -> bool:
+        """Another server gives the orders here. One that was never given a term, as in a test, obeys whoever asks."""
+        return 0 < self._term < self.term_seen()
 
     def _marker_for(self, order: LaunchOrder) -> Marker:
         taken = {tracked.marker.master_port or 0 for tracked in self._tracked.values()}
@@ -328,7 +355,7 @@ class LocalEngine:
         if tracked.is_claimed:
             self._pending.pop(tracked.attempt_id, None)
         if not tracked.stop_sent and must_stop(tracked.instances):
-            self._files.stop(tracked, tracked.marker.grace_seconds)
+            self._files.stop(tracked, tracked.marker.grace_seconds, self._term)
 
     def _end_on_lost_nodes(self, nodes: Iterable[Node]) -> None:
         """A virtual node that a drill took down takes its attempts along, as a real one would."""

@@ -28,11 +28,20 @@ _FULL_SECONDS = 600.0
 _FULL_PAUSE_SECONDS = 0.2
 
 
-def record_failed_launch(spec: InstanceSpec, message: str) -> None:
+#: What the machine has run out of, or has wrong: no fault of the job that is being started.
+_FAULTS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EIO, errno.EROFS})
+
+
+def launch_reason(error: OSError) -> str:
+    """Whether a launch failed by a fault of the platform, which is tried again, or by what the job asks for."""
+    return REASON_LOST if error.errno in _FAULTS else REASON_LAUNCH
+
+
+def record_failed_launch(spec: InstanceSpec, message: str, reason: str = REASON_LAUNCH) -> None:
     """The instance ends before it began, unless another supervisor has it."""
     claim = take_claim(spec["rank_dir"], {"pid": 0, "boot_id": spec["boot_id"]})
     if claim is not None:
-        record_exit(spec, reason=REASON_LAUNCH, message=message)
+        record_exit(spec, reason=reason, message=message)
         os.close(claim)
 
 

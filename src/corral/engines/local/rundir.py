@@ -1,8 +1,9 @@
 """Where an attempt lives on disk, and how its small files are written so that a crash leaves nothing half done.
 
+    <root>/term                              the term of the server that may give orders here
     <root>/live/<attempt>                    marker: launched and not yet forgotten; then moved to <root>/ended/
     <root>/runs/<shard>/<attempt>/order      the same file: what must be known after a restart
-    <root>/runs/<shard>/<attempt>/stop       the grace time, once the attempt is to end
+    <root>/runs/<shard>/<attempt>/stop       the grace time, once the attempt is to end, and who says so
     <root>/runs/<shard>/<attempt>/lost       once a node of it went down: which, when
     <root>/runs/<shard>/<attempt>/<rank>/    claim, log.*, work/, tmp/ and storage/ while it runs
 
@@ -24,6 +25,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from corral.engines.local.terms import TERM
 
 CLAIM = "claim"
 #: Written by supervisors of an earlier version, which outlive their server.
@@ -63,6 +66,7 @@ class Layout:
         self.runs_dir = os.path.join(root, "runs")
         self.events_path = os.path.join(root, "events")
         self.spawner_log = os.path.join(root, "spawner.log")
+        self.term_path = os.path.join(root, TERM)
         self._containers_path = os.path.join(root, "containers")
 
     def prepare(self) -> None:

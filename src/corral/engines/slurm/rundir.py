@@ -34,6 +34,8 @@ from typing import BinaryIO
 
 #: Longer than anything that is written in lines here.
 MAX_BYTES = 4 << 20
+#: The same for what a job's account can write.
+MAX_TOLD_BYTES = 16 << 10
 _AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LOG = "log"
 #: Of an instance: what matters until its end is recorded.
@@ -58,6 +60,9 @@ class Layout:
         with contextlib.suppress(FileExistsError):
             os.mkfifo(self.never)
         os.chmod(self.never, 0o666)
+        # Jobs of all accounts read it, whatever the server's umask is.
+        os.close(os.open(self.hurry, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644))
+        os.chmod(self.hurry, 0o644)
 
     @property
     def news(self) -> str:
@@ -163,7 +168,7 @@ class Layout:
 
     def note_submission(self, now: float) -> None:
         """Never empty, not even for a moment: jobs read it at any time."""
-        descriptor = os.open(self.hurry, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(self.hurry, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         try:
             os.pwrite(descriptor, f"{int(now * 1e6):016d}\n".encode(), 0)
         finally:
@@ -237,6 +242,19 @@ def read_lines(path: str | Path) -> list[str]:
     except (FileNotFoundError, NotADirectoryError, NotPlain):
         return []
     return text.split("\n")[:-1]
+
+
+def read_on(path: str | Path, offset: int) -> tuple[list[str], int]:
+    """The whole lines from an offset on, and where the next ones begin. Of a file that a job's account can write, no
+    more than its first MAX_TOLD_BYTES count."""
+    try:
+        with open_plain(path) as file:
+            file.seek(offset)
+            data = file.read(max(0, MAX_TOLD_BYTES - offset))
+    except (FileNotFoundError, NotADirectoryError, NotPlain):
+        return [], offset
+    whole = data[: data.rfind(b"\n") + 1]
+    return whole.decode("utf-8", errors="replace").split("\n")[:-1], offset + len(whole)
 
 
 def read_line(path: str | Path) -> str | None:

@@ -17,7 +17,15 @@ from corral.server.licences import current_licence, public_key_of
 from corral.server.problems import Problem
 from corral.server.routing import PREFIX, StrictRoute, problems
 from corral.server.schemas.base import rfc3339
-from corral.server.schemas.system import AboutView, HealthView, LicencePut, LicenceView, PartView, licence_view
+from corral.server.schemas.system import (
+    AboutView,
+    HealthView,
+    IsolationView,
+    LicencePut,
+    LicenceView,
+    PartView,
+    licence_view,
+)
 from corral.server.summary import counted
 
 router = APIRouter(tags=["system"], route_class=StrictRoute)
@@ -37,6 +45,7 @@ async def get_about(caller: AnyCaller, context: Context) -> AboutView:
         store=dict(context.store.describe()),
         engines=sorted({cluster.engine for cluster in context.settings.cluster}),
         parts=[*await parts_of(context), _disk(context), *_exporters(context)],
+        isolation=IsolationView(separation=context.separated.separation, detail=context.separated.detail),
         licence=licence_view(await current_licence(context)),
     )
 

@@ -128,6 +128,7 @@ class JobView(View):
     exit_code: int | None
     message: str
     retries: int
+    faults: int = Field(description="Faults of the platform in a row since it last saved; they are no retries.")
     not_before: str | None
     stopping_for: str | None
     preemptible: bool
@@ -239,6 +240,7 @@ def job_view(
         exit_code=job.exit_code,
         message=job.message,
         retries=job.retries,
+        faults=job.faults,
         not_before=rfc3339(job.not_before) if job.not_before else None,
         stopping_for=job.stopping_for,
         preemptible=job.preemptible,

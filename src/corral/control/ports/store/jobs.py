@@ -27,6 +27,9 @@ from corral.core.plan import PreemptionRule
 
 
 class JobTable(Protocol):
+    def skip_ids(self, used: int) -> int:
+        """Give no id up to this number any more; how many are skipped that were still to come."""
+
     def next_ids(self, count: int) -> list[str]:
         """Ids that nobody else will ever get, growing: j-1, j-2, …"""
 
