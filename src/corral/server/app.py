@@ -65,6 +65,7 @@ from corral.server.routes import (
     volumes,
     workbenches,
 )
+from corral.server.workbench_site import WorkbenchSites
 
 VERSION = version("corral")
 
@@ -159,5 +160,6 @@ def _app(metrics: ServerMetrics) -> FastAPI:
     # A slash too many is a wrong address, not a redirect that drops the body.
     app.router.redirect_slashes = False
     install_problem_handlers(app)
+    app.add_middleware(WorkbenchSites)
     app.add_middleware(RequestEnvelope, observe=metrics.observe_request)
     return app

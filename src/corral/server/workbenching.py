@@ -6,9 +6,10 @@ keys that let in those of the owners. Everything is on disk or in the store: a n
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -99,6 +100,10 @@ class Workbenching:
         status = self.files.status(job.id) if job.state is JobState.RUNNING else None
         return status if status is not None and status.attempt == job.attempt else None
 
+    async def live(self, job_ids: Collection[str]) -> set[str]:
+        """Which of these have not ended."""
+        return await asyncio.wrap_future(self._controller.inspect(_live, frozenset(job_ids)))
+
     def idle_seconds(self, job: Job, status: WorkbenchStatus) -> float:
         now = self._clock.now()
         return max(0.0, min(idle_seconds(status, now), now - self._used_at.get(job.id, 0.0)))
@@ -158,6 +163,10 @@ class Workbenching:
 
     def _running(self) -> list[tuple[Job, JobSpec | None]]:
         return self._controller.inspect(_running).result(_ASK_SECONDS)
+
+
+def _live(state: State, job_ids: frozenset[str]) -> set[str]:
+    return {job_id for job_id in job_ids if job_id in state.snapshot.jobs}
 
 
 def _running(state: State) -> list[tuple[Job, JobSpec | None]]:

@@ -14,9 +14,9 @@ from corral.control.errors import NotFound, Refusal
 from corral.control.ports import Transaction
 from corral.control.providers import SignInOutcome
 from corral.control.records import ProviderRecord
-from corral.server.auth.callers import Context, address_of
+from corral.server.auth.callers import Context, address_of, is_secure
 from corral.server.auth.outside import ProviderFailed
-from corral.server.auth.sessions import is_secure, open_session, set_session_cookie
+from corral.server.auth.sessions import open_session, set_session_cookie
 from corral.server.auth.tickets import TICKET_SECONDS, safe_next
 from corral.server.context import ServerContext
 from corral.server.pages.plain import failure_page
