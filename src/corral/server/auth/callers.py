@@ -160,15 +160,25 @@ class TwoSessions(Problem):
         parts = request.url.path.split("/")
         self._name = name
         self._paths = {"/".join(parts[:end]) + slash for end in range(2, len(parts) + 1) for slash in ("", "/")}
-        self._host = request.url.hostname or ""
+        self._domains = _domains(request.url.hostname or "")
 
     def response(self) -> Response:
         answer = super().response()
         for path in sorted(self._paths):
             answer.delete_cookie(self._name, path=path, samesite="lax")
-        for path in sorted({"/", *self._paths}):
-            answer.delete_cookie(self._name, path=path, domain=self._host, samesite="lax")
+        for domain in self._domains:
+            for path in sorted({"/", *self._paths}):
+                answer.delete_cookie(self._name, path=path, domain=domain, samesite="lax")
         return answer
+
+
+def _domains(host: str) -> list[str]:
+    """For which a page of this host, or of one below it, can set cookies beside the host's own. An address and a name
+    of one part have none but their own, which are the server's."""
+    labels = host.split(".")
+    if ":" in host or labels[-1].isdigit():
+        return []
+    return [".".join(labels[start:]) for start in range(len(labels) - 1)]
 
 
 def _check_page(request: Request, context: ServerContext) -> None:
