@@ -129,6 +129,7 @@ ROUTERS = (
 def build_app(context: ServerContext, console: ConsoleFiles | None = None) -> FastAPI:
     """The application that answers with what `context` holds."""
     app = _app(context.metrics)
+    app.router.routes.insert(0, WorkbenchSites())
     app.state.context = context
     app.state.console = console or ConsoleFiles()
 
@@ -160,6 +161,5 @@ def _app(metrics: ServerMetrics) -> FastAPI:
     # A slash too many is a wrong address, not a redirect that drops the body.
     app.router.redirect_slashes = False
     install_problem_handlers(app)
-    app.add_middleware(WorkbenchSites)
     app.add_middleware(RequestEnvelope, observe=metrics.observe_request)
     return app

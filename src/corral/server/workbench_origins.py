@@ -8,6 +8,7 @@ those who know this server by an address only, a port of its own.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import re
 from urllib.parse import urlsplit
 
@@ -17,6 +18,8 @@ from starlette.types import Scope
 from corral.server.problems import Problem
 from corral.server.settings import Settings
 from corral.server.workbench_ports import NoPortLeft, WorkbenchPorts
+
+log = logging.getLogger("corral.server.workbenches")
 
 _JOB = r"(j-[0-9]+)"
 _LOOPBACK = re.compile(rf"{_JOB}\.localhost(?::[0-9]+)?", re.IGNORECASE)
@@ -28,6 +31,11 @@ class WorkbenchOrigins:
         self._server = settings.server
         self._pattern = settings.workbench.url
         self._hosts = _LOOPBACK if self._pattern is None else _hosts_of(self._pattern)
+        if self._pattern is None and (self._server.public_url or self._server.secure_cookie):
+            log.warning(
+                "workbench.url is not set: behind a proxy, pages of workbenches cannot be opened in a browser until it "
+                "is (https://{workbench}.wb.example.org)"
+            )
 
     def job_at(self, scope: Scope) -> str | None:
         """Whose origin a request came to; None for the console's own."""

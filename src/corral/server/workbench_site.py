@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+from typing import Any, NoReturn
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import BaseRoute, Match, NoMatchFound
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from corral.control.records import CredentialKind
@@ -25,6 +27,7 @@ from corral.server.pages.plain import failure_page
 from corral.server.problems import Problem
 from corral.server.proxy import Unreachable
 from corral.server.routes.jupyter import LET_IN_SECONDS, RELOAD_SECONDS, bridged, not_ready, running_workbench
+from corral.server.secrets import SecretUnreadable
 from corral.server.workbench_passes import COOKIE_SECONDS, RENEW_SECONDS, Pass
 
 #: Its own kind of name, and never that of a session: what one is good for, the other is not.
@@ -45,23 +48,25 @@ def enter_path(job_id: str) -> str:
     return f"/workbenches/{job_id}/enter"
 
 
-class WorkbenchSites:
-    """A layer before all routes: what comes to the origin of a workbench ends here."""
+class WorkbenchSites(BaseRoute):
+    """The first of all routes: what comes to the origin of a workbench ends here, whatever its path."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    path = "/workbenches/{job}/site"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
+            return Match.NONE, {}
+        job_id = scope["app"].state.context.origins.job_at(scope)
+        return (Match.NONE, {}) if job_id is None else (Match.FULL, {"route": self, "workbench": job_id})
+
+    def url_path_for(self, name: str, /, **path_params: Any) -> NoReturn:
+        raise NoMatchFound(name, path_params)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         context: ServerContext = scope["app"].state.context
-        job_id = context.origins.job_at(scope)
-        if job_id is None:
-            await self._app(scope, receive, send)
-        elif scope["type"] == "http":
-            request = Request(scope, receive)
-            answer = await _answer(request, context, job_id)
+        job_id: str = scope["workbench"]
+        if scope["type"] == "http":
+            answer = await _answer(Request(scope, receive), context, job_id)
             await answer(scope, receive, send)
         else:
             await _pass_on_websocket(WebSocket(scope, receive, send), context, job_id)
@@ -82,6 +87,8 @@ async def _answer(request: Request, context: ServerContext, job_id: str) -> Resp
         return await _passed_on(request, context, job_id)
     except Problem as problem:
         return _refused(request, context, job_id, problem)
+    except SecretUnreadable as error:
+        return Problem(503, "Not let in", f"{error}.").response()
 
 
 async def _passed_on(request: Request, context: ServerContext, job_id: str) -> Response:
@@ -127,6 +134,7 @@ def _cleared(path: str, mark: str) -> Response:
     page = f"""<!doctype html><meta charset="utf-8"><title>corral</title><script nonce="{nonce}">
 const [mark, path] = {values};
 (async () => {{
+  if (!navigator.cookieEnabled) return document.write("Workbenches need cookies, which this browser does not accept.");
   try {{
     if (localStorage.getItem("corral.mark") !== mark) {{
       for (const found of await indexedDB.databases()) indexedDB.deleteDatabase(found.name);
@@ -205,10 +213,8 @@ def _check_page(connection: HTTPConnection, context: ServerContext, job_id: str,
 
 
 def _pass_of(connection: HTTPConnection, context: ServerContext, job_id: str) -> tuple[Pass, float]:
-    """The pass in its cookie, and how old it is. Pages elsewhere on this machine can put others beside it, so each is
-    looked at. Raises a 401 problem."""
-    found = [context.passes.opened(value, job_id) for value in cookie_values(connection, cookie_name(connection))]
-    valid = [one for one in found if one is not None and one[1] <= COOKIE_SECONDS]
+    """The pass in its cookie, and how old it is. Raises a 401 problem."""
+    valid = [found for found in _cookies(connection, context, job_id) if found[1] <= COOKIE_SECONDS]
     if not valid:
         raise Problem(401, "Not let in", "Open the workbench from the console.")
     return min(valid, key=lambda one: one[1])
@@ -223,24 +229,30 @@ async def _visitor(context: ServerContext, granted: Pass) -> Identity:
 
 
 def _console_of(connection: HTTPConnection, context: ServerContext, job_id: str) -> str:
-    found = [context.passes.opened(value, job_id) for value in cookie_values(connection, cookie_name(connection))]
-    return next((one[0].console for one in found if one is not None), None) or context.origins.console_url(
-        connection.url
-    )
+    known = [granted.console for granted, _ in _cookies(connection, context, job_id)]
+    return known[0] if known else context.origins.console_url(connection.url)
 
 
-def cookie_name(connection: HTTPConnection) -> str:
-    """Over HTTPS with the prefix that lets no other host and no page without HTTPS set it."""
-    return f"__Secure-{COOKIE}" if connection.url.scheme in ("https", "wss") else COOKIE
+def _cookies(connection: HTTPConnection, context: ServerContext, job_id: str) -> list[tuple[Pass, float]]:
+    """What the cookies of this workbench say, and how old each is. Pages elsewhere on this host can put others beside
+    the real one, so each is looked at."""
+    values = cookie_values(connection, _cookie_name(context.origins.own_url(job_id, connection.scope, connection.url)))
+    return [found for value in values if (found := context.passes.opened(value, job_id)) is not None]
+
+
+def _cookie_name(own_url: str) -> str:
+    """Over HTTPS with the prefix that lets no page without HTTPS set it."""
+    return f"__Secure-{COOKIE}" if own_url.startswith("https:") else COOKIE
 
 
 def _set_cookie(answer: Response, request: Request, context: ServerContext, granted: Pass) -> None:
+    own_url = context.origins.own_url(granted.job_id, request.scope, request.url)
     answer.set_cookie(
-        cookie_name(request),
+        _cookie_name(own_url),
         context.passes.sealed(granted),
         max_age=_KEPT_SECONDS,
         path=base_url(granted.job_id),
         httponly=True,
         samesite="lax",
-        secure=request.url.scheme == "https",
+        secure=own_url.startswith("https:"),
     )

@@ -31,7 +31,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _WITH_ONE_TIME_PASSWORD = frozenset({f"{PREFIX}/me", f"{PREFIX}/me/password", f"{PREFIX}/auth/logout"})
 #: What a token of scope `jobs` may change.
 _JOB_PATHS = re.compile(rf"{PREFIX}/(presets/[^/]+/run|jobs|tasks|workbenches)([/:].*)?")
-#: A browser with more of them is not asked which one is meant.
+#: Of so many, at most, it is found out which one is meant.
 _MAX_SESSIONS = 8
 #: Every token may end itself.
 _WITH_ANY_SCOPE = frozenset({f"{PREFIX}/auth/logout"})
@@ -142,13 +142,13 @@ async def _of_session(request: Request, context: ServerContext) -> Identity:
     given = cookie_values(request, session_cookie(context.settings))
     if not given:
         raise _not_signed_in("Sign in first: send a bearer token, or sign in at /api/v1/auth/login.")
-    found = [await context.identities.of_secret(one, CredentialKind.SESSION) for one in given[:_MAX_SESSIONS]]
+    found = [await context.identities.of_secret(one, CredentialKind.SESSION) for one in given[-_MAX_SESSIONS:]]
     valid = [identity for identity in found if identity is not None]
+    if len({identity.user for identity in valid}) > 1 or len(given) > _MAX_SESSIONS:
+        # A page elsewhere on this host put others beside the real one.
+        raise TwoSessions(request, session_cookie(context.settings))
     if not valid:
         raise _not_signed_in("The session has ended: sign in again.")
-    if len({identity.user for identity in valid}) > 1:
-        # A page elsewhere on this host put a session of somebody else beside the real one.
-        raise TwoSessions(request, session_cookie(context.settings))
     return valid[0]
 
 
