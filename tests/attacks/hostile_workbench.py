@@ -61,7 +61,7 @@ const framed = async url => {
   return frame.contentDocument?.body?.innerText || null;
 };
 const listened = (source, event) => new Promise(done => {
-  source.addEventListener(event, told => done(told.data ?? event));
+  source.addEventListener(event, heard => done(heard.data ?? event));
   source.addEventListener("error", () => done(null));
 });
 async function attack(console, other, session) {

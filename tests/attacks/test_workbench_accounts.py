@@ -60,13 +60,13 @@ def test_a_socket_that_was_replaced_leads_to_nobody_elses_workbench(machine: Sha
 
 
 def test_an_operators_workbench_is_refused_an_account_that_others_have(machine: SharedMachine) -> None:
-    """Whoever has its account could put a program of theirs in its place."""
+    """Others with its account could put a program of theirs in its place."""
     server = machine.server
     server.add_user("bob")  # has no account of his own either: both would be nobody
     with server.http() as http:
-        told = problem(http.post("/workbenches", json={"name": "mine"}), 409)
-        assert "local.run_as.users" in told["detail"]
-        assert "bob" in told["detail"]
+        refused = problem(http.post("/workbenches", json={"name": "mine"}), 409)
+        assert "local.run_as.users" in refused["detail"]
+        assert "bob" in refused["detail"]
         assert http.get("/workbenches").json()["items"] == []
     # One that was made before its owner became an operator does not start any more.
     venv = own_program(machine, "ann", "page")

@@ -24,8 +24,10 @@ from websockets.typing import Origin
 
 from tests.attacks.hostile_workbench import PAGE, PROGRAM, WORKER
 from tests.e2e.conftest import CHROMIUM, CHROMIUM_OPTIONS
-from tests.e2e.workbenches import create
+from tests.e2e.jupyter import Kernel
+from tests.e2e.workbenches import create, token
 from tests.integration.api import problem
+from tests.integration.waiting import wait_until
 from tests.servers.corral_server import PASSWORD, CorralServer, plain_http
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -168,10 +170,48 @@ def test_the_content_of_a_workbench_gets_nothing_of_who_opens_it(
     # Whatever the page planted, the console acts as the operator or not at all, and is itself again at once.
     console = operator.new_page()
     console.goto(f"{installation.console}/healthz")
-    asked = "async () => { const told = await fetch('/api/v1/me'); return [told.status, (await told.json()).name]; }"
+    asked = "async () => { const me = await fetch('/api/v1/me'); return [me.status, (await me.json()).name]; }"
     answers = [console.evaluate(asked) for _ in range(2)]
     assert "eve" not in [name for _, name in answers]
     assert answers[-1] == [200, "operator"]
+
+
+#: In a cell of eve's: a page among her files, and a notebook that she trusts, whose output runs where it is shown.
+PLANTED = """
+import json, subprocess
+page = {page!r}
+open("page.html", "w").write(page)
+script = page.partition("<script>")[2].partition("</script>")[0]
+output = {{"output_type": "display_data", "metadata": {{}}, "data": {{"text/html": "<b>shown</b><script>" + script
+    + "\\nwindow.attack = attack;</script>"}}}}
+cell = {{"cell_type": "code", "id": "one", "execution_count": 1, "metadata": {{}}, "source": "1", "outputs": [output]}}
+json.dump({{"cells": [cell], "metadata": {{}}, "nbformat": 4, "nbformat_minor": 5}}, open("shown.ipynb", "w"))
+print(subprocess.run(["jupyter", "trust", "shown.ipynb"], capture_output=True, text=True).stdout)
+"""
+
+
+@pytest.mark.parametrize("installation", ["ports of this machine"], indirect=True)
+def test_neither_do_a_notebook_and_a_file_in_a_real_jupyter(
+    installation: Installation, operator: BrowserContext
+) -> None:
+    server = installation.server
+    home = installation.place / "eves-home"
+    home.mkdir()
+    view = create(server, "eve", "real", env={"HOME": str(home)})
+    assert "Signing notebook" in Kernel(view["jupyter"]["address"], token(server, "eve")).run(PLANTED.format(page=PAGE))
+    other = opened(operator, installation, installation.anns)
+    tried = [installation.console, base_of(other, installation.anns), "none"]
+    for path in ("files/page.html", "lab/tree/shown.ipynb"):
+        page = opened(operator, installation, view)
+        # As by a link in JupyterLab: it shows files to its own pages only.
+        page.evaluate("url => { location.href = url; }", f"{base_of(page, view)}{path}")
+        page.wait_for_function("() => window.attack", timeout=90_000)
+        got = page.evaluate("([console, other, session]) => attack(console, other, session)", tried)
+        assert {what: value for what, value in got.items() if value is not None} == {}, path
+    with server.http() as http:
+        assert [user["name"] for user in http.get("/users?role=operator").json()["items"]] == ["operator"]
+    with server.http("eve") as http:
+        http.post(f"/workbenches/{view['id']}/stop").raise_for_status()
 
 
 def test_pages_of_workbenches_are_shown_as_such(installation: Installation, operator: BrowserContext) -> None:
@@ -277,7 +317,7 @@ def test_what_opens_one_door_opens_no_other(installation: Installation, visitor:
     problem(visitor.ask("GET", f"{anns}lab", Cookie=f"corral_session={ann}"), 401)
     problem(visitor.ask("GET", f"{anns}lab", Authorization=f"Bearer {installation.server.token('ann')}"), 401)
     problem(visitor.ask("GET", f"{anns}lab", Cookie=other), 401)
-    # A cookie that somebody put beside it changes nothing.
+    # Cookies that a page put beside it change nothing.
     assert visitor.ask("GET", f"{anns}lab", Cookie=f"{other}; {cookie}; corral_workbench=x").status_code == 200
     # Nothing of corral's is there, and nothing of others.
     with_all = f"{cookie}; corral_session={ann}"
@@ -325,3 +365,14 @@ def test_the_api_refuses_pages_of_other_origins(installation: Installation, visi
         logout = f"{installation.console}/api/v1/auth/logout"
         problem(visitor.ask("POST", logout, **own, **foreign, **{"X-CSRF-Token": csrf}), 403)
     assert visitor.ask("GET", me, **own, Origin=installation.console).status_code == 200
+
+
+def test_open_pages_go_on_after_a_restart(installation: Installation, visitor: Visitor) -> None:
+    ann = installation.session("ann")
+    anns, cookie = visitor.entered(ann, installation.anns)
+    installation.server.kill()
+    installation.server.start()
+    wait_until(
+        lambda: visitor.ask("GET", f"{anns}lab", Cookie=cookie).status_code == 200, "the next server lets the page in"
+    )
+    assert visitor.entered(ann, installation.anns)[0] == anns, "at the same origin"

@@ -107,7 +107,7 @@ def _no_way() -> Problem:
     return Problem(
         409,
         "No address for workbenches",
-        "Pages of workbenches have addresses of their own, and behind a proxy the server must be told which: an "
+        "Pages of workbenches have addresses of their own, and behind a proxy the server cannot know them: an "
         "operator sets workbench.url, such as https://{workbench}.wb.example.org. SSH and tokens work meanwhile.",
         slug="no-workbench-address",
     )

@@ -35,7 +35,7 @@ class NoPortLeft(Exception):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lease:
     job_id: str
-    #: what the pages at this port are told to remember: another mark there is that of an earlier workbench
+    #: what browsers keep of this port: another mark there is that of an earlier workbench
     mark: str
 
 
@@ -144,8 +144,8 @@ async def serve_at(server: uvicorn.Server, listener: socket.socket) -> None:
 
 def _read(path: Path) -> dict[int, Lease]:
     try:
-        told = json.loads(path.read_text())
-        return {int(port): Lease(job_id=str(lease["job_id"]), mark=str(lease["mark"])) for port, lease in told.items()}
+        known = json.loads(path.read_text())
+        return {int(port): Lease(job_id=str(lease["job_id"]), mark=str(lease["mark"])) for port, lease in known.items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -140,7 +140,7 @@ class Workbenching:
                 log.error("the keys of workbench %s cannot be written: %s", job_id, error)
 
     def _shared_account(self, tables: Transaction, owner: str) -> str | None:
-        """Why an operator's workbench must not run: whoever has its account could put another program in its place,
+        """Why an operator's workbench must not run: others with its account could put another program in its place,
         and what the operator types and sees there would be theirs."""
         user = tables.people.user(owner)
         if self._accounts is None or user is None or user.role is not Role.OPERATOR:

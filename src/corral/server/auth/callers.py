@@ -58,8 +58,8 @@ async def identity_of(request: Request, context: Context) -> Identity:
 async def bearer_of(connection: HTTPConnection, context: ServerContext) -> Identity:
     """Which program comes to a workbench at this address, by request or WebSocket. Raises a 401 or 403 problem.
 
-    Pages do not come here: a token is what no page can send. Whoever looks there runs programs, too: a token that may
-    only look does not reach this far.
+    Pages do not come here: a token is what no page can send. To look there is to run programs: a token that may only
+    look does not reach this far.
     """
     authorization = connection.headers.get("authorization")
     if authorization is None:
