@@ -28,7 +28,8 @@ from tests.e2e.jupyter import Kernel
 from tests.e2e.workbenches import create, token
 from tests.integration.api import problem
 from tests.integration.waiting import wait_until
-from tests.servers.corral_server import PASSWORD, CorralServer, plain_http
+from tests.servers.corral_server import PASSWORD, CorralServer, free_port, plain_http
+from tests.servers.tls_relay import tls_relay
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -36,9 +37,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 #: so both are tried; and a host name as well as a port of a host whose cookies they share.
 PLACES = {
     "below localhost": ("http://127.0.0.1:{own}", None),
+    "below localhost itself": ("http://localhost:{own}", None),
     "ports": ("http://hub.test:{own}", "http://hub.test:{{port}}"),
     "ports of this machine": ("http://127.0.0.1:{own}", "http://127.0.0.1:{{port}}"),
     "names below the console's": ("http://hub.test:{own}", "http://{{workbench}}.hub.test:{own}"),
+    "names with TLS": ("https://hub.test:{tls}", "https://{{workbench}}.hub.test:{tls}"),
 }
 
 
@@ -51,12 +54,20 @@ class Installation:
     anns: dict[str, Any]
     eves: dict[str, Any]
 
+    @property
+    def cookie(self) -> str:
+        """What a session is called."""
+        return "__Host-corral_session" if self.console.startswith("https:") else "corral_session"
+
     def session(self, user: str) -> str:
         """The secret of a new session."""
         password = PASSWORD if user == "operator" else f"password-of-{user}"
         with plain_http(self.server.url) as http:
-            http.post("/api/v1/auth/login", json={"user": user, "password": password}).raise_for_status()
-            return http.cookies["corral_session"]
+            answer = http.post("/api/v1/auth/login", json={"user": user, "password": password}).raise_for_status()
+        name, _, rest = answer.headers["set-cookie"].partition("=")
+        assert name == self.cookie
+        assert ("Secure" in rest) == name.startswith("__Host-")
+        return str(rest.partition(";")[0])
 
     def heard(self, name: str) -> str:
         """What the program in a workbench was sent."""
@@ -79,15 +90,22 @@ def installation(request: pytest.FixtureRequest) -> Iterator[Installation]:
     config = place / "corral.yaml"
     server = CorralServer(place / "home", "--virtual-gpus", "2xA10", "--config", str(config))
     console, pattern = PLACES[request.param]
-    url = f", url: '{pattern.format(own=server.port)}'" if pattern is not None else ""
-    config.write_text(f"workbench: {{operators_open: true, ports: {server.port + 1}-65535{url}}}\n")
+    ports = {"own": server.port, "tls": free_port()}
+    url = f", url: '{pattern.format(**ports)}'" if pattern is not None else ""
+    public = f"server: {{public_url: '{console.format(**ports)}'}}\n" if "hub.test" in console else ""
+    config.write_text(f"{public}workbench: {{operators_open: true, ports: {server.port + 1}-65535{url}}}\n")
+    with tls_relay(ports["tls"], server.port):
+        yield from prepared(server, console.format(**ports), place)
+
+
+def prepared(server: CorralServer, console: str, place: Path) -> Iterator[Installation]:
     try:
         server.start()
         for user in ("ann", "eve"):
             server.add_user(user)
         anns = create(server, "ann", "anns", venv=hostile_venv(place, "anns"))
         eves = create(server, "eve", "eves", venv=hostile_venv(place, "eves"))
-        yield Installation(server=server, console=console.format(own=server.port), place=place, anns=anns, eves=eves)
+        yield Installation(server=server, console=console, place=place, anns=anns, eves=eves)
         for user, view in (("ann", anns), ("eve", eves)):
             with server.http(user) as http:
                 http.post(f"/workbenches/{view['id']}/stop").raise_for_status()
@@ -110,7 +128,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def operator(browser: Browser, installation: Installation) -> Iterator[BrowserContext]:
     """The browser of an operator who is signed in."""
-    context = browser.new_context()
+    context = browser.new_context(ignore_https_errors=True)
     context.set_default_timeout(20_000)
     sign_in(context, installation, "operator", PASSWORD)
     yield context
@@ -226,8 +244,8 @@ def test_pages_of_workbenches_are_shown_as_such(installation: Installation, oper
     assert not {"access-control-allow-origin", "service-worker-allowed", "clear-site-data"} & {*headers}
     console = next(answer for answer in seen if answer.url.startswith(f"{installation.console}/workbenches/"))
     assert console.status == 303, "the console's own origin serves none of it"
-    cookies = {cookie["name"] for cookie in operator.cookies()}
-    assert cookies == {"corral_session", "corral_workbench"}, "what it planted by headers is not kept"
+    cookies = {cookie["name"].removeprefix("__Secure-") for cookie in operator.cookies()}
+    assert cookies == {installation.cookie, "corral_workbench"}, "what it planted by headers is not kept"
 
 
 def test_the_console_is_shown_in_no_frame_and_keeps_its_windows_to_itself(installation: Installation) -> None:
@@ -255,12 +273,15 @@ class Visitor:
     def ask(self, method: str, url: str, **headers: str) -> httpx.Response:
         parts = urlsplit(url)
         port = parts.port or 80
-        target = f"http://127.0.0.1:{port}{parts.path}{f'?{parts.query}' if parts.query else ''}"
-        return httpx.request(method, target, headers={"Host": parts.netloc, **headers}, trust_env=False, timeout=30)
+        target = f"{parts.scheme}://127.0.0.1:{port}{parts.path}{f'?{parts.query}' if parts.query else ''}"
+        sent = {"Host": parts.netloc, **headers}
+        return httpx.request(method, target, headers=sent, trust_env=False, timeout=30, verify=False)
 
     def socket(self, url: str, cookie: str, origin: str) -> None:
         parts = urlsplit(url)
-        connection = socket.create_connection(("127.0.0.1", parts.port or 80))
+        # Behind TLS as well: what is asked is which page it comes from.
+        port = self.installation.server.port if parts.scheme == "https" else parts.port or 80
+        connection = socket.create_connection(("127.0.0.1", port))
         connect(
             f"ws://{parts.netloc}{parts.path}",
             sock=connection,
@@ -272,7 +293,7 @@ class Visitor:
     def ticket(self, session: str, view: dict[str, Any]) -> str:
         """The address that a browser with this session is sent to."""
         url = f"{self.installation.console}/workbenches/{view['id']}/jupyter/lab"
-        answer = self.ask("GET", url, Cookie=f"corral_session={session}", Accept="text/html")
+        answer = self.ask("GET", url, Cookie=f"{self.installation.cookie}={session}", Accept="text/html")
         assert answer.status_code == 303, answer.text
         return answer.headers["location"]
 
@@ -304,7 +325,7 @@ def test_a_ticket_is_good_once_and_for_one_workbench(installation: Installation,
     problem(visitor.ask("GET", at_eves), 401)
     # Nobody else gets one.
     url = f"{installation.console}/workbenches/{installation.anns['id']}/jupyter/lab"
-    problem(visitor.ask("GET", url, Cookie=f"corral_session={installation.session('eve')}"), 403)
+    problem(visitor.ask("GET", url, Cookie=f"{installation.cookie}={installation.session('eve')}"), 403)
     problem(visitor.ask("GET", url), 401)
 
 
@@ -314,22 +335,24 @@ def test_what_opens_one_door_opens_no_other(installation: Installation, visitor:
     _, other = visitor.entered(eve, installation.eves)
     assert visitor.ask("GET", f"{anns}lab", Cookie=cookie).status_code == 200
     # At the workbench neither a session nor a token nor a cookie of another workbench is accepted.
-    problem(visitor.ask("GET", f"{anns}lab", Cookie=f"corral_session={ann}"), 401)
+    problem(visitor.ask("GET", f"{anns}lab", Cookie=f"{installation.cookie}={ann}"), 401)
     problem(visitor.ask("GET", f"{anns}lab", Authorization=f"Bearer {installation.server.token('ann')}"), 401)
     problem(visitor.ask("GET", f"{anns}lab", Cookie=other), 401)
     # Cookies that a page put beside it change nothing.
     assert visitor.ask("GET", f"{anns}lab", Cookie=f"{other}; {cookie}; corral_workbench=x").status_code == 200
     # Nothing of corral's is there, and nothing of others.
-    with_all = f"{cookie}; corral_session={ann}"
+    with_all = f"{cookie}; {installation.cookie}={ann}"
     for path in ("/api/v1/me", "/", "/signin", "/healthz", f"/workbenches/{installation.eves['id']}/jupyter/lab"):
         at_workbench = f"{anns.removesuffix(urlsplit(anns).path)}{path}"
         assert visitor.ask("GET", at_workbench, Cookie=with_all).status_code in (404, 307), path
     # Nor does the API accept what a workbench does.
-    for given in (cookie, cookie.replace("corral_workbench", "corral_session")):
+    for given in (cookie, f"{installation.cookie}={cookie.partition('=')[2]}"):
         problem(visitor.ask("GET", f"{installation.console}/api/v1/me", Cookie=given), 401)
     # Who signs out is out.
-    csrf = visitor.ask("GET", f"{installation.console}/api/v1/me", Cookie=f"corral_session={ann}").json()["csrf_token"]
-    out = {"Cookie": f"corral_session={ann}", "X-CSRF-Token": csrf}
+    csrf = visitor.ask("GET", f"{installation.console}/api/v1/me", Cookie=f"{installation.cookie}={ann}").json()[
+        "csrf_token"
+    ]
+    out = {"Cookie": f"{installation.cookie}={ann}", "X-CSRF-Token": csrf}
     assert visitor.ask("POST", f"{installation.console}/api/v1/auth/logout", **out).status_code == 204
     problem(visitor.ask("GET", f"{anns}lab", Cookie=cookie), 401)
 
@@ -337,6 +360,7 @@ def test_what_opens_one_door_opens_no_other(installation: Installation, visitor:
 def test_only_its_own_pages_change_something(installation: Installation, visitor: Visitor) -> None:
     anns, cookie = visitor.entered(installation.session("ann"), installation.anns)
     own = f"{urlsplit(anns).scheme}://{urlsplit(anns).netloc}"
+    assert cookie.startswith("__Secure-corral_workbench=" if own.startswith("https:") else "corral_workbench=")
     for origin in ("http://evil.example", installation.console, "null", f"{own}0", f"x{own}"):
         problem(visitor.ask("POST", f"{anns}api/kernels", Cookie=cookie, Origin=origin), 403)
         problem(visitor.ask("GET", f"{anns}api/contents", Cookie=cookie, Origin=origin), 403)
@@ -352,7 +376,7 @@ def test_only_its_own_pages_change_something(installation: Installation, visitor
 def test_the_api_refuses_pages_of_other_origins(installation: Installation, visitor: Visitor) -> None:
     session = installation.session("operator")
     me = f"{installation.console}/api/v1/me"
-    own = {"Cookie": f"corral_session={session}"}
+    own = {"Cookie": f"{installation.cookie}={session}"}
     csrf = visitor.ask("GET", me, **own).json()["csrf_token"]
     for foreign in (
         {"Origin": "http://evil.example"},
