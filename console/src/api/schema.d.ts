@@ -6313,7 +6313,7 @@ export interface components {
         JupyterView: {
             /**
              * Address
-             * @description Where it is found on this server, for whoever is signed in and may use it.
+             * @description At the console: leads a browser that is signed in to its own origin; programs send a token.
              */
             address: string;
             /** Ready */

@@ -65,6 +65,7 @@ from corral.server.routes import (
     volumes,
     workbenches,
 )
+from corral.server.workbench_site import WorkbenchSites
 
 VERSION = version("corral")
 
@@ -128,6 +129,7 @@ ROUTERS = (
 def build_app(context: ServerContext, console: ConsoleFiles | None = None) -> FastAPI:
     """The application that answers with what `context` holds."""
     app = _app(context.metrics)
+    app.router.routes.insert(0, WorkbenchSites())
     app.state.context = context
     app.state.console = console or ConsoleFiles()
 

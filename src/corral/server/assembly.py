@@ -22,7 +22,7 @@ from corral.control.records import UserRecord
 from corral.control.state import State
 from corral.control.work import SYSTEM, Work
 from corral.engines import holder
-from corral.server import secrets
+from corral.server import secrets, workbench_ports
 from corral.server.app import VERSION, build_app
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords, one_time_password
@@ -39,6 +39,9 @@ from corral.server.readers import Readers
 from corral.server.settings import FIRST_USER, Settings
 from corral.server.timetravel import TimeTravel
 from corral.server.volume_files import VolumeStorage
+from corral.server.workbench_origins import WorkbenchOrigins
+from corral.server.workbench_passes import WorkbenchPasses
+from corral.server.workbench_ports import WorkbenchPorts
 from corral.server.workers import Workers, at_work
 from corral.server.write_proof import WriteProof
 from corral.stores.outputs import DirectoryOutputs
@@ -85,6 +88,8 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         checkpoints=base.checkpoints,
         workbenches=base.workbenches,
         jupyter=JupyterProxy(base.workbenches.reaching.way),
+        origins=_origins(base),
+        passes=WorkbenchPasses(box),
         task_holder=(sys.executable, "-u", holder.__file__),
         readings=workers.monitoring.readings,
         exporters=workers.monitoring.exporters,
@@ -125,6 +130,17 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         history=workers.monitoring.history,
         self_test=workers.monitoring.self_test,
     )
+
+
+def _origins(base: Foundation) -> WorkbenchOrigins:
+    settings = base.settings
+    ports = WorkbenchPorts(
+        path=settings.home / workbench_ports.FILE,
+        host=settings.server.host,
+        ports=settings.workbench.page_ports,
+        live=base.workbenches.live,
+    )
+    return WorkbenchOrigins(settings, ports)
 
 
 def _throttle(settings: Settings) -> LoginThrottle:

@@ -50,6 +50,8 @@ from corral.server.storing import Storing
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
 from corral.server.volume_files import VolumeStorage
+from corral.server.workbench_origins import WorkbenchOrigins
+from corral.server.workbench_passes import WorkbenchPasses
 from corral.server.workbenching import Workbenching
 from corral.server.write_proof import WriteProof
 from corral.telemetry.readings import LatestReadings
@@ -99,6 +101,9 @@ class ServerContext:
     #: what workbenches offer, and who uses them
     workbenches: Workbenching
     jupyter: JupyterProxy
+    #: where their pages are found, and how browsers come to them
+    origins: WorkbenchOrigins
+    passes: WorkbenchPasses
     #: the command that holds a task's GPUs until its program comes
     task_holder: tuple[str, ...]
     readings: LatestReadings

@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from contextlib import ExitStack
+from functools import partial
 from typing import TextIO
 
 import uvicorn
@@ -20,6 +21,7 @@ from corral.server.logs import configure_logging
 from corral.server.ownership import LivingElsewhere, held_words
 from corral.server.proxy import MAX_MESSAGE_BYTES
 from corral.server.settings import Settings, without_effect, without_password
+from corral.server.workbench_ports import serve_at
 from corral.stores import StoreError
 from corral.telemetry.history import HistoryTooNew
 
@@ -136,6 +138,10 @@ class _Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         return await super().on_tick(counter) or not self._context.controller.is_alive
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        await self._context.origins.ports.start(partial(serve_at, self))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._context.feed.close()

@@ -28,10 +28,11 @@ from corral.server.section_rules import (
     matching,
     metrics_place,
     one_of,
-    ports,
+    parse_ports,
     public_address,
     readable_by,
     whole_path,
+    workbench_address,
 )
 from corral.telemetry.scraping import readable_target
 
@@ -345,13 +346,23 @@ class WorkbenchSettings(Section):
         None
     )
     #: where a workbench's SSH server listens
-    ssh_ports: Annotated[str, readable_by(ports)] = "40000-49999"
-    #: let operators open others' workbenches in a browser, in which the code of those others then runs
+    ssh_ports: Annotated[str, readable_by(parse_ports)] = "40000-49999"
+    #: the origin of each workbench's pages, with {workbench} in its host name or {port} as its port; null: a name below
+    #: localhost for those who come to this machine itself, and a port of this server for others
+    url: Annotated[str, AfterValidator(workbench_address)] | None = None
+    #: the ports of this server at which pages of workbenches are found, one for each
+    ports: Annotated[str, readable_by(parse_ports)] = "8471-8670"
+    #: let operators open others' workbenches in a browser
     operators_open: bool = False
 
     @property
     def port_range(self) -> tuple[int, int]:
-        return ports(self.ssh_ports)
+        return parse_ports(self.ssh_ports)
+
+    @property
+    def page_ports(self) -> range:
+        first, last = parse_ports(self.ports)
+        return range(first, last + 1)
 
 
 class RunAsSettings(Section):

@@ -88,9 +88,12 @@ class DirectoryWorkbenches:
             with self._run(job_id) as run:
                 # Through the descriptor: the path of a socket may have 107 characters only.
                 connection.connect(f"{run.path}/{SOCKET}")
-                owner = run.stat().st_uid
+                owners = {run.stat().st_uid}
+            with self._home(job_id) as home:
+                # Of what lies in it only the account's own counts: another's directory could have been moved there.
+                owners.add(home.stat().st_uid)
             credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            if _CREDENTIALS.unpack(credentials)[1] != owner:
+            if owners != {_CREDENTIALS.unpack(credentials)[1]}:
                 raise NotTheWorkbench(f"what answers at the socket of {job_id} is not the workbench")
         except BaseException:
             connection.close()

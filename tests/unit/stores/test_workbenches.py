@@ -171,6 +171,18 @@ def test_a_link_to_somebody_elses_socket_leads_nowhere(files: DirectoryWorkbench
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another account: run as root")
+def test_a_moved_directory_leads_nowhere(
+    files: DirectoryWorkbenches, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose workbench it is says the job's own directory, which no job can replace."""
+    monkeypatch.chdir(home / "run")  # the path of a socket has its limits
+    with listening(Path("jupyter.sock")):
+        os.chown(home.parent, 12345, 12345)
+        with pytest.raises(NotTheWorkbench):
+            files.connect("j-1")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another account: run as root")
 def test_what_is_made_later_belongs_to_the_jobs_account(files: DirectoryWorkbenches, home: Path) -> None:
     os.chown(home, 12345, 12345)
     (home / "run").rmdir()

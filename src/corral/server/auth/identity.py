@@ -74,11 +74,11 @@ class Identities:
 
     async def of_secret(self, secret: str, kind: CredentialKind) -> Identity | None:
         """The identity behind a token or session id, or None if it is unknown, expired or its user disabled."""
-        return await self._of_hash(secret_hash(secret), kind)
+        return await self.of_hash(secret_hash(secret), kind)
 
     async def current(self, identity: Identity) -> Identity | None:
         """For answers that last: the caller as they would be let in now, or None."""
-        return await self._of_hash(identity.secret_hash, identity.kind)
+        return await self.of_hash(identity.secret_hash, identity.kind)
 
     def forget(self, user: str) -> None:
         """Something about this user or one of their credentials changed: ask the store again."""
@@ -90,7 +90,8 @@ class Identities:
         self._generation += 1
         self._remembered = {}
 
-    async def _of_hash(self, hashed: str, kind: CredentialKind) -> Identity | None:
+    async def of_hash(self, hashed: str, kind: CredentialKind) -> Identity | None:
+        """As `of_secret`, for a secret of which only the hash is at hand."""
         now = self._now()
         entry = self._remembered.get(hashed)
         if entry is not None and now < entry.until and entry.identity.kind is kind:

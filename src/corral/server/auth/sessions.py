@@ -11,7 +11,7 @@ from starlette.responses import Response
 from corral.control import people
 from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
 from corral.control.work import Caller, Work
-from corral.server.auth.callers import COOKIE
+from corral.server.auth.callers import is_secure, session_cookie
 from corral.server.auth.secrets import new_credential_id, new_csrf_token, new_session_id, secret_hash
 from corral.server.context import ServerContext
 from corral.server.problems import Problem
@@ -84,15 +84,10 @@ def sign_in(work: Work, caller: Caller, credential: CredentialRecord) -> Credent
 
 def set_session_cookie(answer: Response, settings: Settings, session: Session) -> None:
     answer.set_cookie(
-        COOKIE,
+        session_cookie(settings),
         session.secret,
         max_age=int(session.lifetime_seconds),
         httponly=True,
         samesite="lax",
         secure=is_secure(settings),
     )
-
-
-def is_secure(settings: Settings) -> bool:
-    """Whether cookies may go over HTTPS only."""
-    return settings.server.secure_cookie or (settings.server.public_url or "").startswith("https://")

@@ -8,7 +8,15 @@ from starlette.responses import JSONResponse
 from corral.control import people, permissions
 from corral.control.records import CredentialKind, CredentialRecord, Function, Role
 from corral.control.work import Caller
-from corral.server.auth.callers import COOKIE, AnyCaller, Context, SignedIn, address_of, check_own_page
+from corral.server.auth.callers import (
+    AnyCaller,
+    Context,
+    SignedIn,
+    address_of,
+    check_own_page,
+    is_secure,
+    session_cookie,
+)
 from corral.server.auth.secrets import new_credential_id, new_token, secret_hash
 from corral.server.auth.sessions import open_session, set_session_cookie, sign_in, user_with_password
 from corral.server.routing import problems, resource_router
@@ -61,5 +69,6 @@ async def logout(caller: AnyCaller, identity: SignedIn, context: Context) -> Res
     await context.execute(people.drop_credential, caller, identity.kind, identity.credential_id)
     context.identities.forget(identity.user)
     answer = Response(status_code=204)
-    answer.delete_cookie(COOKIE, httponly=True, samesite="lax")
+    settings = context.settings
+    answer.delete_cookie(session_cookie(settings), httponly=True, samesite="lax", secure=is_secure(settings))
     return answer

@@ -56,7 +56,9 @@ class WorkbenchCreate(Body):
 
 class JupyterView(View):
     ready: bool
-    address: str = Field(description="Where it is found on this server, for whoever is signed in and may use it.")
+    address: str = Field(
+        description="At the console: leads a browser that is signed in to its own origin; programs send a token."
+    )
 
 
 class SshView(View):
