@@ -41,7 +41,7 @@ from corral.engines.local.processes import (
     send,
     start_ticks,
 )
-from corral.engines.local.rundir import STOP, TMP, WORK, add_to_claim, notify, read_json, take_claim
+from corral.engines.local.rundir import TMP, WORK, add_to_claim, notify, read_stop, take_claim
 from corral.engines.local.storage.preparing import InstanceStorage, PrepareFailed, PrepareStopped
 from corral.engines.local.terms import read_term
 
@@ -154,10 +154,9 @@ class Supervisor:
 
     def _stop_order(self) -> dict[str, Any] | None:
         """The order to stop, unless there is none or it is that of a server that was superseded."""
-        path = os.path.join(self._spec["attempt_dir"], STOP)
-        if not os.path.exists(path):
+        order = read_stop(self._spec["attempt_dir"])
+        if order is None:
             return None
-        order = read_json(path) or {}
         return None if self._is_superseded(int(order.get("term", 0))) else order
 
     @property
