@@ -49,6 +49,9 @@ class SteppedClock:
     def now(self) -> float:
         return self.time
 
+    def monotonic(self) -> float:
+        return self.now()
+
 
 class House:
     """A controller, a store and alerting, which can be closed and opened again."""

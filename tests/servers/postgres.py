@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import pwd
 import shutil
+import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -32,6 +34,8 @@ class PostgresServer:
     directory: Path
     programs: Path
     account: str
+    #: on top of those that all have
+    settings: Mapping[str, str] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def start(self) -> None:
@@ -39,13 +43,21 @@ class PostgresServer:
         self.restart(first=True)
 
     def restart(self, *, first: bool = False) -> None:
-        settings = " ".join(f"-c {name}='{value}'" for name, value in SETTINGS.items())
+        settings = " ".join(f"-c {name}='{value}'" for name, value in {**SETTINGS, **self.settings}.items())
         action = "start" if first else "restart"
         options = f"{settings} -k {self.directory}"
         self._run("pg_ctl", "-D", self.data, "-l", self.directory / "log", "-w", "-m", "fast", "-o", options, action)
 
     def stop(self) -> None:
         self._run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")
+
+    def kill(self) -> None:
+        """As if it had crashed: no goodbye to anybody."""
+        postmaster = int((self.data / "postmaster.pid").read_text().split()[0])
+        children = subprocess.run(["pgrep", "-P", str(postmaster)], capture_output=True, text=True, check=False)
+        for pid in (postmaster, *map(int, children.stdout.split())):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     @property
     def data(self) -> Path:
@@ -62,6 +74,10 @@ class PostgresServer:
 
     def drop_database(self, name: str) -> None:
         self._execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def end_sessions(self) -> None:
+        """Cut every connection but this one, whatever it does."""
+        self._execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
 
     def _execute(self, statement: str) -> None:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:

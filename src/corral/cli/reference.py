@@ -44,6 +44,17 @@ AFTER_EXIT_CODES = """
 has one (128 + N for a program that died of signal N), and 1 when it failed or was stopped without one. `corral doctor`
 exits with 1 when a check fails, `corral submit --dry-run` with 1 when the job would be refused.
 
+`corral up` has codes of its own:
+
+| code | meaning |
+|---|---|
+| 0 | it was stopped, by SIGTERM or Ctrl-C |
+| 1 | another server has taken over the store |
+| 2 | wrong usage, or a configuration that cannot be read |
+| 3 | another server uses the same home, or the home cannot be used |
+| 4 | the port cannot be listened on |
+| 5 | the store cannot be opened, and waiting would not help: a wrong address, a wrong password, a newer schema |
+
 With `-o json` an error is one JSON object on stderr: problem details (RFC 9457) with `type`, `title`, `detail`, the
 server's `status` and numbers where it refused, and `hint`.
 

@@ -14,7 +14,7 @@ from corral.control.holders import holders
 from corral.control.ports import GpuReading, Holder, Transaction
 from corral.control.records import EventFilter, VolumeState
 from corral.control.state import State
-from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact, PoolFact, QueueFact, VolumeFact
+from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact, PoolFact, QueueFact, RowFact, VolumeFact
 from corral.core.alerts.recent import Recent
 from corral.core.model import Gpu, GpuHealth, Node, NodeState
 
@@ -31,6 +31,7 @@ class Look:
     nodes: Sequence[Node]
     holders: Mapping[str, Sequence[Holder]]
     queues: Sequence[QueueFact]
+    rows: Sequence[RowFact] = ()
     #: what speaks against each GPU that is not healthy: the newest of it
     evidence: Mapping[str, str] = field(default_factory=dict)
 
@@ -40,6 +41,7 @@ def look(state: State, now: float) -> Look:
         nodes=tuple(state.snapshot.nodes.values()),
         holders=holders(state),
         queues=_queues(state, now),
+        rows=[RowFact(id=f"{row.table} {row.key}", error=row.error) for row in state.unreadable],
         evidence={
             gpu_id: condition.evidence[-1].text
             for gpu_id, condition in state.conditions.items()
@@ -77,6 +79,7 @@ def facts_of(
         pools=[PoolFact(id=name, gpus=len(free), free=sum(free)) for name, free in pools.items()],
         failures=failures,
         volumes=volumes,
+        rows=seen.rows,
     )
 
 
@@ -165,6 +168,12 @@ def _queues(state: State, now: float) -> list[QueueFact]:
             waiting=count,
             longest_wait_seconds=max(0.0, now - oldest[name][0]) if name in oldest else 0.0,
             first_job=oldest[name][1] if name in oldest else "",
+            plan_failure=_plan_failure(state, name),
         )
         for name, count in waiting.items()
     ]
+
+
+def _plan_failure(state: State, queue: str) -> str:
+    failure = state.plan_failures.get(queue) or state.plan_failures.get("")
+    return "" if failure is None else f"{failure.error} (snapshot {failure.digest})"

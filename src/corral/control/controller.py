@@ -2,30 +2,42 @@
 acts.
 
 A turn is: take everything that has arrived, run it in one transaction, plan, write, commit; then answer, tell the
-engines and announce what changed. Many requests that arrive together share one commit. If a turn fails, nothing of it
-happened: the state is loaded from the store again and each request gets a turn of its own, so that one bad request
-harms no other.
+engines and announce what changed. Many requests that arrive together share one commit.
+
+Nothing that a request, a plan, a row or an engine does ends this thread:
+
+- If a turn fails, nothing of it happened: the state is loaded from the store again, and the turn is run without what
+  made it fail, so that one bad request, or a queue that cannot be planned, harms no other.
+- If the store is away, requests are refused until it is back. Then the state is loaded, a commit of which nobody knows
+  whether it happened is looked up, and the engines are observed anew.
+- Only another server that has taken over the store ends it.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from corral.control.checkpoints import told_at_launch
 from corral.control.cluster_health import ClusterHealth
-from corral.control.cycle import run_cycle
-from corral.control.errors import Refusal
 from corral.control.housekeeping import EVERY_SECONDS, tidy
-from corral.control.journal import JournalWriter
+from corral.control.inbox import Inbox, Read
 from corral.control.orders import launch_order
-from corral.control.outbox import DeleteEffect, ForgetEffect, Lanes, LaunchEffect, Outbox, StopEffect, lane_names
+from corral.control.outage import Outage
+from corral.control.outbox import (
+    DeleteEffect,
+    ForgetEffect,
+    Lanes,
+    LaunchEffect,
+    Outbox,
+    RefuseEffect,
+    StopEffect,
+    lane_names,
+)
+from corral.control.planner import CycleFailed, Planner
 from corral.control.policies import Policies
 from corral.control.ports import (
     AttemptPhase,
@@ -38,14 +50,18 @@ from corral.control.ports import (
     LaunchOrder,
     Store,
     StoreSuperseded,
+    StoreUnavailable,
+    Transaction,
     Workspace,
 )
 from corral.control.queues import follow_settings
 from corral.control.reconcile import not_taken, reconcile, report
 from corral.control.records import EventRecord, JobSpec
-from corral.control.state import State, as_committed, load_state
+from corral.control.state import State, load_state
+from corral.control.turn import Request, RequestFailed, Turn
 from corral.control.watching import Watch
 from corral.control.work import Work
+from corral.control.worker import Worker, WorkerStopped
 from corral.core.lifecycle import Instruction, Launch, Stop
 from corral.core.model import EndReason, Job, attempt_id, job_of_attempt
 
@@ -54,24 +70,12 @@ log = logging.getLogger("corral.control")
 Params = ParamSpec("Params")
 Answer = TypeVar("Answer")
 
-#: Requests that share one transaction at most; more would make the first ones wait.
-TURN_SIZE = 500
-#: How long engines' reports wait for company. Nobody waits for their answer, and a durable commit costs a disk's turn.
-GATHER_SECONDS = 0.004
+#: After a store that was away: proves that it can be written.
+PROOF = "store.recovered_at"
 
 
-class ControllerStopped(RuntimeError):
+class ControllerStopped(WorkerStopped, RuntimeError):
     """The controller takes nothing any more: the server stops, or another one has taken over."""
-
-
-@dataclass(slots=True)
-class _Request:
-    run: Callable[[Work], Any]
-    answer: Future[Any] = field(default_factory=Future)
-    result: Any = None
-    refusal: Refusal | None = None
-    #: nobody waits for the answer
-    is_patient: bool = False
 
 
 class Controller:
@@ -95,26 +99,25 @@ class Controller:
         """
         self.engines = dict(engines)
         self.health: dict[str, ClusterHealth] = {}
-        self.cycle_seconds: Callable[[float], None] = lambda seconds: None
         #: called with the cluster before an attempt is launched there, on a thread that may wait; what it raises ends
         #: the attempt
         self.prepare: Callable[[str, LaunchOrder], None] = lambda cluster, order: None
         #: the same, for what is only known or secret then: the address of an image, the login to pull it
         self.complete: Callable[[LaunchOrder], LaunchOrder] = lambda order: order
+        self.failure: BaseException | None = None
         self._store = store
         self._clock = clock
         self._policies = policies
         self._workspace = workspace
         self._announce = announce
-        self._tidy_seconds = tidy_seconds
+        self._planner = Planner(clock, tidy_seconds)
         self._state = State(policies)
-        self._journal = JournalWriter()
-        self._last_cycle_at = 0.0
-        self._arrived = threading.Condition()
-        self._requests: deque[_Request] = deque()
-        self._reads: deque[tuple[Callable[[State], Any], Future[Any]]] = deque()
-        self._stopping = threading.Event()
-        self._tidied_at = 0.0
+        #: whether the state is what the store has; a turn that failed leaves it half changed
+        self._is_loaded = False
+        #: set while the store is away
+        self._outage: Outage | None = None
+        self._inbox = Inbox()
+        self._tidied_at = clock.monotonic() - EVERY_SECONDS
         self._outboxes = {
             name: Lanes(
                 [
@@ -135,213 +138,267 @@ class Controller:
             for name, engine in self.engines.items()
         }
         self._watches = [Watch(name, partial(self._observe, name), observe_seconds, clock) for name in self.engines]
-        self._thread = threading.Thread(target=self._serve, name="controller", daemon=True)
-        self.failure: BaseException | None = None
+        self._worker = Worker("controller", self._beat, every_seconds=0.0, interrupt=self._refuse_for_good)
 
     # ---------------------------------------------------------------- outside
 
     def start(self) -> None:
-        """Load the state, bring it together with what the engines see, and begin."""
+        """Load the state, bring it together with what the engines see, and begin. Raises StoreUnavailable."""
         fenced = [engine for engine in self.engines.values() if isinstance(engine, Fenced)]
         leadership = self._store.take_over(above=max((engine.term_seen() for engine in fenced), default=0))
         for led in fenced:
             led.lead(leadership)
         with self._store.read() as tx:
-            self._state = load_state(tx, self._policies)
+            self._load(tx)
         self.execute(follow_settings).add_done_callback(_log_failure)
         for name, engine in self.engines.items():
             engine.subscribe(self._heard)
             self._observe(name)
-        with self._arrived:
-            requests = list(self._requests)
-            self._requests.clear()
-        self._turn(requests)
+        self._turn(self._inbox.take_all())
         for outbox in self._outboxes.values():
             outbox.start()
-        self._thread.start()
+        self._worker.start()
         for watch in self._watches:
             watch.start()
 
     def execute(
         self, use_case: Callable[Concatenate[Work, Params], Answer], *args: Params.args, **kwargs: Params.kwargs
     ) -> Future[Answer]:
-        """Run a use case in the next transaction. The future has its answer once that is committed, or its refusal."""
-        request = _Request(run=lambda work: use_case(work, *args, **kwargs))
-        self._enqueue(request)
+        """Run a use case in the next transaction. The future has its answer once that is committed, or its refusal; or
+        StoreUnavailable while the store is away."""
+        request = Request(run=lambda work: use_case(work, *args, **kwargs))
+        self._inbox.put(request)
         return request.answer
 
     def inspect(
         self, read: Callable[Concatenate[State, Params], Answer], *args: Params.args, **kwargs: Params.kwargs
     ) -> Future[Answer]:
         """Run a function that only reads the state, between two turns."""
-        answer: Future[Answer] = Future()
-        with self._arrived:
-            if self._stopping.is_set() or self.failure is not None:
-                answer.set_exception(ControllerStopped("the server is stopping"))
-                return answer
-            self._reads.append((lambda state: read(state, *args, **kwargs), answer))
-            self._arrived.notify()
-        return answer
-
-    def _enqueue(self, request: _Request) -> None:
-        with self._arrived:
-            if self._stopping.is_set() or self.failure is not None:
-                request.answer.set_exception(ControllerStopped("the server is stopping"))
-                return
-            self._requests.append(request)
-            self._arrived.notify()
+        asked = Read(run=lambda state: read(state, *args, **kwargs))
+        self._inbox.put_read(asked)
+        return asked.answer
 
     def observe_soon(self) -> None:
         """Look at the engines now rather than at the next regular time."""
         for watch in self._watches:
             watch.look_soon()
 
+    def observe_cycles(self, observe: Callable[[float], None]) -> None:
+        """Have `observe` called with the seconds that each cycle took."""
+        self._planner.observe_seconds = observe
+
     @property
     def is_alive(self) -> bool:
-        return self.failure is None and not self._stopping.is_set() and self._thread.is_alive()
+        return self.failure is None and not self._worker.is_stopping and self._worker.is_alive
+
+    @property
+    def outage(self) -> str:
+        """Why the store cannot be used now; empty while it can."""
+        outage = self._outage
+        return "" if outage is None else outage.words
 
     def stop(self) -> None:
         """End all threads. Attempts go on running; what was not carried out is found again at the next start."""
-        self._stopping.set()
-        with self._arrived:
-            self._arrived.notify()
-        if self._thread.is_alive():
-            self._thread.join(timeout=30.0)
+        for watch in self._watches:
+            watch.ask_to_stop()
+        self._worker.stop()
         for watch in self._watches:
             watch.stop()
         for outbox in self._outboxes.values():
             outbox.close()
-        self._give_up([])
+
+    def _refuse_for_good(self) -> None:
+        self._inbox.close(lambda: ControllerStopped("the server is stopping"))
 
     # ---------------------------------------------------------------- the controller's thread
 
-    def _serve(self) -> None:
-        requests: list[_Request] = []
+    def _beat(self) -> None:
+        """One round: what has arrived, or the way back after the store was away."""
+        taken: list[Request] = []
         try:
-            while not self._stopping.is_set():
-                self._tidy_if_due()
-                requests, reads = self._take()
-                for read, answer in reads:
-                    self._read(read, answer)
-                if requests or self._cycle_is_due():
-                    self._turn(requests)
-        except BaseException as failure:
-            # Nobody above this thread could hear it: whoever asks the controller does.
+            if self._outage is not None:
+                self._recover(self._outage)
+                return
+            self._tidy_if_due()
+            taken, reads = self._inbox.take(lambda: self._planner.rest_seconds(self._state))
+            for read in reads:
+                read.attend(self._state)
+            if taken or self._planner.is_due(self._state):
+                self._turn(taken)
+        except StoreSuperseded as failure:
             self.failure = failure
-            log.critical("the controller has failed: %s", failure, exc_info=not isinstance(failure, StoreSuperseded))
-            self._give_up(requests)
+            log.critical("the controller ends: %s", failure)
+            stopped = ControllerStopped("another server has taken over the store")
+            Turn(requests=taken).fail(stopped)
+            self._refuse_for_good()
+            raise stopped from failure
+        except Exception as error:
+            log.critical("the controller failed, and goes on with what the store has", exc_info=error)
+            Turn(requests=taken).fail(error)
+            self._lose(StoreUnavailable(f"the server is recovering from an error: {error}"))
 
     def _tidy_if_due(self) -> None:
-        if self._clock.now() >= self._tidied_at + EVERY_SECONDS:
-            self._tidied_at = self._clock.now()
+        if self._clock.monotonic() >= self._tidied_at + EVERY_SECONDS:
+            self._tidied_at = self._clock.monotonic()
             self.execute(tidy).add_done_callback(_log_failure)
 
-    def _give_up(self, taken: Sequence[_Request]) -> None:
-        """Nobody shall wait for an answer that never comes."""
-        with self._arrived:
-            answers = [request.answer for request in (*taken, *self._requests)]
-            answers += [answer for _, answer in self._reads]
-            self._requests.clear()
-            self._reads.clear()
-        for answer in answers:
-            if not answer.done():
-                answer.set_exception(ControllerStopped("the server is stopping"))
+    # ---------------------------------------------------------------- turns
 
-    def _take(self) -> tuple[list[_Request], list[tuple[Callable[[State], Any], Future[Any]]]]:
-        with self._arrived:
-            if not self._requests and not self._reads and not self._cycle_is_due() and not self._stopping.is_set():
-                self._arrived.wait(timeout=self._rest_seconds())
-            if self._requests and all(request.is_patient for request in self._requests):
-                self._arrived.wait_for(self._somebody_waits, timeout=GATHER_SECONDS)
-            requests = [self._requests.popleft() for _ in range(min(TURN_SIZE, len(self._requests)))]
-            reads = list(self._reads)
-            self._reads.clear()
-        return requests, reads
-
-    def _somebody_waits(self) -> bool:
-        return bool(self._reads) or self._stopping.is_set() or any(not item.is_patient for item in self._requests)
-
-    def _cycle_is_due(self) -> bool:
-        now, wake_at = self._clock.now(), self._state.plan.wake_at
-        return (
-            self._state.needs_cycle
-            or (wake_at is not None and now >= wake_at)
-            or now >= self._last_cycle_at + self._tidy_seconds
-        )
-
-    def _rest_seconds(self) -> float:
-        now, wake_at = self._clock.now(), self._state.plan.wake_at
-        until = min(self._last_cycle_at + self._tidy_seconds, wake_at or float("inf"))
-        return max(0.001, until - now)
-
-    def _turn(self, requests: list[_Request]) -> None:
-        try:
-            work, events = self._run(requests)
-        except StoreSuperseded:
-            for request in requests:
-                request.answer.set_exception(ControllerStopped("another server has taken over the store"))
-            raise
-        except Exception as error:
-            with self._store.read() as tx:
-                self._state = load_state(tx, self._policies)
-            if len(requests) > 1:
-                log.warning("a turn of %d requests failed, running each alone: %s", len(requests), error)
-                for request in requests:
-                    self._turn([_Request(run=request.run, answer=request.answer, is_patient=request.is_patient)])
+    def _turn(self, requests: Sequence[Request]) -> None:
+        """Run requests and a cycle, if one is due. What makes the turn fail is left out, and the rest runs again."""
+        planner: Planner | None = self._planner
+        cycle_failure: CycleFailed | None = None
+        while True:
+            turn = Turn(requests=requests)
+            try:
+                turn.run(self._store, self._state, self._clock.now(), planner)
+                break
+            except StoreSuperseded:
+                raise
+            except StoreUnavailable as error:
+                self._lose(error, turn)
                 return
-            for request in requests:
-                if not request.answer.done():
-                    request.answer.set_exception(error)
-            if not requests:
-                log.exception("a cycle failed")
-                # Tried again with the next change, or when the safety net comes round.
-                self._state.needs_cycle = False
-                self._last_cycle_at = self._clock.now()
+            except CycleFailed as failure:
+                # 1. Requests and reports are committed without the cycle.
+                planner, cycle_failure = None, failure
+            except RequestFailed as failure:
+                # 2. The request that has a bug fails alone.
+                log.error("a request failed: %s", failure, exc_info=failure.cause)
+                failure.request.fail(failure.cause)
+                requests = [request for request in requests if request is not failure.request]
+            except Exception as error:
+                # 3. Who is to blame is not known: the cycle, if it goes well without one; else each request is tried
+                #    alone.
+                log.warning("a turn of %d requests failed: %s", len(requests), error, exc_info=error)
+                if turn.digest is None:
+                    self._one_by_one(requests, error)
+                    return
+                planner, cycle_failure = None, CycleFailed(turn.digest, error)
+            if not self._reload(turn):
+                return
+        self._after_commit(turn)
+        if cycle_failure is not None:
+            self._planner.failed(self._state, cycle_failure)
+
+    def _one_by_one(self, requests: Sequence[Request], error: Exception) -> None:
+        """After a turn that failed even without a cycle."""
+        if not self._reload(Turn(requests=requests)):
             return
-        self._after_commit(work, events, requests)
-
-    def _run(self, requests: list[_Request]) -> tuple[Work, list[EventRecord]]:
-        now = self._clock.now()
-        with self._store.write() as tx:
-            work = Work(tx, self._state, now)
-            for request in requests:
-                self._attend(work, request)
-            if self._cycle_is_due():
-                run_cycle(work, self._journal)
-                self._last_cycle_at = now
-                self.cycle_seconds(self._clock.now() - now)
-            events = work.flush()
-        return work, events
-
-    def _attend(self, work: Work, request: _Request) -> None:
-        steps = work.steps
-        try:
-            request.result = request.run(work)
-        except Refusal as refusal:
-            if work.steps != steps:
-                raise RuntimeError(f"refused half way: {refusal}") from refusal
-            request.refusal = refusal
-
-    def _after_commit(self, work: Work, events: list[EventRecord], requests: list[_Request]) -> None:
-        self._send(work)
+        if len(requests) == 1:
+            requests[0].fail(error)
+            return
         for request in requests:
-            if request.refusal is not None:
-                request.answer.set_exception(request.refusal)
-            else:
-                request.answer.set_result(as_committed(self._state, request.result))
-        if events:
-            self._announce(events)
+            self._turn([request])
+
+    def _after_commit(self, turn: Turn) -> None:
+        assert turn.work is not None
+        self._send(turn.work)
+        for request in turn.requests:
+            request.committed(self._state)
+        if turn.events:
+            try:
+                self._announce(turn.events)
+            except Exception:
+                # It is committed: whoever follows finds it in the store.
+                log.exception("what happened could not be announced")
+
+    # ---------------------------------------------------------------- the way back
+
+    def _load(self, tx: Transaction) -> None:
+        state = load_state(tx, self._policies)
+        self._planner.note(state)
+        self._state, self._is_loaded = state, True
+
+    def _reload(self, turn: Turn) -> bool:
+        """Forget what a failed turn did to the state. False if the store is away; then its requests are refused."""
+        try:
+            with self._store.read() as tx:
+                self._load(tx)
+        except Exception as error:  # noqa: BLE001 - whatever it is, there is no state to work with
+            self._lose(error, turn)
+            return False
+        return True
+
+    def _lose(self, error: Exception, turn: Turn | None = None) -> None:
+        """The store is away, or the state is lost: refuse everything until it is back."""
+        self._is_loaded = False
+        # What was written and perhaps committed is looked up before anybody has an answer.
+        is_uncertain = turn is not None and turn.is_written and isinstance(error, StoreUnavailable)
+        before = self._outage.uncertain if self._outage is not None else None
+        outage = self._outage = Outage(
+            words=str(error) or type(error).__name__,
+            since=self._clock.monotonic(),
+            uncertain=turn if is_uncertain else before,
+        )
+        log.error("the store cannot be used, requests are refused until it can: %s", error)
+        if turn is not None and not is_uncertain:
+            turn.fail(StoreUnavailable(outage.words))
+        self._inbox.refuse(lambda: StoreUnavailable(outage.words), reads=True)
+
+    def _recover(self, outage: Outage) -> None:
+        """One try to go on with what the store has, after a pause."""
+        self._wait_in(outage)
+        if self._worker.is_stopping:
+            return
+        happened = False
+        try:
+            # A write, because it waits behind whatever the database is still doing of the last one.
+            with self._store.write() as tx:
+                self._load(tx)
+                happened = outage.uncertain is not None and outage.uncertain.was_committed(tx)
+                tx.meta.put(PROOF, repr(self._clock.now()))
+        except StoreSuperseded:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
+            outage.failed(error, is_known=isinstance(error, StoreUnavailable))
+            self._load_to_read(outage)
+            return
+        turn, self._outage = outage.uncertain, None
+        self._inbox.accept()
+        log.warning("the store can be used again after %.1f s", self._clock.monotonic() - outage.since)
+        if turn is not None and happened:
+            self._after_commit(turn)
+        elif turn is not None:
+            turn.fail(StoreUnavailable(outage.words))
+        self.observe_soon()
+
+    def _load_to_read(self, outage: Outage) -> None:
+        """A store that cannot be written, because it is locked or full, can still be shown."""
+        if not self._is_loaded:
+            try:
+                with self._store.read() as tx:
+                    self._load(tx)
+            except Exception as error:  # noqa: BLE001 - it is tried again
+                log.debug("the store cannot be read: %r", error)
+                return
+        self._inbox.refuse(lambda: StoreUnavailable(outage.words), reads=False)
+
+    def _wait_in(self, outage: Outage) -> None:
+        """Until it is time for the next try. Those who only read are answered meanwhile."""
+        until = self._clock.monotonic() + outage.pause_seconds
+        while not self._worker.is_stopping and (rest := until - self._clock.monotonic()) > 0:
+            reads = self._inbox.take_reads(min(rest, outage.pause_seconds))
+            for read in reads:
+                read.attend(self._state)
+            outage.give_up_waiting(self._clock.monotonic())
+            if not reads:
+                return
+
+    # ---------------------------------------------------------------- after a commit
 
     def _send(self, work: Work) -> None:
-        """Hand what was decided to the engines."""
+        """Hand what was decided to the engines. What cannot be handed over now is found again by reconciling."""
         for instruction in work.instructions:
-            job = self._state.snapshot.jobs.get(job_of_attempt(instruction.attempt_id)[0])
-            outbox = self._outbox_of(job, instruction)
-            if isinstance(instruction, Launch):
-                if job is not None and job.allocation is not None and job.attempt_id == instruction.attempt_id:
-                    self._order_launch(job, outbox)
-            else:
-                outbox.put(StopEffect(attempt_id=instruction.attempt_id, grace_seconds=instruction.grace_seconds))
+            try:
+                self._instruct(instruction)
+            except StoreUnavailable as error:
+                log.warning("%s is instructed at the next observation: %s", instruction.attempt_id, error)
+            except Exception as error:
+                log.exception("%s cannot be instructed", instruction.attempt_id)
+                if isinstance(instruction, Launch):
+                    words = f"it cannot be prepared: {error}"
+                    refusal = RefuseEffect(attempt_id=instruction.attempt_id, message=words)
+                    self._outbox_of(instruction).put(refusal)
         for cluster, effect in work.node_effects:
             if cluster in self._outboxes:
                 self._outboxes[cluster].put(effect)
@@ -352,23 +409,17 @@ class Controller:
             for outbox in self._outboxes.values():
                 outbox.put(DeleteEffect(attempts={job.id: _attempts(job) for job in work.deleted}))
 
-    def _order_launch(self, job: Job, outbox: Lanes) -> None:
-        """Touches no file of the job: the outbox's thread prepares its directories. What cannot be ordered ends that
-        attempt, and nothing else."""
-        try:
-            spec = self._state.specs.get(job.id) or self._read_spec(job.id)
-        except Exception:
-            log.exception("the launch of %s waits: what it runs cannot be read", job.attempt_id)
-            return  # reconciling finds it missing, and orders it again
-        try:
-            env = {**self._workspace.env(job.id), **told_at_launch(self._policies.checkpoints, spec)}
-            picture = self._state.snapshot
-            order = launch_order(job, spec, picture.nodes, env, picture.volumes)
-        except Exception as error:
-            log.exception("%s cannot be launched", job.attempt_id)
-            self._launch_refused(job.attempt_id, f"it cannot be ordered: {type(error).__name__}: {error}")
-            return
-        outbox.put(LaunchEffect(order=order))
+    def _instruct(self, instruction: Instruction) -> None:
+        """Touches no file of the job: the outbox's thread prepares its directories."""
+        job, outbox = self._job_of(instruction), self._outbox_of(instruction)
+        if isinstance(instruction, Launch):
+            if job is not None and job.allocation is not None and job.attempt_id == instruction.attempt_id:
+                spec = self._state.specs.get(job.id) or self._read_spec(job.id)
+                env = {**self._workspace.env(job.id), **told_at_launch(self._policies.checkpoints, spec)}
+                picture = self._state.snapshot
+                outbox.put(LaunchEffect(order=launch_order(job, spec, picture.nodes, env, picture.volumes)))
+        else:
+            outbox.put(StopEffect(attempt_id=instruction.attempt_id, grace_seconds=instruction.grace_seconds))
 
     def _read_spec(self, job_id: str) -> JobSpec:
         with self._store.read() as tx:
@@ -377,7 +428,11 @@ class Controller:
         self._state.keep_spec(job_id, record.spec)
         return record.spec
 
-    def _outbox_of(self, job: Job | None, instruction: Instruction) -> Lanes:
+    def _job_of(self, instruction: Instruction) -> Job | None:
+        return self._state.snapshot.jobs.get(job_of_attempt(instruction.attempt_id)[0])
+
+    def _outbox_of(self, instruction: Instruction) -> Lanes:
+        job = self._job_of(instruction)
         if isinstance(instruction, Stop) and instruction.cluster in self._outboxes:
             return self._outboxes[instruction.cluster]
         if job is not None and job.allocation is not None:
@@ -386,19 +441,13 @@ class Controller:
                 return self._outboxes[node.cluster]
         return next(iter(self._outboxes.values()))
 
-    def _read(self, read: Callable[[State], Any], answer: Future[Any]) -> None:
-        try:
-            answer.set_result(read(self._state))
-        except Exception as error:  # noqa: BLE001 - it belongs to whoever asked
-            answer.set_exception(error)
-
     # ---------------------------------------------------------------- engines
 
     def _take_in(self, run: Callable[[Work], None]) -> None:
         """What an engine says: nobody waits for the answer."""
-        request = _Request(run=run, is_patient=True)
+        request = Request(run=run, is_patient=True)
         request.answer.add_done_callback(_log_failure)
-        self._enqueue(request)
+        self._inbox.put(request)
 
     def _heard(self, status: AttemptStatus) -> None:
         self._take_in(lambda work: report(work, status))
@@ -451,6 +500,8 @@ class Controller:
         error = answer.exception()
         if isinstance(error, ControllerStopped):
             return
+        if isinstance(error, StoreUnavailable):
+            error = None  # that says nothing about the cluster
         _log_failure(answer)
         self._found(name, observed_at, f"what it reports cannot be taken: {error}" if error is not None else "")
 
@@ -463,7 +514,8 @@ class Controller:
 
 def _log_failure(answer: Future[Any]) -> None:
     error = answer.exception()
-    if error is not None and not isinstance(error, ControllerStopped):
+    # While the store is away reports are dropped: the engines are observed anew when it is back.
+    if error is not None and not isinstance(error, ControllerStopped | StoreUnavailable):
         log.error("an engine's report could not be taken: %s", error, exc_info=error)
 
 

@@ -5,27 +5,33 @@ Decide from the picture, then write what was decided. Acting on it comes after t
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from corral.control.journal import JournalWriter
 from corral.control.preempting import preempt
 from corral.control.work import SYSTEM, Work
-from corral.core.changes import PutLastNode
+from corral.core.changes import PutJob, PutLastNode
 from corral.core.lifecycle import Planned, ResizeRequested
+from corral.core.model import JobState
 from corral.core.plan import Plan, Resize
 from corral.core.plan_check import PlanRejected, check_plan
 from corral.core.scheduler import schedule
+from corral.core.snapshot import ClusterSnapshot
 
 
-def run_cycle(work: Work, journal: JournalWriter) -> Plan:
+def run_cycle(work: Work, journal: JournalWriter, left_out: Collection[str] = ()) -> Plan:
     """Plan, and let the plan happen to the jobs. Costs next to nothing when nothing can start.
 
-    Raises PlanRejected, and then nothing of the plan has happened.
+    Jobs that wait in queues that are `left_out` are not planned, as if they were not there. Raises PlanRejected, and
+    then nothing of the plan has happened.
     """
     state = work.state
-    plan = schedule(state.snapshot, work.now)
-    if problems := check_plan(state.snapshot, plan):
+    picture = _without(state.snapshot, left_out) if left_out else state.snapshot
+    plan = schedule(picture, work.now)
+    if problems := check_plan(picture, plan):
         raise PlanRejected(problems, state.digest.hex())
     if plan.starts or plan.resizes or plan.preemptions:
-        work.tx.cycles.append(journal.entry(state, plan))
+        work.tx.cycles.append(journal.entry_of(state, picture, plan) if left_out else journal.entry(state, plan))
     for start in plan.starts:
         job = work.advance(state.snapshot.jobs[start.job_id], Planned(at=work.now, allocation=start.allocation))
         work.record(
@@ -67,3 +73,32 @@ def _resize(work: Work, resize: Resize) -> None:
         "checkpointed_at": before.checkpointed_at,
     }
     work.record(SYSTEM, "job.resizing", job.id, owner=job.user, detail=detail)
+
+
+def failing_queues(snapshot: ClusterSnapshot, now: float) -> dict[str, str]:
+    """The queues that cannot be planned, with what planning ends with: each is added to those that can, and stays out
+    if that fails. Plans once for every queue in which jobs wait."""
+    waiting = {key.queue for key in snapshot.lines}
+    failing: dict[str, str] = {}
+    out = set(waiting)
+    for queue in sorted(waiting):
+        try:
+            picture = _without(snapshot, out - {queue})
+            if problems := check_plan(picture, schedule(picture, now)):
+                raise PlanRejected(problems, "")
+        except Exception as error:  # noqa: BLE001 - whatever planning ends with is what is looked for
+            failing[queue] = f"{type(error).__name__}: {error}"
+        else:
+            out.discard(queue)
+    return failing
+
+
+def _without(snapshot: ClusterSnapshot, queues: Collection[str]) -> ClusterSnapshot:
+    """The same picture without those who wait in these queues."""
+    picture = ClusterSnapshot()
+    picture.apply(
+        change
+        for change in snapshot.contents()
+        if not (isinstance(change, PutJob) and change.job.state is JobState.QUEUED and change.job.queue in queues)
+    )
+    return picture

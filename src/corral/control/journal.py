@@ -47,6 +47,15 @@ class JournalWriter:
             plan=encode_plan(plan),
         )
 
+    def entry_of(self, state: State, picture: ClusterSnapshot, plan: Plan) -> CycleRecord:
+        """A plan that was made from another picture than the state's: the entry is complete, and so is the next."""
+        contents, digest = list(picture.contents()), Digest()
+        digest.add(contents)
+        state.unjournaled = None
+        return CycleRecord(
+            at=plan.at, is_base=True, digest=digest.hex(), changes=encode_changes(contents), plan=encode_plan(plan)
+        )
+
 
 def replay(cycles: Iterable[CycleRecord]) -> Iterator[Replayed]:
     """Decide again what was decided, from the newest base on. Raises JournalBroken if an input was not kept."""

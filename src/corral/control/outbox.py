@@ -16,6 +16,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import assert_never
 
 from corral.control.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
@@ -27,10 +28,12 @@ from corral.control.ports import (
     LaunchesAtOnce,
     LaunchOrder,
     LaunchRefused,
+    StoreUnavailable,
     Workspace,
 )
 from corral.control.putting_back import PutBack
 from corral.control.resuming import Resuming
+from corral.control.worker import Worker
 from corral.core.model import job_of_attempt
 
 log = logging.getLogger("corral.control")
@@ -48,6 +51,15 @@ class LaunchEffect:
     order: LaunchOrder
     #: it is known what it resumes from, if from anything
     is_looked_up: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RefuseEffect:
+    """It cannot be prepared, so it is never launched. In the same line as launches: an attempt that was launched by
+    another word about it is not refused."""
+
+    attempt_id: str
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +81,7 @@ class DeleteEffect:
     attempts: Mapping[str, tuple[str, ...]]
 
 
-Effect = LaunchEffect | StopEffect | ForgetEffect | DeleteEffect | NodeEffect
+Effect = LaunchEffect | RefuseEffect | StopEffect | ForgetEffect | DeleteEffect | NodeEffect
 
 
 class _Sign(enum.Enum):
@@ -111,17 +123,20 @@ class Outbox:
         self._failed = failed or refused
         self._effects: queue.SimpleQueue[Effect | _Sign] = queue.SimpleQueue()
         self._resuming = Resuming(checkpoints, self._looked_up) if checkpoints is not None else None
+        #: attempts that the engine has taken, and those that are refused, with the reason, until their end is recorded.
+        #: None is both: an attempt that is refused gives back its GPUs, and must not be launched after that
+        self._launched: set[str] = set()
+        self._refusals: dict[str, Callable[[], None]] = {}
         #: attempts whose launch waits until it is known what they resume from
         self._awaited: set[str] = set()
         #: what the engine could not take, and of that what is to be tried again now
         self._waiting: PutBack[Effect] = PutBack()
         self._again: deque[Hashable] = deque()
         self._round: threading.Timer | None = None
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"outbox-{name}", daemon=True)
+        self._worker = Worker(f"outbox-{name}", self._step, every_seconds=0.0, interrupt=self._interrupt)
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def put(self, effect: Effect) -> None:
         self._effects.put(effect)
@@ -132,25 +147,24 @@ class Outbox:
 
     def close(self) -> None:
         """Return once what is under way is done. What is still waiting is found again by reconciling."""
-        self._stopped.set()
-        if self._resuming is not None:
-            self._resuming.close()
-        self._effects.put(_Sign.CLOSE)
-        if self._thread.is_alive():
-            self._thread.join(timeout=10.0)
+        self._worker.stop()
         if self._round is not None:
             self._round.cancel()
 
-    def _run(self) -> None:
+    def _interrupt(self) -> None:
+        if self._resuming is not None:
+            self._resuming.close()
+        self._effects.put(_Sign.CLOSE)
+
+    def _step(self) -> None:
         """In turns: one effect that is new, one that is tried again."""
-        while not self._stopped.is_set():
-            if not self._again or not self._effects.empty():
-                self._take(self._effects.get())
-            if self._again and not self._stopped.is_set():
-                effect = self._waiting.get(self._again.popleft())
-                if effect is not None:
-                    self._try(effect)
-            self._count_rounds()
+        if not self._again or not self._effects.empty():
+            self._take(self._effects.get())
+        if self._again and not self._worker.is_stopping:
+            effect = self._waiting.get(self._again.popleft())
+            if effect is not None:
+                self._try(effect)
+        self._count_rounds()
 
     def _take(self, taken: Effect | _Sign) -> None:
         match taken:
@@ -180,6 +194,16 @@ class Outbox:
         if self._waiting and self._is_waited_for(effect):
             return None
         match effect:
+            case LaunchEffect(order=order) if order.attempt_id in self._refusals:
+                # Said again: the store may have been away when it was said first.
+                self._refusals[order.attempt_id]()
+                return None
+            case RefuseEffect(attempt_id=attempt_id) if attempt_id in self._launched:
+                return None
+            case ForgetEffect(attempt_ids=ids):
+                self._launched.difference_update(ids)
+                for attempt_id in ids:
+                    self._refusals.pop(attempt_id, None)
             case LaunchEffect(order=order, is_looked_up=False) if order.attempt_id in self._awaited:
                 return None  # reconciling found it missing, and it is on its way
             case LaunchEffect(order=order, is_looked_up=False) if self._resuming is not None:
@@ -196,7 +220,7 @@ class Outbox:
             case StopEffect(attempt_id=attempt_id) if attempt_id in self._awaited:
                 self._awaited.remove(attempt_id)
                 self._end_lookup(attempt_id)
-                self._refused(attempt_id, "it was stopped before it was launched")
+                self._refuse(attempt_id, "it was stopped before it was launched")
                 return None
             case _:
                 pass
@@ -213,7 +237,7 @@ class Outbox:
         The engine is told to stop also what it did not take: it may have, and only its answer was lost."""
         waits = self._waiting.get(_subject(effect))
         match effect:
-            case LaunchEffect():
+            case LaunchEffect() | RefuseEffect():
                 return waits is not None
             case StopEffect(attempt_id=attempt_id):
                 if isinstance(waits, StopEffect):
@@ -252,6 +276,9 @@ class Outbox:
                     self._make_directories(order)
                     self._prepare(order)
                     self._engine.launch(self._complete(order))
+                    self._launched.add(order.attempt_id)
+                case RefuseEffect(attempt_id=attempt_id, message=message):
+                    self._refuse(attempt_id, message)
                 case StopEffect(attempt_id=attempt_id, grace_seconds=grace_seconds):
                     self._engine.stop(attempt_id, grace_seconds)
                 case ForgetEffect(attempt_ids=attempt_ids):
@@ -265,18 +292,19 @@ class Outbox:
                     self._engine.release(node, whoever_withheld=whoever_withheld)
         except AttemptTaken as taken:
             assert isinstance(effect, LaunchEffect)
-            self._failed(effect.order.attempt_id, str(taken))
+            self._refuse(effect.order.attempt_id, str(taken), self._failed)
         except LaunchRefused as refusal:
             assert isinstance(effect, LaunchEffect)
-            self._refused(effect.order.attempt_id, str(refusal))
-        except EngineUnavailable as error:
+            self._refuse(effect.order.attempt_id, str(refusal))
+        except (EngineUnavailable, StoreUnavailable) as error:
+            # The store is asked too: for keys, logins and versions that a launch needs.
             log.warning("engine is unavailable, trying again: %s", error)
             return str(error) or "it does not answer"
         except Exception as error:
             # A bug in an engine must not end the thread that serves all jobs.
             log.exception("engine failed")
             if isinstance(effect, LaunchEffect):
-                self._failed(effect.order.attempt_id, f"the engine failed: {type(error).__name__}: {error}")
+                return self._give_up(effect.order.attempt_id, f"the engine failed: {type(error).__name__}: {error}")
             if isinstance(effect, StopEffect):
                 return f"{type(error).__name__}: {error}"  # nobody else would tell it again
         return ""
@@ -291,13 +319,26 @@ class Outbox:
                 raise EngineUnavailable(words) from error
             raise LaunchRefused(words) from error
 
+    def _refuse(self, attempt_id: str, message: str, say: Callable[[str, str], None] | None = None) -> None:
+        self._refusals.setdefault(attempt_id, partial(say or self._refused, attempt_id, message))
+        self._refusals[attempt_id]()
+
+    def _give_up(self, attempt_id: str, words: str) -> str:
+        """Nobody knows how far the engine came: the attempt gives back its GPUs only once it is told to end."""
+        try:
+            self._engine.stop(attempt_id, 0.0)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the launch is tried again
+            return f"{words}; and it cannot be stopped: {error}"
+        self._refuse(attempt_id, words, self._failed)
+        return ""
+
 
 def _subject(effect: Effect) -> Hashable:
     """What it is about: at most one effect about each waits."""
     match effect:
         case LaunchEffect(order=order):
             return order.attempt_id
-        case StopEffect(attempt_id=attempt_id):
+        case StopEffect(attempt_id=attempt_id) | RefuseEffect(attempt_id=attempt_id):
             return attempt_id
         case ForgetEffect(attempt_ids=attempt_ids):
             return ("forget", attempt_ids)
@@ -335,7 +376,7 @@ class Lanes:
         match effect:
             case LaunchEffect(order=order):
                 yield self._lane(job_of_attempt(order.attempt_id)[0]), effect
-            case StopEffect(attempt_id=attempt_id):
+            case StopEffect(attempt_id=attempt_id) | RefuseEffect(attempt_id=attempt_id):
                 yield self._lane(job_of_attempt(attempt_id)[0]), effect
             case ForgetEffect(attempt_ids=ids):
                 for lane in range(len(self._outboxes)):

@@ -13,6 +13,7 @@ from corral.control import restored
 from corral.control.fleet import effective_state, tell_engine
 from corral.control.health import forget
 from corral.control.ports import AttemptPhase, AttemptStatus, Observation, Withholding
+from corral.control.state import without_held
 from corral.control.work import SYSTEM, Work
 from corral.control.workbenches import explained
 from corral.core.changes import PutNode
@@ -31,6 +32,7 @@ def report(work: Work, status: AttemptStatus) -> None:
     if job is None:
         if status.phase is AttemptPhase.ENDED:
             work.recorded_ends.append(status.attempt_id)
+            work.state.unreadable_held.pop(status.attempt_id, None)
         return
     if status.phase is AttemptPhase.STARTING:
         return
@@ -65,6 +67,8 @@ def reconcile(work: Work, cluster: str, observation: Observation, observed_at: f
     unheld = []
     for status in observation.attempts:
         report(work, status)
+        if status.attempt_id in work.state.unreadable_held:
+            continue  # its job has a damaged row: it runs on until an operator has looked at it
         if status.phase is not AttemptPhase.ENDED and _present_job(work, status.attempt_id) is None:
             unheld.append(status.attempt_id)
     later = restored.jobs_with_later_attempts(work, unheld)
@@ -100,7 +104,10 @@ def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
     gone = [
         replace(node, state=NodeState.DOWN) for node in known.values() if node.id not in work.state.observed[cluster]
     ]
-    merged = [_merged(known.get(node.id), replace(node, cluster=cluster)) for node in nodes]
+    merged = [
+        without_held(_merged(known.get(node.id), replace(node, cluster=cluster)), work.state.unreadable_held)
+        for node in nodes
+    ]
     changed = [node for node in (*merged, *gone) if node != known.get(node.id)]
     for node in changed:
         work.change(PutNode(node=node))

@@ -8,14 +8,14 @@ after a failed one.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from corral.control.mixes import mixes_kept
 from corral.control.policies import Policies
 from corral.control.ports import Transaction
-from corral.control.records import AttemptRecord, IdleWarning, JobRecord, JobSpec, ReceiptRecord
+from corral.control.records import AttemptRecord, IdleWarning, JobRecord, JobSpec, ReceiptRecord, UnreadableRow
 from corral.control.run_times import run_times_known
 from corral.core.changes import (
     Change,
@@ -34,7 +34,7 @@ from corral.core.dependencies import Dependents
 from corral.core.health.model import Condition
 from corral.core.journal import Digest
 from corral.core.mix import MixCounter
-from corral.core.model import GpuHealth, Job, JobState, Membership
+from corral.core.model import Allocation, GpuHealth, Job, JobState, Membership, Node, Taken
 from corral.core.plan import Plan
 from corral.core.predicting import RunTimes
 from corral.core.snapshot import ClusterSnapshot
@@ -43,11 +43,27 @@ from corral.core.snapshot import ClusterSnapshot
 KEPT_SPECS = 5000
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanFailure:
+    """Why a queue is not planned."""
+
+    #: of the snapshot that was planned from
+    digest: str
+    error: str
+    since: float
+
+
 class State:
     def __init__(self, policies: Policies) -> None:
         self.policies = policies
         self.snapshot = ClusterSnapshot()
         self.plan = Plan(at=0.0)
+        #: queues that cannot be planned; the empty name stands for all
+        self.plan_failures: dict[str, PlanFailure] = {}
+        #: rows that are damaged, and left out
+        self.unreadable: tuple[UnreadableRow, ...] = ()
+        #: what running attempts of jobs hold whose rows are damaged; nobody else gets it
+        self.unreadable_held: dict[str, Allocation] = {}
         #: something happened that can change the plan
         self.needs_cycle = True
         self.digest = Digest()
@@ -99,6 +115,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
     for job in live:
         state.dependents.follow(None, job)
     jobs = [job for job in live if job.state.is_active]
+    state.unreadable_held = _held_by_unreadable(tx)
     changes: list[Change] = [
         PutRules(
             limits=policies.limits,
@@ -109,7 +126,7 @@ def load_state(tx: Transaction, policies: Policies) -> State:
             backfill=policies.backfill,
             allocation=policies.allocation,
         ),
-        *(PutNode(node=node) for node in tx.fleet.nodes()),
+        *(PutNode(node=without_held(node, state.unreadable_held)) for node in tx.fleet.nodes()),
         *(PutQueue(queue=queue) for queue in tx.fleet.queues()),
         *(PutReservation(reservation=record.reservation) for record in tx.reservations.all() if not record.is_over),
         *(PutQuota(user=record.user, kind=record.kind, quota=record.quota) for record in tx.people.quotas()),
@@ -126,7 +143,29 @@ def load_state(tx: Transaction, policies: Policies) -> State:
     state.conditions = _conditions(tx, state)
     state.idle_warnings = tx.health.idle_warnings()
     state.receipts = {receipt.job_id: receipt for receipt in tx.receipts.open()}
+    state.unreadable = tuple(tx.unreadable)
     return state
+
+
+def _held_by_unreadable(tx: Transaction) -> dict[str, Allocation]:
+    """By attempt. The attempts have rows of their own, which say what they hold."""
+    damaged = [f"j-{row.key}" for row in tx.unreadable if row.table == "jobs"]
+    attempts = [attempt for job_id in damaged for attempt in tx.attempts.of_job(job_id)]
+    return {attempt.id: attempt.allocation for attempt in attempts if attempt.ended_at is None}
+
+
+def without_held(node: Node, held: Mapping[str, Allocation]) -> Node:
+    """The node with what these attempts hold left to them, as if they were not corral's."""
+    grants = [grant for allocation in held.values() for grant in allocation.grants if grant.node == node.id]
+    if not grants:
+        return node
+    gpus = dict.fromkeys([*node.taken.gpus, *(gpu for grant in grants for gpu in grant.gpus)])
+    taken = Taken(
+        gpus=tuple(gpus),
+        cpu_milli=node.taken.cpu_milli + sum(grant.cpu_milli for grant in grants),
+        memory_bytes=node.taken.memory_bytes + sum(grant.memory_bytes for grant in grants),
+    )
+    return replace(node, taken=taken)
 
 
 def _conditions(tx: Transaction, state: State) -> dict[str, Condition]:

@@ -89,6 +89,9 @@ def observe(recent: Recent, at: float, utilization: float, rules: IdleRules) -> 
     if last is not None and last.number == number:
         now = Bucket(number=number, total=last.total + utilization, readings=last.readings + 1)
         return Recent(buckets=(*recent.buckets[:-1], now))
+    if last is not None and last.number > number + 1:
+        # The clock was set back: what was seen before cannot be placed any more.
+        return Recent(buckets=(Bucket(number=number, total=utilization, readings=1),))
     if last is not None and last.number > number:
         return recent
     # One more than the window has: the first and the last are there in part only.

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from concurrent.futures import TimeoutError as FutureTimeout
 
 from corral.control import alert_facts, alerts, channels
-from corral.control.controller import Controller, ControllerStopped
+from corral.control.controller import Controller
 from corral.control.ports import Clock, NoticeRefused, Notifier, Round, Store
 from corral.control.records import ChannelRecord
+from corral.control.worker import Worker
 from corral.core.alerts.evaluating import evaluate
 from corral.core.alerts.facts import Facts, FailureFact, VolumeFact
 from corral.core.alerts.recent import Recent
@@ -26,7 +26,6 @@ log = logging.getLogger("corral.server.alerting")
 
 IDLE_SIGNAL = "gpu-idle"
 _ANSWER_SECONDS = 30.0
-_STOP_SECONDS = 5.0
 
 
 class Alerting:
@@ -51,28 +50,24 @@ class Alerting:
         self._notifier = notifier
         self._box = box
         self._clock = clock
-        self._interval = interval_seconds
         self._config_channels = tuple(config_channels)
         self._recent = Recent(since=clock.now())
         self._recent_lock = threading.Lock()
-        self._stopping = threading.Event()
         self._delivering = Delivering(
             controller=controller, store=store, notifier=notifier, box=box, clock=clock, poll_seconds=poll_seconds
         )
-        self._thread = threading.Thread(target=self._run, name="alerting", daemon=True)
+        self._worker = Worker("alerting", self._round, every_seconds=interval_seconds)
 
     def start(self) -> None:
         """Bring rules and channels in line with the settings, and begin. Nothing fires before the first readings."""
         self._controller.execute(alerts.follow_settings).result(_ANSWER_SECONDS)
         self._follow_channels()
         self._resume()
-        self._thread.start()
+        self._worker.start()
         self._delivering.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=_STOP_SECONDS)
+        self._worker.stop()
         self._delivering.stop()
 
     def wake(self) -> None:
@@ -116,18 +111,8 @@ class Alerting:
             self._recent.retain({gpu.id for node in seen.nodes for gpu in node.gpus})
             return alert_facts.facts_of(seen, readings, self._recent, failures, volumes, now)
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self.evaluate()
-            except ControllerStopped:
-                return
-            except FutureTimeout:
-                log.warning("the controller has not answered for %.0f s: alerts are judged later", _ANSWER_SECONDS)
-            except Exception:
-                # A mistake in one round must not end all later ones.
-                log.exception("alerts could not be judged")
-            self._stopping.wait(self._interval)
+    def _round(self) -> None:
+        self.evaluate()
 
     # ---------------------------------------------------------------- the start
 

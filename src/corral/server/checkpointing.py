@@ -7,7 +7,6 @@ once, and read only if it has changed since. A job that runs no more is looked a
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -19,6 +18,7 @@ from corral.control.ports import Checkpoints, Clock
 from corral.control.preempting import LastSave, note_last_saves, undecided
 from corral.control.records import ReceiptRecord
 from corral.control.state import State
+from corral.control.worker import Worker
 
 log = logging.getLogger("corral.server.checkpointing")
 
@@ -43,23 +43,20 @@ class CheckpointWatch:
         self._unreadable: set[str] = set()
         #: directories that take long to look at, and when they are looked at again
         self._again_at: dict[str, float] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
+        self._worker = Worker("checkpoints", self.look, every_seconds=LOOK_SECONDS, first_after=LOOK_SECONDS)
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5.0)
+        self._worker.stop()
 
     def look(self) -> None:
         """One round."""
         try:
             # After a start, those that wait too: they may have saved while no server was there to see it.
             known = self._controller.inspect(_last_saved, self._is_first).result(_ASK_SECONDS)
-        except (ControllerStopped, TimeoutError):
+        except ControllerStopped:
             return
         self._is_first = False
         self._tell_last_saves()
@@ -72,7 +69,7 @@ class CheckpointWatch:
         """Whether those that gave way to others have saved when they were told to: both sides get to know it."""
         try:
             ended = self._controller.inspect(undecided).result(_ASK_SECONDS)
-        except (ControllerStopped, TimeoutError):
+        except ControllerStopped:
             return
         saves = [save for receipt in ended if (save := self._last_save(receipt)) is not None]
         if saves:
@@ -91,14 +88,6 @@ class CheckpointWatch:
             self._complain(receipt.job_id, error)
             return None
         return LastSave(job_id=receipt.job_id, attempt=receipt.attempt, at=at)
-
-    def _run(self) -> None:
-        while not self._stopping.wait(LOOK_SECONDS):
-            try:
-                self.look()
-            except Exception:
-                # One round that fails must not end the watch.
-                log.exception("checkpoints could not be looked for")
 
     def _changed(self, job_id: str, noted_at: float | None) -> Saved | None:
         """What is new about a job that runs."""

@@ -20,9 +20,10 @@ from typing import IO, Any, Concatenate, ParamSpec, TypeVar
 from corral.control import dataset_errands, dataset_targets, datasets
 from corral.control.controller import Controller, ControllerStopped
 from corral.control.errors import Refusal, WrongState
-from corral.control.ports import Store
+from corral.control.ports import Store, StoreUnavailable
 from corral.control.records import DatasetRecord, ErrandKind, ErrandRecord, VersionRecord
 from corral.control.work import Work
+from corral.control.worker import Worker
 from corral.datasets.records import Commit
 from corral.objects.access import NotReachable
 from corral.server.dataset_access import Words, dataset_key, index_cache, metadata_words, storage_words
@@ -40,8 +41,9 @@ Answer = TypeVar("Answer")
 AT_ONCE = 3
 #: Behind what people wait for, before what nobody does.
 NICENESS = 10
+#: Whatever was missed is found then.
+LOOK_SECONDS = 60.0
 _ANSWER_SECONDS = 60.0
-_STOP_SECONDS = 10.0
 _LAST_WORDS = 400
 _PORTION = 500
 
@@ -67,8 +69,6 @@ class Committing:
         self._volume_path = volume_path
         self._workspace = workspace
         self._tell = tell
-        self._wanted = threading.Event()
-        self._stopping = threading.Event()
         self._guard = threading.Lock()
         #: what is being done: by errand, how far it is, and its process
         self._standing: dict[str, dict[str, Any]] = {}
@@ -83,27 +83,26 @@ class Committing:
             "append": self._answer_append,
             "take_over": self._answer_take_over,
         }
-        self._thread = threading.Thread(target=self._run, name="committing", daemon=True)
+        self._worker = Worker("committing", self._look, every_seconds=LOOK_SECONDS, interrupt=self._end_processes)
 
     # ---------------------------------------------------------------- outside
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """What is being done is begun again at the next start."""
-        self._stopping.set()
-        self._wanted.set()
+        self._worker.stop()
+
+    def wake(self) -> None:
+        """Something was asked for."""
+        self._worker.wake()
+
+    def _end_processes(self) -> None:
         with self._guard:
             processes = list(self._processes.values())
         for process in processes:
             process.kill()
-        if self._thread.is_alive():
-            self._thread.join(timeout=_STOP_SECONDS)
-
-    def wake(self) -> None:
-        """Something was asked for."""
-        self._wanted.set()
 
     def standing(self, errand_id: str) -> Mapping[str, Any] | None:
         """How far it is, while it is being done."""
@@ -116,18 +115,6 @@ class Committing:
         return None if process is None else process.pid
 
     # ---------------------------------------------------------------- handing out
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            # Cleared before looking: what is asked for from now on is seen in the next round at the latest.
-            self._wanted.clear()
-            try:
-                self._look()
-            except ControllerStopped:
-                return
-            except Exception:
-                log.exception("errands on datasets could not be handed out")
-            self._wanted.wait()
 
     def _look(self) -> None:
         with self._store.read() as tx:
@@ -150,7 +137,9 @@ class Committing:
         try:
             self._do(errand_id)
         except ControllerStopped:
-            self._stopping.set()
+            self._worker.ask_to_stop()
+        except StoreUnavailable as error:
+            log.warning("errand %s is begun again: %s", errand_id, error)
         except (Refusal, NotReachable) as error:
             self._execute(dataset_errands.fail, errand_id, str(error))
         except Exception as error:
@@ -161,7 +150,7 @@ class Committing:
                 self._busy.pop(errand_id, None)
                 self._users.pop(errand_id, None)
                 self._standing.pop(errand_id, None)
-            self._wanted.set()
+            self._worker.wake()
 
     def _do(self, errand_id: str) -> None:
         errand = self._execute(dataset_errands.begin, errand_id)
@@ -196,7 +185,7 @@ class Committing:
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     pipe.close()
-        if not ended and not self._stopping.is_set():
+        if not ended and not self._worker.is_stopping:
             self._died(errand, process.returncode, errors)
         else:
             errors.unlink(missing_ok=True)

@@ -38,7 +38,7 @@ from corral.server.disk_limits import DiskLimits
 from corral.server.estimating import Estimating
 from corral.server.isolation import Separated
 from corral.server.metrics import ServerMetrics
-from corral.server.problems import Problem
+from corral.server.problems import RETRY_AFTER_SECONDS, Problem
 from corral.server.proxy import JupyterProxy
 from corral.server.readers import Readers
 from corral.server.reporting import Reporting
@@ -179,7 +179,8 @@ class ServerContext:
         except RuntimeError:
             if self.controller.is_alive:
                 raise
-            raise Problem(503, "Stopping", "The server is stopping; try again in a moment.") from None
+            headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+            raise Problem(503, "Stopping", "The server is stopping; try again in a moment.", headers=headers) from None
 
 
 async def _uncancelled(future: Future[Result]) -> Result:

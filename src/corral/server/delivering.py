@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from corral.control import channels
 from corral.control.controller import Controller, ControllerStopped
-from corral.control.ports import Clock, NoticeFailed, NoticeRefused, Notifier, Store
+from corral.control.ports import Clock, NoticeFailed, NoticeRefused, Notifier, Store, StoreUnavailable
 from corral.control.records import DeliveryRecord
+from corral.control.worker import Worker
 from corral.server.secrets import SecretBox, SecretUnreadable
 
 log = logging.getLogger("corral.server.delivering")
 
 #: How soon a notice is seen that somebody else has queued.
 POLL_SECONDS = 1.0
+#: No notice waits for longer than this, neither for its next try nor for company.
+LONGEST_PAUSE_SECONDS = 3600.0
 _STOP_SECONDS = 2.0
 
 
@@ -41,48 +45,33 @@ class Delivering:
         self._notifier = notifier
         self._box = box
         self._clock = clock
-        self._poll_seconds = poll_seconds
-        self._stopping = threading.Event()
-        self._woken = threading.Event()
         self._lock = threading.Lock()
         #: by channel, the thread that sends there now
         self._senders: dict[str, threading.Thread] = {}
-        self._thread = threading.Thread(target=self._run, name="delivering", daemon=True)
+        self._worker = Worker("delivering", self._send_due, every_seconds=poll_seconds)
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """A channel that hangs is left to itself; its notice is tried again by the next server."""
-        self._stopping.set()
-        self._woken.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=_STOP_SECONDS)
+        self._worker.stop()
         with self._lock:
             senders = list(self._senders.values())
+        deadline = time.monotonic() + _STOP_SECONDS
         for sender in senders:
-            sender.join(timeout=_STOP_SECONDS)
+            sender.join(timeout=max(0.0, deadline - time.monotonic()))
 
     def wake(self) -> None:
         """Something was queued just now."""
-        self._woken.set()
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            self._woken.clear()
-            try:
-                self._send_due()
-            except Exception:
-                # The store may be away for a while; what waits there is not lost.
-                log.exception("what waits to be sent could not be read")
-            self._woken.wait(timeout=self._poll_seconds)
+        self._worker.wake()
 
     def _send_due(self) -> None:
         with self._store.read() as tx:
             waiting = tx.channels.waiting()
         for channel, due in due_by_channel(waiting, self._clock.now()).items():
             with self._lock:
-                if channel in self._senders or self._stopping.is_set():
+                if channel in self._senders or self._worker.is_stopping:
                     continue
                 sender = threading.Thread(target=self._send_all, args=(channel, due), name=f"to-{channel}", daemon=True)
                 self._senders[channel] = sender
@@ -91,17 +80,19 @@ class Delivering:
     def _send_all(self, channel: str, due: Sequence[int]) -> None:
         try:
             for delivery_id in due:
-                if self._stopping.is_set():
+                if self._worker.is_stopping:
                     return
                 self._send(delivery_id)
         except ControllerStopped:
             pass  # the next server finds it waiting
+        except StoreUnavailable as error:
+            log.warning("notices to channel %s wait: %s", channel, error)
         except Exception:
             log.exception("sending to channel %s failed", channel)
         finally:
             with self._lock:
                 del self._senders[channel]
-            self._woken.set()
+            self._worker.wake()
 
     def _send(self, delivery_id: int) -> None:
         begun = self._controller.execute(channels.begin, delivery_id).result()
@@ -129,7 +120,8 @@ def due_by_channel(waiting: Sequence[DeliveryRecord], now: float) -> dict[str, l
         about_alerts = bool(delivery.alert_ids)
         if about_alerts and delivery.channel in held_up:
             continue
-        if delivery.next_try_at <= now:
+        # Later than any pause: the clock was set back since.
+        if not now < delivery.next_try_at <= now + LONGEST_PAUSE_SECONDS:
             due[delivery.channel].append(delivery.id)
         elif about_alerts:
             held_up.add(delivery.channel)

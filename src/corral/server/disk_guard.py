@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from corral.control.errors import OverLimit
 from corral.control.ports import EngineUnavailable
+from corral.control.worker import Worker
 from corral.core.quantities import format_bytes
 from corral.server.disk_limits import DiskLimits
 
@@ -52,17 +52,14 @@ class DiskGuard:
         self._reserve = home / RESERVE
         self._was_low = False
         self._room_in = 0.0
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="disk-guard", daemon=True)
+        self._worker = Worker("disk-guard", self.look, every_seconds=LOOK_SECONDS)
 
     def start(self) -> None:
         self._look()
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5.0)
+        self._worker.stop()
 
     def free(self, place: str | Path | None = None) -> Free:
         found = os.statvfs(place or self._home)
@@ -130,15 +127,11 @@ class DiskGuard:
         finally:
             os.close(descriptor)
 
-    def _run(self) -> None:
-        while not self._stopping.wait(LOOK_SECONDS):
-            self._look()
-
     def _look(self) -> None:
         try:
             self.look()
         except Exception:
-            # Without this thread the reserve would never be given up: say it, and go on.
+            # The worker tries again: a server whose disk cannot be looked at starts all the same.
             log.exception("the disk could not be looked after")
 
 

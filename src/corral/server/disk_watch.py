@@ -16,6 +16,7 @@ from functools import partial
 from corral.control.controller import Controller, ControllerStopped
 from corral.control.disk import OverDisk, Writer, stop_over, writers
 from corral.control.ports import Engine, OnThisDisk
+from corral.control.worker import Worker
 from corral.core.quantities import format_bytes
 from corral.files.usage import DiskUse, TooDeep, measure_steps
 from corral.server.disk_limits import DiskLimits
@@ -53,18 +54,16 @@ class DiskWatch:
         self._lock = threading.Lock()
         #: by attempt: when it is measured next; infinite while it is
         self._due: dict[str, float] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="disk-watch", daemon=True)
+        self._worker = Worker("disk-watch", self.look, every_seconds=LOOK_SECONDS, first_after=LOOK_SECONDS)
 
     def start(self) -> None:
         if self._limits.job_bytes is not None or self._limits.job_files is not None:
-            self._thread.start()
+            self._worker.start()
 
     def stop(self) -> None:
-        self._stopping.set()
+        self._worker.ask_to_stop()
         self._pool.close()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5.0)
+        self._worker.stop()
 
     def look(self) -> None:
         """Begin to measure those that are due."""
@@ -118,16 +117,6 @@ class DiskWatch:
             message = f"stopped because it has {use.files} files on the disk, and a job may have {limits.job_files}"
             return OverDisk(job_id=writer.job_id, attempt=writer.attempt, message=message)
         return None
-
-    def _run(self) -> None:
-        while not self._stopping.wait(LOOK_SECONDS):
-            try:
-                self.look()
-            except (ControllerStopped, TimeoutError):
-                continue
-            except Exception:
-                # Without this thread no limit would be kept: say it, and go on.
-                log.exception("the disk could not be measured")
 
 
 def _log_failure(answer: Future[None]) -> None:

@@ -19,6 +19,7 @@ from corral.control import estimates
 from corral.control.controller import Controller, ControllerStopped
 from corral.control.estimates import Wait
 from corral.control.ports import Clock, Store
+from corral.control.worker import Worker, WorkerStopped
 from corral.core.accuracy import Told, calibrate, horizon_of
 from corral.core.arriving import NOBODY
 from corral.core.forecasting import Estimate, Forecast, Forecaster
@@ -38,10 +39,9 @@ BATCH = 500
 _STRETCH_SECONDS = 0.004
 _BREATH_SECONDS = 0.0005
 _ASK_SECONDS = 30.0
-_STOP_SECONDS = 10.0
 
 
-class Stopped(Exception):
+class Stopped(WorkerStopped):
     """The server stops: nobody waits for the rest of the forecast."""
 
 
@@ -75,8 +75,7 @@ class Estimating:
         self._recent = NOBODY
         #: of every wait whose outcome is open, the horizon of what was kept last
         self._kept: dict[Wait, int] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="estimates", daemon=True)
+        self._worker = Worker("estimates", self._round, every_seconds=REST_SECONDS, first_after=REST_SECONDS)
 
     # ---------------------------------------------------------------- outside
 
@@ -87,12 +86,10 @@ class Estimating:
             self._arrivals = estimates.arrivals_known(tables, self._clock.now())
         for one in still_open:
             self._kept[one.job_id, one.attempt] = horizon_of(one.p50 - one.made_at)
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=_STOP_SECONDS)
+        self._worker.stop()
 
     def of(self, job: Job) -> Current | None:
         """Of a job that waits; None while nothing can be told."""
@@ -130,19 +127,14 @@ class Estimating:
 
     # ---------------------------------------------------------------- inside
 
-    def _run(self) -> None:
-        rest = REST_SECONDS
-        while not self._stopping.wait(rest):
-            took = 0.0
-            try:
-                took = self.look()
-            except (ControllerStopped, TimeoutError, Stopped):
-                pass
-            except Exception:
-                # One round that fails must not end the rest; those who ask are told nothing that is old.
-                log.exception("starts could not be estimated")
-                self._forecast, self._revision = Forecast(at=0.0), None
-            rest = max(REST_SECONDS, REST_FACTOR * took)
+    def _round(self) -> float:
+        try:
+            took = self.look()
+        except Exception:
+            # Those who ask are told nothing that is old.
+            self._forecast, self._revision = Forecast(at=0.0), None
+            raise
+        return max(REST_SECONDS, REST_FACTOR * took)
 
     def _made(self, picture: Picture, now: float) -> Forecast:
         return self._forecaster.forecast(
@@ -150,7 +142,7 @@ class Estimating:
             now,
             calibration=calibrate(self._told, now),
             recent=self._recent,
-            pause=_Breathing(self._stopping).pause,
+            pause=_Breathing(self._worker).pause,
         )
 
     def _settle(self, picture: Picture) -> None:
@@ -174,14 +166,14 @@ class Estimating:
 class _Breathing:
     """Lets the other threads of the process go on."""
 
-    def __init__(self, stopping: threading.Event) -> None:
-        self._stopping = stopping
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
         self._since = time.monotonic()
 
     def pause(self) -> None:
         if time.monotonic() - self._since < _STRETCH_SECONDS:
             return
-        if self._stopping.is_set():
+        if self._worker.is_stopping:
             raise Stopped
         time.sleep(_BREATH_SECONDS)
         self._since = time.monotonic()

@@ -60,6 +60,9 @@ class SystemClock:
     def now(self) -> float:
         return time.time()
 
+    def monotonic(self) -> float:
+        return time.monotonic()
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Foundation:
@@ -172,7 +175,7 @@ def _start(foundation: Foundation, apart: Callable[[LaunchOrder], LaunchOrder], 
     """The controller, once it knows whom to ask before a launch."""
     controller, imaging, mounting = foundation.controller, foundation.imaging, foundation.mounting
     versions = DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box)
-    controller.cycle_seconds = foundation.metrics.observe_cycle
+    controller.observe_cycles(foundation.metrics.observe_cycle)
     controller.prepare = lambda cluster, order: _prepare(foundation, cluster, order)
     controller.complete = lambda order: foundation.storing.noticed(
         versions.completed(mounting.completed(imaging.completed(apart(order))))

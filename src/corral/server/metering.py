@@ -61,7 +61,8 @@ class UsageMeter:
         held = {holder.attempt_id for holders in taken.holders.values() for holder in holders}
         over = self._held - held
         self._held = held
-        if over or taken.at >= self._flushed_at + self._flush_seconds:
+        # Both ways, for clocks that are set back.
+        if over or abs(taken.at - self._flushed_at) >= self._flush_seconds:
             self._flushed_at = taken.at
             self._flush()
             self._forget(taken.at)
@@ -78,6 +79,8 @@ class UsageMeter:
     def _count(self, reading: GpuReading, taken: Round) -> None:
         holders = taken.holders.get(reading.gpu_id, ())
         before = self._before.get(reading.gpu_id)
+        if before and before.at - reading.at > self._longest_gap:
+            before = None  # the clock was set back: nobody knows how long ago that was
         if reading.lost or taken.at - reading.at > self._longest_gap or (before and reading.at <= before.at):
             return
         sample = measuring.sample_of(reading)

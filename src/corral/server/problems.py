@@ -19,12 +19,22 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from corral.control.errors import Refusal
-from corral.control.ports import EngineUnavailable, HistoryUnavailable, NameTaken, StoreConflict, StoreSuperseded
+from corral.control.ports import (
+    EngineUnavailable,
+    HistoryUnavailable,
+    NameTaken,
+    OutcomeUnknown,
+    StoreConflict,
+    StoreSuperseded,
+    StoreUnavailable,
+)
 from corral.server.validation import Finding, findings
 
 log = logging.getLogger("corral.server")
 
 MEDIA_TYPE = "application/problem+json"
+#: What clients are asked to wait while the store is away, or the server stops.
+RETRY_AFTER_SECONDS = 5
 
 _SLUGS = {
     400: "bad-request",
@@ -107,6 +117,7 @@ def install_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(NameTaken, _of_name_taken)
     app.add_exception_handler(StoreConflict, _of_conflict)
     app.add_exception_handler(StoreSuperseded, _of_superseded)
+    app.add_exception_handler(StoreUnavailable, _of_store)
     app.add_exception_handler(EngineUnavailable, _of_engine)
     app.add_exception_handler(HistoryUnavailable, _of_history)
 
@@ -183,6 +194,25 @@ async def _of_conflict(_: Request, error: Exception) -> Response:
 async def _of_superseded(_: Request, error: Exception) -> Response:
     log.critical("another server has taken over the store")
     return Problem(503, "Superseded", "Another server has taken over this store; this one is stopping.").response()
+
+
+async def _of_store(_: Request, error: Exception) -> Response:
+    # Where the database is, and what it says, is for operators: it is in the log and in /readyz.
+    log.debug("refused: %s", error)
+    return store_unavailable(is_unknown=isinstance(error, OutcomeUnknown)).response()
+
+
+def store_unavailable(*, is_unknown: bool = False) -> Problem:
+    detail = "The store cannot be used now. Nothing was changed; try again in a moment."
+    if is_unknown:
+        detail = "The store went away while this was being saved. Look whether it was done before you try again."
+    return Problem(
+        503,
+        "Store unavailable",
+        detail,
+        slug="store-unavailable",
+        headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+    )
 
 
 async def _of_engine(_: Request, error: Exception) -> Response:

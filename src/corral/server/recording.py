@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from corral.control.ports import CLUSTER, Clock, GpuReading, History, HostReading, Metric, Round
+from corral.control.worker import Worker
 from corral.server.fleet_metrics import FleetFacts
 from corral.server.sampling import STALE_INTERVALS
 from corral.server.totals import totals_of
@@ -68,9 +69,9 @@ class Recorder:
         self._fleet_read_at = 0.0
         self._dropped = 0
         self._is_failing = False
-        self._news = threading.Event()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="recording", daemon=True)
+        # What came while the last was written is written at the end.
+        pause = self._patience / 2
+        self._worker = Worker("recording", self.record, every_seconds=pause, first_after=pause, at_end=self.record)
 
     @property
     def dropped(self) -> int:
@@ -78,14 +79,11 @@ class Recorder:
         return self._dropped
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """What was taken until now is written."""
-        self._stopping.set()
-        self._news.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=_STOP_SECONDS)
+        self._worker.stop(_STOP_SECONDS)
 
     def take(self, taken: Round) -> None:
         names = {reading.gpu_id for reading in taken.gpus} | {f"node:{reading.node}" for reading in taken.hosts}
@@ -110,7 +108,7 @@ class Recorder:
         with self._lock:
             # Both ways: a clock that was set back must not keep a batch waiting.
             if self._batch is not None and (
-                self._stopping.is_set() or abs(now - self._batch.begun_at) >= self._patience
+                self._worker.is_stopping or abs(now - self._batch.begun_at) >= self._patience
             ):
                 self._close_batch()
             batches = list(self._whole)
@@ -131,7 +129,7 @@ class Recorder:
         if len(self._whole) > MAX_WAITING:
             self._whole.popleft()
             self._dropped += 1
-        self._news.set()
+        self._worker.wake()
 
     def _write(self, batch: Batch) -> None:
         at = batch.at
@@ -167,14 +165,6 @@ class Recorder:
             self._latest = {name: reading for name, reading in self._latest.items() if reading.at >= oldest}
             latest = dict(self._latest)
         return fleet_values(fleet, latest, now)
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            self._news.wait(self._patience / 2)
-            self._news.clear()
-            self.record()
-        # What came while the last was written.
-        self.record()
 
 
 def gpu_values(reading: GpuReading) -> dict[Metric, float]:

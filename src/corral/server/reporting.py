@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import logging
 import secrets
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from corral.control import reports
 from corral.control.controller import Controller, ControllerStopped
-from corral.control.ports import Clock, History, ReportFiles, Store
+from corral.control.ports import Clock, History, ReportFiles, Store, StoreUnavailable
 from corral.control.records import ReportRecord
 from corral.control.report_building import Material, build
 from corral.control.report_data import ReportData, Span
 from corral.control.report_material import gpu_counts, read_stored
 from corral.control.state import State
+from corral.control.worker import Worker
 from corral.reporting import csv, html, pdf
 from corral.reporting.document import document, summary
 
@@ -26,7 +26,6 @@ log = logging.getLogger("corral.server.reporting")
 FORMATS = ("html", "pdf", "csv")
 TICK_SECONDS = 60.0
 _ANSWER_SECONDS = 30.0
-_STOP_SECONDS = 10.0
 
 
 def new_report_id() -> str:
@@ -54,52 +53,37 @@ class Reporting:
         self._cluster = cluster
         self._tick_seconds = tick_seconds
         self._ticked_at = float("-inf")
-        self._wanted = threading.Event()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="reporting", daemon=True)
+        self._is_swept = False
+        self._worker = Worker("reporting", self._round, every_seconds=tick_seconds)
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """A report that is being made is finished, or made again at the next start."""
-        self._stopping.set()
-        self._wanted.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=_STOP_SECONDS)
+        self._worker.stop()
 
     def wake(self) -> None:
         """A report was asked for."""
-        self._wanted.set()
+        self._worker.wake()
 
     # ---------------------------------------------------------------- the thread
 
-    def _run(self) -> None:
-        self._guarded(self._sweep)
-        while not self._stopping.is_set():
-            # Cleared before looking: what is asked for from now on is seen in the next round at the latest.
-            self._wanted.clear()
-            self._guarded(self.look)
-            self._wanted.wait(timeout=self._tick_seconds)
-
-    def _guarded(self, work: Callable[[], None]) -> None:
-        """Nothing that goes wrong here may end the thread: the next report can be better."""
-        try:
-            work()
-        except ControllerStopped:
-            self._stopping.set()
-        except Exception:
-            log.exception("reports could not be made")
+    def _round(self) -> None:
+        if not self._is_swept:
+            self._sweep()
+            self._is_swept = True
+        self.look()
 
     def look(self) -> None:
         """Ask for what is due, then make what was asked for."""
-        if self._clock.now() >= self._ticked_at + self._tick_seconds:
-            self._ticked_at = self._clock.now()
+        if self._clock.monotonic() >= self._ticked_at + self._tick_seconds:
+            self._ticked_at = self._clock.monotonic()
             self._tick()
         with self._store.read() as tx:
             working = tx.reports.working()
         for report in working:
-            if not self._stopping.is_set():
+            if not self._worker.is_stopping:
                 self._make(report)
 
     def _tick(self) -> None:
@@ -121,7 +105,7 @@ class Reporting:
         try:
             data, files = self._rendered(report)
             self.files.put(report.id, files)
-        except ControllerStopped:
+        except (ControllerStopped, StoreUnavailable):
             raise
         except Exception as error:
             log.exception("report %s could not be made", report.id)

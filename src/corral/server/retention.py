@@ -7,16 +7,16 @@ removed here, outside of every transaction. A crash leaves a note of the files t
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from corral.control import retention
-from corral.control.controller import Controller, ControllerStopped
+from corral.control.controller import Controller
 from corral.control.ports import Clock, Engine, OnThisDisk, Store
 from corral.control.records import JobRecord
 from corral.control.retention import RetentionRules
+from corral.control.worker import Worker
 from corral.core.model import attempt_id
 from corral.files.usage import DiskUse, measure_steps
 from corral.stores.workspace import DirectoryWorkspace
@@ -56,22 +56,19 @@ class Retention:
         self._clock = clock
         self._pause = pause
         self._measure_at = 0.0
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
+        self._worker = Worker("retention", self.tidy, every_seconds=EVERY_SECONDS, first_after=FIRST_SECONDS)
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5.0)
+        self._worker.stop()
 
     def tidy(self) -> None:
         """One round."""
         self.remove_files()
         for batch in _batches(self._due(), BATCH):
-            if self._stopping.is_set():
+            if self._worker.is_stopping:
                 return
             dropped = self._ask(retention.drop, batch)
             self.remove_files()
@@ -115,7 +112,7 @@ class Retention:
 
     def _ended(self) -> Iterator[JobRecord]:
         last: str | None = None
-        while not self._stopping.is_set():
+        while not self._worker.is_stopping:
             with self._store.read() as tables:
                 found = tables.jobs.ended(last, _PAGE)
             yield from found
@@ -163,23 +160,11 @@ class Retention:
         if self._rules.event_seconds is None:
             return
         before = self._clock.now() - self._rules.event_seconds
-        while not self._stopping.is_set() and self._ask(retention.prune_events, before, EVENT_BATCH) == EVENT_BATCH:
+        while not self._worker.is_stopping and self._ask(retention.prune_events, before, EVENT_BATCH) == EVENT_BATCH:
             self._pause(_PAUSE_SECONDS)
 
     def _ask(self, use_case: Callable[..., Result], *args: Any) -> Result:
         return self._controller.execute(use_case, *args).result(_ASK_SECONDS)
-
-    def _run(self) -> None:
-        wait = FIRST_SECONDS
-        while not self._stopping.wait(wait):
-            wait = EVERY_SECONDS
-            try:
-                self.tidy()
-            except (ControllerStopped, TimeoutError):
-                continue
-            except Exception:
-                # What is due stays due: say it, and go on.
-                log.exception("what is too old could not be dropped")
 
 
 def _batches(items: Iterator[str], size: int) -> Iterator[list[str]]:

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import signal
 import socket
 import sys
-from contextlib import ExitStack
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from types import FrameType
 from typing import TextIO
 
 import uvicorn
 
-from corral.control.ports import HistoryUnavailable, StoreHeld
+from corral.control.ports import HistoryUnavailable, StoreHeld, StoreUnavailable
+from corral.control.worker import workers_alive
 from corral.server.assembly import Assembly, assembled
 from corral.server.demo import Demo
+from corral.server.interim import Interim
 from corral.server.lock import HomeLock, HomeLocked
 from corral.server.logs import configure_logging
 from corral.server.ownership import LivingElsewhere, held_words
 from corral.server.proxy import MAX_MESSAGE_BYTES
 from corral.server.settings import Settings, without_effect, without_password
 from corral.server.workbench_ports import serve_at
-from corral.stores import StoreError
+from corral.stores import StoreError, StoreRefused
 from corral.telemetry.history import HistoryTooNew
 
 log = logging.getLogger("corral.server")
@@ -33,8 +40,13 @@ EXIT_STORE = 5
 EXIT_HELD = 6
 EXIT_FAILED = 1
 
-#: How long answers that are under way may take once the server is told to stop.
-STOP_SECONDS = 5
+#: After a signal the process is gone within this time, whatever it does.
+STOP_SECONDS = 5.0
+#: Of that, for answers that are under way.
+DRAIN_SECONDS = 2
+#: Between two tries to open a store that is away at the start.
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 5.0
 DEMO_NODES = "6x4xA10,5x4xA100-80G"
 
 
@@ -44,6 +56,10 @@ class CannotStart(Exception):
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+class StopAsked(BaseException):
+    """SIGTERM or Ctrl-C before the server listens. Jobs go on; there is nothing to be saved."""
 
 
 def serve(settings: Settings, *, demo: bool = False, take_over: bool = False) -> None:
@@ -58,6 +74,8 @@ def serve(settings: Settings, *, demo: bool = False, take_over: bool = False) ->
     except CannotStart as problem:
         sys.stderr.write(f"corral: {problem}\n")
         raise SystemExit(problem.exit_code) from None
+    except StopAsked:
+        return
     if failed:
         raise SystemExit(EXIT_FAILED)
 
@@ -76,6 +94,7 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool 
     With `take_over` a store that is another home's becomes this one's.
     """
     with ExitStack() as parts:
+        parts.enter_context(_stoppable())
         try:
             parts.callback(HomeLock(settings.home).release)
         except HomeLocked as problem:
@@ -85,17 +104,7 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool 
         # Before the store: a server that cannot listen must not take it over from one that can.
         listener = _listen(settings.server.host, settings.server.port)
         parts.callback(listener.close)
-        try:
-            assembly = parts.enter_context(assembled(settings, take_over=take_over))
-        except StoreHeld as held:
-            raise CannotStart(held_words(held.holder, settings.home), EXIT_HELD) from None
-        except LivingElsewhere as problem:
-            raise CannotStart(str(problem), EXIT_HELD) from None
-        except StoreError as error:
-            place = without_password(settings.database_url)
-            raise CannotStart(f"cannot open the store {place}: {error}", EXIT_STORE) from None
-        except (HistoryTooNew, HistoryUnavailable) as error:
-            raise CannotStart(f"cannot open the metric history: {error}", EXIT_STORE) from None
+        assembly = _assembled(settings, listener, parts, take_over=take_over)
         if demo:
             arrivals = Demo(assembly.context.controller, assembly.context.committing.wake)
             arrivals.start()
@@ -104,9 +113,71 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool 
         _greet(out, listener, assembly)
         # Uvicorn sends itself the signal again when it is done; by then it must not end the process.
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, server.handle_exit)
         server.run(sockets=[listener])
         return assembly.context.controller.failure is not None
+
+
+def _assembled(settings: Settings, listener: socket.socket, parts: ExitStack, *, take_over: bool) -> Assembly:
+    """Waits for a store that is away, and answers with 503 meanwhile. Raises CannotStart."""
+    place, pause = without_password(settings.database_url), FIRST_PAUSE_SECONDS
+    with ExitStack() as waiting:
+        while True:
+            try:
+                return parts.enter_context(assembled(settings, take_over=take_over))
+            except StoreHeld as held:
+                raise CannotStart(held_words(held.holder, settings.home), EXIT_HELD) from None
+            except LivingElsewhere as problem:
+                raise CannotStart(str(problem), EXIT_HELD) from None
+            except StoreRefused as error:
+                raise CannotStart(f"cannot open the store {place}: {error}", EXIT_STORE) from None
+            except StoreUnavailable as error:
+                log.error("the store %s cannot be used; trying again in %.1f s: %s", place, pause, error)
+            except StoreError as error:
+                raise CannotStart(f"cannot open the store {place}: {error}", EXIT_STORE) from None
+            except (HistoryTooNew, HistoryUnavailable) as error:
+                raise CannotStart(f"cannot open the metric history: {error}", EXIT_STORE) from None
+            if pause == FIRST_PAUSE_SECONDS:
+                interim = Interim(listener)
+                interim.start()
+                waiting.callback(interim.stop)
+            time.sleep(pause)
+            pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Until the server handles signals itself, they end what the main thread does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # a server inside of another program, which handles its signals
+        return
+
+    def stop(*_: object) -> None:
+        _end_in_time(0)
+        raise StopAsked
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_in_time(code: int) -> None:
+    """Whatever still hangs when the time is up is left behind: it could be killed at any moment anyway, and the next
+    server finds everything in the store and at the engines."""
+    timer = threading.Timer(STOP_SECONDS - 0.5, _end_now, (code,))
+    timer.daemon = True
+    timer.start()
+
+
+def _end_now(code: int) -> None:
+    busy = [worker.name for worker in workers_alive() if worker.health.is_busy]
+    log.warning("the server ends without waiting any longer for: %s", ", ".join(busy) or "answers that are under way")
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 class _Server(uvicorn.Server):
@@ -131,7 +202,7 @@ class _Server(uvicorn.Server):
                 server_header=False,
                 proxy_headers=bool(proxies),
                 forwarded_allow_ips=proxies,
-                timeout_graceful_shutdown=STOP_SECONDS,
+                timeout_graceful_shutdown=DRAIN_SECONDS,
             )
         )
         self._context = assembly.context
@@ -143,7 +214,14 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         await self._context.origins.ports.start(partial(serve_at, self))
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            _end_in_time(0)
+        super().handle_exit(sig, frame)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._context.controller.failure is not None:
+            _end_in_time(EXIT_FAILED)
         self._context.feed.close()
         await super().shutdown(sockets)
 

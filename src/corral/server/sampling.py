@@ -13,8 +13,10 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from corral.control.ports import Clock, Collected, Collector, GpuReading, Holder, HostReading, ReadingSink, Round
+from corral.control.worker import Worker
 
 log = logging.getLogger("corral.server.sampling")
 
@@ -58,11 +60,16 @@ class Sampling:
         self._waiting: deque[_Look] = deque()
         self._news = threading.Condition()
         self._dropped = 0
-        self._stopping = threading.Event()
         self._complaints = _Complaints()
-        self._dispatcher = threading.Thread(target=self._dispatch, name="sampling", daemon=True)
+        self._dispatcher = Worker("sampling", self._dispatch, every_seconds=0.0, interrupt=self._notify)
         self._readers = [
-            threading.Thread(target=self._read, args=(number, collector), name=f"read-{collector.name}", daemon=True)
+            Worker(
+                f"read-{collector.name}",
+                _Pace(partial(self._look, number, collector), interval_seconds).step,
+                every_seconds=interval_seconds,
+                # By the thread that used it: not every library may be left by another.
+                at_end=collector.close,
+            )
             for number, collector in enumerate(self._collectors)
         ]
 
@@ -78,15 +85,16 @@ class Sampling:
 
     def stop(self) -> None:
         """No sink is called after this. A collector that hangs is left to itself."""
-        self._stopping.set()
-        with self._news:
-            self._news.notify_all()
-        if self._dispatcher.is_alive():
-            self._dispatcher.join(timeout=_STOP_SECONDS)
+        for reader in self._readers:
+            reader.ask_to_stop()
+        self._dispatcher.stop(_STOP_SECONDS)
         deadline = time.monotonic() + _STOP_COLLECTOR_SECONDS
         for reader in self._readers:
-            if reader.is_alive():
-                reader.join(timeout=max(0.0, deadline - time.monotonic()))
+            reader.stop(max(0.0, deadline - time.monotonic()))
+
+    def _notify(self) -> None:
+        with self._news:
+            self._news.notify_all()
 
     def sample(self) -> None:
         """Read everything once and hand it on, in the caller's thread: instead of `start`, not beside it."""
@@ -96,19 +104,6 @@ class Sampling:
             self._hand_on(looks)
 
     # -------------------------------------------------------------------------------------------- reading
-
-    def _read(self, number: int, collector: Collector) -> None:
-        """At a steady pace; a look that took too long makes the next ones fall out, not pile up."""
-        due = time.monotonic()
-        while not self._stopping.is_set():
-            self._look(number, collector)
-            due = max(due + self._interval, time.monotonic())
-            self._stopping.wait(due - time.monotonic())
-        # By the thread that used it: not every library may be left by another.
-        try:
-            collector.close()
-        except Exception:
-            log.exception("the collector %s could not be closed", collector.name)
 
     def _look(self, number: int, collector: Collector) -> None:
         at = self._clock.now()
@@ -128,12 +123,11 @@ class Sampling:
     # -------------------------------------------------------------------------------------------- handing on
 
     def _dispatch(self) -> None:
-        while not self._stopping.is_set():
-            with self._news:
-                while not self._waiting and not self._stopping.is_set():
-                    self._news.wait()
-            if not self._stopping.is_set():
-                self._hand_on(self._next_looks())
+        with self._news:
+            while not self._waiting and not self._dispatcher.is_stopping:
+                self._news.wait()
+        if not self._dispatcher.is_stopping:
+            self._hand_on(self._next_looks())
 
     def _next_looks(self) -> list[_Look]:
         """The oldest of each collector: with many collectors one round serves them all."""
@@ -149,7 +143,7 @@ class Sampling:
     def _hand_on(self, looks: Sequence[_Look]) -> None:
         taken = self._round(looks)
         for number, sink in enumerate(self._sinks, 1):
-            if self._stopping.is_set():
+            if self._dispatcher.is_stopping:
                 return
             name = f"sink {number} ({type(sink).__name__})"
             try:
@@ -171,19 +165,37 @@ class Sampling:
                 seen = hosts.get(host.node)
                 if seen is None or seen.at <= host.at:
                     hosts[host.node] = host
-        # A slow collector comes with an older time: rounds never go back in time, its readings keep theirs.
-        self._last_at = max(self._last_at, *(look.at for look in looks))
+        newest = max(look.at for look in looks)
+        # A slow collector comes with an older time: rounds never go back in time, its readings keep theirs. Unless it
+        # comes from so long ago that the clock was set back.
+        if newest > self._last_at or self._last_at - newest > STALE_INTERVALS * self._interval:
+            self._last_at = newest
         return Round(at=self._last_at, gpus=tuple(gpus.values()), hosts=tuple(hosts.values()), holders=self._held_now())
 
     def _held_now(self) -> Mapping[str, Sequence[Holder]]:
         try:
             self._last_holders = self._holders()
         except Exception as error:  # noqa: BLE001 - who held it a moment ago is the best guess
-            if not self._stopping.is_set():
+            if not self._dispatcher.is_stopping:
                 self._complaints.failed("who holds which GPU", error)
         else:
             self._complaints.worked("who holds which GPU")
         return self._last_holders
+
+
+class _Pace:
+    """A step at a steady pace; one that took too long makes the next ones fall out, not pile up."""
+
+    def __init__(self, look: Callable[[], None], interval_seconds: float) -> None:
+        self._take = look
+        self._interval = interval_seconds
+        self._due = time.monotonic()
+
+    def step(self) -> float:
+        self._take()
+        now = time.monotonic()
+        self._due = max(self._due + self._interval, now)
+        return self._due - now
 
 
 class _Complaints:

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from corral.control import shadowing
-from corral.control.controller import Controller, ControllerStopped
+from corral.control.controller import Controller
 from corral.control.ports import Store
 from corral.control.records import CycleRecord, DifferenceRecord, ShadowRecord
 from corral.control.shadowing import Counts
+from corral.control.worker import Worker
 from corral.server.shadow_worker import Begin, Follow
 
 log = logging.getLogger("corral.server.shadowing")
@@ -32,8 +33,9 @@ PORTION = 20
 BEHIND = 200
 #: After a process has died.
 REST_SECONDS = 5.0
+#: While there is no shadow; whatever was missed is found then.
+IDLE_SECONDS = 60.0
 _ANSWER_SECONDS = 30.0
-_STOP_SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,27 +63,27 @@ class Shadowing:
         self._tell = tell
         self._look_seconds = look_seconds
         self._changed = threading.Event()
-        self._stopping = threading.Event()
         self._guard = threading.Lock()
         self._standing = ShadowStanding()
-        self._worker: subprocess.Popen[bytes] | None = None
-        self._thread = threading.Thread(target=self._run, name="shadowing", daemon=True)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._worker = Worker("shadowing", self._round, every_seconds=REST_SECONDS, interrupt=self._interrupt)
 
     # ---------------------------------------------------------------- outside
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        self._changed.set()
-        self._end_worker()
-        if self._thread.is_alive():
-            self._thread.join(timeout=_STOP_SECONDS)
+        self._worker.stop()
 
     def wake(self) -> None:
         """A shadow was started or stopped."""
         self._changed.set()
+        self._worker.wake()
+
+    def _interrupt(self) -> None:
+        self._changed.set()
+        self._end_process()
 
     @property
     def standing(self) -> ShadowStanding:
@@ -90,33 +92,25 @@ class Shadowing:
 
     # ---------------------------------------------------------------- the thread
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            self._changed.clear()
-            try:
-                with self._store.read() as tx:
-                    record, counts = shadowing.known(tx), shadowing.counts_of(tx)
-                self._stand(ShadowStanding(counts=counts))
-                if record is None or record.stopped_at is not None:
-                    self._changed.wait()
-                else:
-                    self._follow(record, counts)
-            except ControllerStopped:
-                return
-            except WorkerFailed as error:
-                if not self._stopping.is_set():
-                    log.warning("the shadow begins anew: %s", error)
-                    self._failed()
-            except Exception:
-                log.exception("the shadow could not follow")
-                self._changed.wait(REST_SECONDS)
-            finally:
-                self._end_worker()
-
-    def _failed(self) -> None:
-        counts = replace(self.standing.counts, failed=self.standing.counts.failed + 1)
-        self._controller.execute(shadowing.note, [], counts).result(_ANSWER_SECONDS)
-        self._changed.wait(REST_SECONDS)
+    def _round(self) -> float:
+        """Follow the shadow that there is, until it is changed."""
+        self._changed.clear()
+        try:
+            with self._store.read() as tx:
+                record, counts = shadowing.known(tx), shadowing.counts_of(tx)
+            self._stand(ShadowStanding(counts=counts))
+            if record is None or record.stopped_at is not None:
+                return IDLE_SECONDS
+            self._follow(record, counts)
+        except WorkerFailed as error:
+            if not self._worker.is_stopping:
+                log.warning("the shadow begins anew: %s", error)
+                counts = replace(self.standing.counts, failed=self.standing.counts.failed + 1)
+                self._controller.execute(shadowing.note, [], counts).result(_ANSWER_SECONDS)
+                return REST_SECONDS
+        finally:
+            self._end_process()
+        return 0.0
 
     def _follow(self, record: ShadowRecord, counts: Counts) -> None:
         """Until the shadow is changed. Raises WorkerFailed."""
@@ -157,14 +151,14 @@ class Shadowing:
     # ---------------------------------------------------------------- the process
 
     def _ask(self, order: Begin | Follow) -> Sequence[DifferenceRecord | None]:
-        if self._worker is None:
-            self._worker = subprocess.Popen(
+        if self._process is None:
+            self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "corral.server.shadow_worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,
             )
-        worker = self._worker
+        worker = self._process
         assert worker.stdin is not None
         assert worker.stdout is not None
         try:
@@ -178,8 +172,8 @@ class Shadowing:
         found: Sequence[DifferenceRecord | None] = answer
         return found
 
-    def _end_worker(self) -> None:
-        worker, self._worker = self._worker, None
+    def _end_process(self) -> None:
+        worker, self._process = self._process, None
         if worker is not None:
             worker.kill()
             worker.wait()

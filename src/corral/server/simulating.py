@@ -22,10 +22,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from corral.control import simulations
 from corral.control.controller import Controller, ControllerStopped
 from corral.control.past import Past, TooManyJobs, Window
-from corral.control.ports import Clock, Store
+from corral.control.ports import Clock, Store, StoreUnavailable
 from corral.control.records import SimulationRecord, SimulationSource, UsageRecord
 from corral.control.run_times import runs_known
 from corral.control.work import Work
+from corral.control.worker import Worker
 from corral.core.changes import Change, PutQueue
 from corral.core.codec import from_plain, to_plain
 from corral.core.model import Job, JobState
@@ -47,8 +48,9 @@ LOOK_SECONDS = 0.2
 TELL_SECONDS = 1.0
 #: Rows that are read at once.
 PORTION = 500
+#: Whatever was missed is found then.
+IDLE_SECONDS = 60.0
 _ANSWER_SECONDS = 30.0
-_STOP_SECONDS = 10.0
 _LAST_WORDS = 400
 
 
@@ -85,29 +87,25 @@ class Simulating:
         self._folder = folder
         self._tell = tell
         self._longest_seconds = longest_seconds
-        self._wanted = threading.Event()
-        self._stopping = threading.Event()
         self._guard = threading.Lock()
         self._current: str | None = None
         self._unwanted: set[str] = set()
         self._standing = Standing()
-        self._thread = threading.Thread(target=self._run, name="simulating", daemon=True)
+        self._is_swept = False
+        self._worker = Worker("simulating", self._round, every_seconds=IDLE_SECONDS)
 
     # ---------------------------------------------------------------- outside
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """The question that is being answered is begun again at the next start."""
-        self._stopping.set()
-        self._wanted.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=_STOP_SECONDS)
+        self._worker.stop()
 
     def wake(self) -> None:
         """A question was asked."""
-        self._wanted.set()
+        self._worker.wake()
 
     def drop(self, simulation_id: str, *, remove: bool = False) -> None:
         """Nobody wants this answer any more; with `remove`, not what came with the question either."""
@@ -147,22 +145,11 @@ class Simulating:
 
     # ---------------------------------------------------------------- the thread
 
-    def _run(self) -> None:
-        self._guarded(self._sweep)
-        while not self._stopping.is_set():
-            # Cleared before looking: what is asked for from now on is seen in the next round at the latest.
-            self._wanted.clear()
-            self._guarded(self.look)
-            self._wanted.wait()
-
-    def _guarded(self, work: Callable[[], None]) -> None:
-        """Nothing that goes wrong here may end the thread: the next question can be better."""
-        try:
-            work()
-        except ControllerStopped:
-            self._stopping.set()
-        except Exception:
-            log.exception("what-if questions could not be answered")
+    def _round(self) -> None:
+        if not self._is_swept:
+            self._sweep()
+            self._is_swept = True
+        self.look()
 
     def _sweep(self) -> None:
         """Folders whose question is gone: their server died between the two."""
@@ -178,14 +165,14 @@ class Simulating:
 
     def look(self) -> None:
         """Answer everything that was asked, one after the other."""
-        while not self._stopping.is_set():
+        while not self._worker.is_stopping:
             with self._store.read() as tx:
                 unfinished = tx.simulations.unfinished()
             due = next(filter(self._can_begin, unfinished), None)
             if due is None:
                 break
             self._answer(due.id)
-        for old in self._execute(simulations.drop_old) if not self._stopping.is_set() else ():
+        for old in self._execute(simulations.drop_old) if not self._worker.is_stopping else ():
             shutil.rmtree(self._of(old), ignore_errors=True)
 
     def _can_begin(self, record: SimulationRecord) -> bool:
@@ -210,6 +197,8 @@ class Simulating:
             self._work(simulation_id, folder)
         except (Unwanted, ControllerStopped):
             pass
+        except StoreUnavailable:
+            raise  # it is begun again when the store is back
         except TooManyJobs as error:
             self._execute(simulations.fail, simulation_id, str(error))
         except Exception as error:
@@ -257,7 +246,7 @@ class Simulating:
                 raise RuntimeError(f"it took longer than {self._longest_seconds:.0f} seconds")
             if self._is_unwanted(simulation_id):
                 raise Unwanted
-            self._stopping.wait(LOOK_SECONDS)
+            self._worker.pause(LOOK_SECONDS)
 
     def _see(self, folder: Path, seconds: float) -> None:
         progress = orders.read_json(folder / orders.PROGRESS)
@@ -303,7 +292,7 @@ class Simulating:
 
     def _is_unwanted(self, simulation_id: str) -> bool:
         with self._guard:
-            return self._stopping.is_set() or simulation_id in self._unwanted
+            return self._worker.is_stopping or simulation_id in self._unwanted
 
     def _execute(
         self, use_case: Callable[Concatenate[Work, Params], Answer], *args: Params.args, **kwargs: Params.kwargs

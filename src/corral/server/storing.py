@@ -20,10 +20,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corral.control import volumes
-from corral.control.controller import Controller, ControllerStopped
+from corral.control.controller import Controller
 from corral.control.ports import LaunchOrder, StorageKind, Store, VolumeDriver, VolumeUnavailable, VolumeUse
 from corral.control.records import VolumeRecord, VolumeState
 from corral.control.state import State
+from corral.control.worker import Worker
 from corral.core.volumes import VolumeType
 from corral.stores.fair_pool import FairPool, Steps, Task
 
@@ -88,23 +89,22 @@ class Storing:
         self._pool = FairPool("measuring", threads=_MEASURERS, per_user=1, waiting_per_user=_VOLUMES_PER_USER)
         #: what was used before, and the task
         self._measuring: dict[str, tuple[int | None, Task[VolumeUse]]] = {}
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._repeat, args=(work,), name=name, daemon=True)
+        self._workers = [
+            Worker(name, work, every_seconds=LOOK_SECONDS, first_after=LOOK_SECONDS)
             for name, work in (("storage", self.look), ("storage-measuring", self.measure))
         ]
 
     def start(self) -> None:
         self._reconcile()
-        for thread in self._threads:
-            thread.start()
+        for worker in self._workers:
+            worker.start()
 
     def stop(self) -> None:
-        self._stopping.set()
+        for worker in self._workers:
+            worker.ask_to_stop()
         self._pool.close()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(timeout=5.0)
+        for worker in self._workers:
+            worker.stop()
 
     def changed(self, volume_id: str) -> None:
         """Something was put into a volume, or removed: measure it soon."""
@@ -258,16 +258,6 @@ class Storing:
         known = self._known
         for remembered in (known.sizes, known.again_at, known.measured_at, known.cost_seconds):
             remembered.pop(volume_id, None)
-
-    def _repeat(self, work: Callable[[], None]) -> None:
-        while not self._stopping.wait(LOOK_SECONDS):
-            try:
-                work()
-            except (ControllerStopped, TimeoutError):
-                continue
-            except Exception:
-                # Without this thread no volume would ever be made: say it, and go on.
-                log.exception("storage could not be looked after")
 
 
 def _has_unfinished(state: State) -> bool:

@@ -97,7 +97,7 @@ class HealthWatch:
         for reading in taken.gpus:
             for code in dict.fromkeys(reading.xids):
                 told_at = self._told_xids.get((reading.gpu_id, code), 0.0)
-                if reading.at - told_at >= XID_SECONDS:
+                if abs(reading.at - told_at) >= XID_SECONDS:
                     self._told_xids[reading.gpu_id, code] = reading.at
                     jobs = tuple(holder.job_id for holder in taken.holders.get(reading.gpu_id, ()))
                     yield XidNote(gpu_id=reading.gpu_id, code=code, at=reading.at, job_ids=jobs)
@@ -117,7 +117,8 @@ class IdleWatch:
         if not self._rules.enabled:
             return
         self._gather(taken)
-        if taken.at >= self._reviewed_at + min(REVIEW_SECONDS, self._rules.bucket_seconds):
+        # Both ways, for clocks that are set back.
+        if abs(taken.at - self._reviewed_at) >= min(REVIEW_SECONDS, self._rules.bucket_seconds):
             self._reviewed_at = taken.at
             self._review(taken)
 

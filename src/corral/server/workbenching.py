@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -20,6 +19,7 @@ from corral.control.ports import Clock, LaunchOrder, LaunchRefused, Store, Tool,
 from corral.control.records import JobRecord, JobSpec, Role
 from corral.control.state import State
 from corral.control.workbenches import HOST_COMMAND, Idle, idle_seconds
+from corral.control.worker import Worker
 from corral.core.model import CLUSTER_LABEL, Job, JobKind, JobState, Request
 from corral.engines.local.accounts import Account, AccountRules
 from corral.server.reaching import Reaching, listen_address
@@ -58,16 +58,13 @@ class Workbenching:
         self._ssh_ports = ssh_ports
         #: when a person last changed something through the proxy, by job; what happens inside is told by the status
         self._used_at: dict[str, float] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="workbenches", daemon=True)
+        self._worker = Worker("workbenches", self._look, every_seconds=EVERY_SECONDS)
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=10.0)
+        self._worker.stop()
 
     # ---------------------------------------------------------------- asked by others
 
@@ -167,17 +164,6 @@ class Workbenching:
             return None
 
     # ---------------------------------------------------------------- watching
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._look()
-            except ControllerStopped:
-                return
-            except Exception:
-                # The next look may go better; workbenches run on meanwhile.
-                log.exception("workbenches could not be looked at")
-            self._stopping.wait(EVERY_SECONDS)
 
     def _look(self) -> None:
         found = self._running()

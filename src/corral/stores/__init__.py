@@ -6,6 +6,7 @@ from corral.stores.errors import (
     SchemaTooNew,
     StoreClosed,
     StoreError,
+    StoreRefused,
     StoreUnreachable,
 )
 from corral.stores.opening import open_store
@@ -16,6 +17,7 @@ __all__ = [
     "SchemaTooNew",
     "StoreClosed",
     "StoreError",
+    "StoreRefused",
     "StoreUnreachable",
     "open_store",
 ]

@@ -11,6 +11,7 @@ from corral.control.ports import StoreConflict
 from corral.control.records import AttemptRecord
 from corral.core.model import EndReason, attempt_id
 from corral.stores import codec
+from corral.stores.rows import readable
 from corral.stores.statements import CHUNK, BatchStatement
 from corral.stores.tables import attempt_rows
 from corral.stores.work import refuse
@@ -67,16 +68,17 @@ class SqlAttemptTable:
         found: dict[str, AttemptRecord] = {}
         for start in range(0, len(keys), CHUNK):
             wanted = tuple_(attempt_rows.c.job_id, attempt_rows.c.number).in_(keys[start : start + CHUNK])
-            for row in self._connection.execute(select(*_ATTEMPT).where(wanted)):
-                record = _record_of(row)
-                found[record.id] = record
+            rows = self._connection.execute(select(*_ATTEMPT).where(wanted))
+            records = readable(self._connection, "attempts", rows, _record_of, _name_of)
+            found |= {record.id: record for record in records}
         return found
 
     def of_job(self, job_id: str) -> list[AttemptRecord]:
         number = codec.job_number(job_id)
         if number is None:
             return []
-        return [_record_of(row) for row in self._connection.execute(_OF_JOB, {"of_job": number})]
+        rows = self._connection.execute(_OF_JOB, {"of_job": number})
+        return readable(self._connection, "attempts", rows, _record_of, _name_of)
 
     def all_allocations(self) -> Iterator[AttemptRecord]:
         """Read piece by piece, as there may be very many: use it up before the transaction ends."""
@@ -109,3 +111,7 @@ def _record_of(row: Any) -> AttemptRecord:
         exit_code=exit_code,
         message=codec.from_json(message),
     )
+
+
+def _name_of(row: Any) -> str:
+    return f"{row[0]}.{row[1]}"

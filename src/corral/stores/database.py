@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Engine, ExceptionContext, event, select
 from corral.stores.tables import counter_rows
 from corral.stores.work import refuse
 
-#: How long a writer waits for its turn before the store counts as unreachable.
-LOCK_TIMEOUT_SECONDS = 30
+#: How long anybody waits for a connection before the store counts as unreachable.
+POOL_TIMEOUT_SECONDS = 10
 
 #: Read connections that are kept, and those added while many read at once.
 READERS = 8

@@ -6,6 +6,8 @@ live in `corral.control.ports`. Messages here never contain a password.
 
 from __future__ import annotations
 
+from corral.control.ports import StoreUnavailable
+
 
 class StoreError(Exception):
     """The store cannot do its work."""
@@ -15,11 +17,13 @@ class BadStoreUrl(StoreError, ValueError):
     """The address names no store that corral knows."""
 
 
-class StoreUnreachable(StoreError):
-    """The database does not answer, or stays locked: try again later.
+class StoreUnreachable(StoreError, StoreUnavailable):
+    """The database does not answer, stays locked, or has no room: try again later."""
 
-    Raised at the end of a `write` block it leaves open whether the change was committed: load again.
-    """
+
+class StoreRefused(StoreUnreachable):
+    """The database answers, and will not be used: a wrong password, no such database, a damaged file. Without an
+    operator that does not change, so a server that finds it at its start says so and ends."""
 
 
 class SchemaTooNew(StoreError):

@@ -12,6 +12,7 @@ from corral.control.ports import StoreConflict
 from corral.control.records import PoolRecord
 from corral.core.model import Blocking, Gpu, GpuHealth, JobKind, Node, NodeState, Queue
 from corral.stores import codec
+from corral.stores.rows import readable
 from corral.stores.statements import BatchStatement, replace_rows, upsert
 from corral.stores.tables import gpu_rows, node_rows, pool_rows, queue_rows
 from corral.stores.work import refuse
@@ -49,9 +50,11 @@ class SqlFleetTable:
 
     def nodes(self) -> list[Node]:
         gpus: defaultdict[str, list[Gpu]] = defaultdict(list)
-        for row in self._connection.execute(_GPUS):
-            gpus[row.node_id].append(_gpu_of(row))
-        return [_node_of(row, tuple(gpus[row.id])) for row in self._connection.execute(_NODES)]
+        rows = self._connection.execute(_GPUS)
+        for node_id, gpu in readable(self._connection, "gpus", rows, lambda row: (row.node_id, _gpu_of(row))):
+            gpus[node_id].append(gpu)
+        rows = self._connection.execute(_NODES)
+        return readable(self._connection, "nodes", rows, lambda row: _node_of(row, tuple(gpus[row.id])))
 
     def save_nodes(self, nodes: Sequence[Node]) -> None:
         _SAVE_NODE.run(self._connection, [_node_row(node) for node in nodes])
@@ -86,7 +89,7 @@ class SqlFleetTable:
         self._connection.execute(delete(pool_rows).where(pool_rows.c.name == name))
 
     def queues(self) -> list[Queue]:
-        return [_queue_of(row) for row in self._connection.execute(_QUEUES)]
+        return readable(self._connection, "queues", self._connection.execute(_QUEUES), _queue_of)
 
     def save_queue(self, queue: Queue) -> None:
         _SAVE_QUEUE.run(self._connection, [_queue_row(queue)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import Connection, Delete, bindparam, delete, select
 
@@ -11,6 +12,7 @@ from corral.core.codec import from_plain, to_plain
 from corral.core.health.model import Condition, Evidence
 from corral.core.model import GpuHealth
 from corral.stores import codec
+from corral.stores.rows import readable
 from corral.stores.sight_tables import condition_rows, idle_warning_rows
 from corral.stores.statements import BatchStatement, upsert
 
@@ -37,16 +39,8 @@ class SqlHealthTable:
 
     def conditions(self) -> dict[str, Condition]:
         rows = self._connection.execute(select(condition_rows).order_by(condition_rows.c.gpu_id))
-        return {
-            row.gpu_id: Condition(
-                gpu_id=row.gpu_id,
-                health=GpuHealth(row.health),
-                since=row.since,
-                evidence=tuple(from_plain(Evidence, item) for item in codec.from_json(row.evidence)),
-                episodes=tuple(float(at) for at in codec.from_json(row.episodes)),
-            )
-            for row in rows
-        }
+        found = readable(self._connection, "gpu_conditions", rows, _condition_of)
+        return {condition.gpu_id: condition for condition in found}
 
     def save_conditions(self, conditions: Sequence[Condition]) -> None:
         _SAVE_CONDITIONS.run(
@@ -87,3 +81,13 @@ class SqlHealthTable:
     def delete_idle_warnings(self, job_ids: Sequence[str]) -> None:
         numbers = [number for job_id in job_ids if (number := codec.job_number(job_id)) is not None]
         _DELETE_WARNINGS.run(self._connection, [(number,) for number in numbers])
+
+
+def _condition_of(row: Any) -> Condition:
+    return Condition(
+        gpu_id=row.gpu_id,
+        health=GpuHealth(row.health),
+        since=row.since,
+        evidence=tuple(from_plain(Evidence, item) for item in codec.from_json(row.evidence)),
+        episodes=tuple(float(at) for at in codec.from_json(row.episodes)),
+    )

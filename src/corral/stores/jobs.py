@@ -32,6 +32,7 @@ from corral.core.volumes import VolumeMount
 from corral.stores import codec
 from corral.stores.cursors import Key, Position, Sort, check_limit, decode_cursor, encode_cursor, parse_sort
 from corral.stores.job_filters import job_conditions, needs_scan, unindexed
+from corral.stores.rows import readable
 from corral.stores.statements import CHUNK, BatchStatement, Row, count_up, insert_into
 from corral.stores.tables import NOT_ENDED, job_rows
 from corral.stores.work import refuse
@@ -159,7 +160,7 @@ class SqlJobTable:
         found: dict[str, Job] = {}
         for start in range(0, len(numbers), CHUNK):
             statement = select(*_JOB).where(job_rows.c.id.in_(numbers[start : start + CHUNK]))
-            jobs = (decode_job(row) for row in self._connection.execute(statement))
+            jobs = readable(self._connection, "jobs", self._connection.execute(statement), decode_job)
             found.update({job.id: job for job in jobs})
         return found
 
@@ -175,7 +176,7 @@ class SqlJobTable:
         return found
 
     def live(self) -> list[Job]:
-        return [decode_job(row) for row in self._connection.execute(_LIVE)]
+        return readable(self._connection, "jobs", self._connection.execute(_LIVE), decode_job)
 
     def page(self, where: JobFilter, *, sort: str, cursor: str | None, limit: int) -> Page[JobRecord]:
         order = parse_sort(sort, SORTS)
@@ -191,7 +192,8 @@ class SqlJobTable:
         if len(rows) > limit:
             last = rows[limit - 1]
             next_cursor = encode_cursor(order, Position(key=last._mapping[column], id=last.id))
-        return Page(items=tuple(_record_of(row) for row in rows[:limit]), next_cursor=next_cursor)
+        items = readable(self._connection, "jobs", rows[:limit], _record_of)
+        return Page(items=tuple(items), next_cursor=next_cursor)
 
     def counts(self, where: JobFilter = EVERY_JOB) -> dict[str, int]:
         state = unindexed(job_rows.c.state) if needs_scan(where) else job_rows.c.state

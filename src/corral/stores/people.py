@@ -20,6 +20,7 @@ from corral.control.records import (
 from corral.core.model import JobKind, Quota
 from corral.core.volumes import VolumeType
 from corral.stores import codec
+from corral.stores.rows import readable
 from corral.stores.statements import insert_into, replace_rows, upsert
 from corral.stores.tables import group_rows, permission_group_rows, quota_rows, user_rows, volume_quota_rows
 
@@ -34,7 +35,7 @@ class SqlPeopleTable:
 
     def users(self) -> list[UserRecord]:
         rows = self._connection.execute(select(user_rows).order_by(user_rows.c.name))
-        return [_user_of(row) for row in rows]
+        return readable(self._connection, "users", rows, _user_of)
 
     def user(self, name: str) -> UserRecord | None:
         row = self._connection.execute(select(user_rows).where(user_rows.c.name == name)).first()

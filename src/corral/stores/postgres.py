@@ -13,12 +13,20 @@ import psycopg
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 
 from corral.control.ports import StoreConflict
-from corral.stores.database import EXTRA_READERS, LOCK_TIMEOUT_SECONDS, READERS, Database, explain_errors, read_epoch
-from corral.stores.errors import ReadOnlyTransaction, StoreUnreachable
+from corral.stores.database import EXTRA_READERS, POOL_TIMEOUT_SECONDS, READERS, Database, explain_errors, read_epoch
+from corral.stores.errors import ReadOnlyTransaction, StoreRefused, StoreUnreachable
 
 CONNECT_TIMEOUT_SECONDS = 10
+#: How long a writer waits for another server's turn to end.
+LOCK_TIMEOUT_SECONDS = 30
+#: A connection over which nothing was acknowledged for so long is dead: the other machine is gone.
+UNANSWERED_SECONDS = 20
 #: A server that froze inside a transaction loses it, so that another one can take over.
 IDLE_IN_TRANSACTION_SECONDS = 60
+
+#: In the words of a server that answers and lets nobody in: at this point clients get no code. In other languages they
+#: are not found, and corral waits.
+_REFUSALS = ("authentication failed", "no pg_hba.conf entry", "does not exist", "no password supplied")
 
 _SECRET_PARAMETERS = ("password", "sslpassword")
 
@@ -52,7 +60,7 @@ def _engine(
         isolation_level=isolation,
         pool_size=connections,
         max_overflow=extra,
-        pool_timeout=LOCK_TIMEOUT_SECONDS,
+        pool_timeout=POOL_TIMEOUT_SECONDS,
         # The database may have been restarted since a connection was last used.
         pool_pre_ping=True,
         hide_parameters=True,
@@ -62,7 +70,7 @@ def _engine(
     def prepare(connection: Any, _: Any) -> None:
         connection.read_only = read_only
 
-    explain_errors(engine, lambda context: _explain(context, _place(url), list(secrets.values())))
+    explain_errors(engine, lambda context: _explain(context, _place(url), list(secrets.values()), read_only))
     return engine
 
 
@@ -77,24 +85,29 @@ def _connect_arguments(url: URL) -> dict[str, Any]:
         "keepalives_idle": 30,
         "keepalives_interval": 10,
         "keepalives_count": 3,
+        "tcp_user_timeout": UNANSWERED_SECONDS * 1000,
     }
     arguments = {name: value for name, value in ours.items() if name not in url.query}
     arguments["options"] = f"{options} {url.query.get('options', '')}".strip()
     return arguments
 
 
-def _explain(context: ExceptionContext, place: str, secrets: Sequence[str]) -> Exception | None:
+def _explain(context: ExceptionContext, place: str, secrets: Sequence[str], read_only: bool) -> Exception | None:
     error = context.original_exception
     if isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure):
         return StoreConflict("another change came between")
     if isinstance(error, psycopg.IntegrityError):
         return StoreConflict("a row that this change builds on was added or removed meanwhile")
-    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction) and read_only:
         return ReadOnlyTransaction("a read transaction cannot write")
     if isinstance(error, psycopg.errors.LockNotAvailable):
         return StoreUnreachable(f"{place} stays locked by another server")
-    if context.is_disconnect or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return StoreUnreachable(f"cannot use {place}: {_masked(str(error).strip(), secrets)}")
+    # A writer that may only read has met a standby: another server of the database is about to take over.
+    passing = psycopg.OperationalError | psycopg.InterfaceError | psycopg.errors.ReadOnlySqlTransaction
+    if context.is_disconnect or isinstance(error, passing):
+        words = _masked(str(error).strip(), secrets)
+        kind = StoreRefused if context.connection is None and any(sign in words for sign in _REFUSALS) else None
+        return (kind or StoreUnreachable)(f"cannot use {place}: {words}")
     return None
 
 

@@ -13,6 +13,7 @@ from corral.core.plan import PreemptionRule
 from corral.stores import codec
 from corral.stores.cursors import Position, Sort, check_limit, decode_cursor, encode_cursor
 from corral.stores.receipt_tables import receipt_rows
+from corral.stores.rows import readable
 from corral.stores.statements import count_up, replace_rows
 
 _NEWEST_FIRST = Sort(field="receipt", descending=True, type=int)
@@ -52,7 +53,7 @@ class SqlReceiptTable:
         replace_rows(self._connection, receipt_rows, [_row(receipt) for receipt in receipts])
 
     def open(self) -> list[ReceiptRecord]:
-        return [_record_of(row) for row in self._connection.execute(_OPEN)]
+        return readable(self._connection, "receipts", self._connection.execute(_OPEN), _record_of)
 
     def of_job(self, job_id: str, limit: int) -> list[ReceiptRecord]:
         number = codec.job_number(job_id)

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, select
 from corral.control.records import ReservationRecord
 from corral.core.model import Reservation
 from corral.stores import codec
+from corral.stores.rows import readable
 from corral.stores.scheduling_tables import reservation_rows
 from corral.stores.statements import replace_rows
 
@@ -22,7 +23,7 @@ class SqlReservationTable:
         self._connection = connection
 
     def all(self) -> list[ReservationRecord]:
-        return [_record_of(row) for row in self._connection.execute(_ALL)]
+        return readable(self._connection, "reservations", self._connection.execute(_ALL), _record_of)
 
     def get(self, name: str) -> ReservationRecord | None:
         row = self._connection.execute(_ALL.where(reservation_rows.c.name == name)).one_or_none()

@@ -6,6 +6,7 @@ accepted job is a promise; readers have nothing to sync.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from pathlib import Path
@@ -14,10 +15,16 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 
 from corral.control.ports import StoreConflict
-from corral.stores.database import EXTRA_READERS, LOCK_TIMEOUT_SECONDS, READERS, Database, explain_errors, read_epoch
-from corral.stores.errors import BadStoreUrl, ReadOnlyTransaction, StoreUnreachable
+from corral.stores.database import EXTRA_READERS, POOL_TIMEOUT_SECONDS, READERS, Database, explain_errors, read_epoch
+from corral.stores.errors import BadStoreUrl, ReadOnlyTransaction, StoreRefused, StoreUnreachable
+
+#: How long a writer waits for another process that has the file locked. Short: everybody waits behind that writer.
+LOCK_TIMEOUT_SECONDS = 5
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+#: what does not pass by itself
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_PERM}
+_PASSING = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ESTALE}
 _WRITER_PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", f"journal_size_limit = {64 << 20}")
 _READER_PRAGMAS = ("query_only = ON",)
 
@@ -45,7 +52,8 @@ def _create_privately(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        raise StoreUnreachable(f"cannot open {path}: {error.strerror}") from error
+        kind = StoreUnreachable if error.errno in _PASSING else StoreRefused
+        raise kind(f"cannot open {path}: {error.strerror}") from error
 
 
 def _engine(path: Path, *, begin: str, pragmas: tuple[str, ...], connections: int, extra: int) -> Engine:
@@ -55,7 +63,7 @@ def _engine(path: Path, *, begin: str, pragmas: tuple[str, ...], connections: in
         connect_args={"isolation_level": None, "timeout": LOCK_TIMEOUT_SECONDS, "check_same_thread": False},
         pool_size=connections,
         max_overflow=extra,
-        pool_timeout=LOCK_TIMEOUT_SECONDS,
+        pool_timeout=POOL_TIMEOUT_SECONDS,
         hide_parameters=True,
     )
 
@@ -84,6 +92,8 @@ def _explain(context: ExceptionContext, path: Path) -> Exception | None:
         return ReadOnlyTransaction("a read transaction cannot write")
     if code in _BUSY:
         return StoreUnreachable(f"{path} stays locked by another process")
+    if code in _DAMAGED:
+        return StoreRefused(f"cannot use {path}: {error}")
     if isinstance(error, sqlite3.OperationalError) and code == sqlite3.SQLITE_ERROR:
         return None  # a wrong statement is a mistake in corral, not a broken store
     if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError) and code:

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, InvalidRequestError, PendingRollbackError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from corral.control.ports import Leadership, StoreHolder, StoreSuperseded, Transaction
 from corral.stores import room
 from corral.stores.database import Database
-from corral.stores.errors import StoreClosed
+from corral.stores.errors import StoreClosed, StoreUnreachable
 from corral.stores.migrating import current_revision
 from corral.stores.ownership import check_holder, installation_of, keep_holder, known_installation, read_holder
 from corral.stores.statements import count_up
@@ -77,13 +79,13 @@ class SqlStore:
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         self._check_open()
-        with self._database.reader.connect() as connection, connection.begin():
+        with _plain_errors(), self._database.reader.connect() as connection, connection.begin():
             begin_work(connection)
             yield SqlTransaction(connection)
 
     def describe(self) -> Mapping[str, str]:
         self._check_open()
-        with self._database.reader.connect() as connection:
+        with _plain_errors(), self._database.reader.connect() as connection:
             version = self._database.server_version(connection)
             schema = current_revision(connection) or ""
         return {"kind": self._database.kind, "version": version, "place": self._database.place, "schema": schema}
@@ -116,7 +118,7 @@ class SqlStore:
             self._check_open()
             self._holder = me
             try:
-                with self._database.writer.connect() as connection, connection.begin():
+                with _plain_errors(), self._database.writer.connect() as connection, connection.begin():
                     begin_work(connection)
                     yield connection
                     check_work(connection)
@@ -126,3 +128,17 @@ class SqlStore:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("the store is closed")
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """What SQLAlchemy itself says of a store that is away: no connection becomes free, or the one that was used is
+    lost. What the driver says is explained where the database is opened."""
+    try:
+        yield
+    except PoolTimeout as error:
+        raise StoreUnreachable("the database is too slow: no connection becomes free") from error
+    except (DBAPIError, InvalidRequestError) as error:
+        if isinstance(error, PendingRollbackError) or getattr(error, "connection_invalidated", False):
+            raise StoreUnreachable("the connection to the database was lost") from error
+        raise

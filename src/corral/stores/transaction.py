@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection
 
 from corral.control.ports import (
@@ -31,6 +33,7 @@ from corral.control.ports import (
     UsageTable,
     VolumeTable,
 )
+from corral.control.records import UnreadableRow
 from corral.stores.alerts import SqlAlertTable
 from corral.stores.attempts import SqlAttemptTable
 from corral.stores.catalog import SqlCatalogTable
@@ -48,6 +51,7 @@ from corral.stores.providers import SqlProviderTable
 from corral.stores.receipts import SqlReceiptTable
 from corral.stores.reports import SqlReportTable
 from corral.stores.reservations import SqlReservationTable
+from corral.stores.rows import begin_rows, unreadable_rows
 from corral.stores.scores import SqlMetaTable, SqlScoreTable
 from corral.stores.usage import SqlUsageTable
 from corral.stores.volumes import SqlVolumeTable
@@ -84,6 +88,8 @@ class SqlTransaction:
     meta: MetaTable
 
     def __init__(self, connection: Connection) -> None:
+        begin_rows(connection)
+        self._connection = connection
         self.jobs = SqlJobTable(connection)
         self.attempts = SqlAttemptTable(connection)
         self.fleet = SqlFleetTable(connection)
@@ -109,3 +115,7 @@ class SqlTransaction:
         self.estimates = SqlEstimateTable(connection)
         self.volumes = SqlVolumeTable(connection)
         self.meta = SqlMetaTable(connection)
+
+    @property
+    def unreadable(self) -> Sequence[UnreadableRow]:
+        return unreadable_rows(self._connection)

@@ -11,6 +11,7 @@ from corral.control.records import UsageCourse, UsageRecord
 from corral.core.measuring import Measured
 from corral.core.model import EndReason, JobKind, JobState, attempt_id, job_of_attempt
 from corral.stores import codec
+from corral.stores.rows import readable
 from corral.stores.sight_tables import NOT_OVER, usage_rows
 from corral.stores.statements import BatchStatement, insert_into
 
@@ -139,7 +140,7 @@ class SqlUsageTable:
 
     def completed(self, limit: int, before: float | None = None) -> list[UsageRecord]:
         place = {"most": limit, "before": _NEVER if before is None else before}
-        return [_record_of(row) for row in self._connection.execute(_COMPLETED, place)][::-1]
+        return readable(self._connection, "usage", self._connection.execute(_COMPLETED, place), _record_of)[::-1]
 
     def prune(self, before: float) -> int:
         return self._connection.execute(delete(usage_rows).where(usage_rows.c.ended_at < before)).rowcount

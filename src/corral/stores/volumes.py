@@ -17,6 +17,7 @@ from corral.control.records import (
 )
 from corral.core.volumes import VolumeType
 from corral.stores import codec
+from corral.stores.rows import readable
 from corral.stores.statements import count_up, replace_rows
 from corral.stores.volume_tables import object_store_rows, volume_rows
 
@@ -67,7 +68,8 @@ class SqlVolumeTable:
         self._connection.execute(delete(object_store_rows).where(object_store_rows.c.name == name))
 
     def _found(self, statement: Select[Any]) -> list[VolumeRecord]:
-        return [_volume_of(row) for row in self._connection.execute(statement.order_by(volume_rows.c.id))]
+        rows = self._connection.execute(statement.order_by(volume_rows.c.id))
+        return readable(self._connection, "volumes", rows, _volume_of)
 
 
 def _number(volume_id: str) -> int:

@@ -10,11 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from corral.control.ports import Collected, Collector
+from corral.control.worker import Worker
 from corral.telemetry.dcgm import OWN
 from corral.telemetry.page import GpuPlace, Placed, SeenXids, gpu_families, host_families
 from corral.telemetry.promtext import Family, render
@@ -56,21 +58,25 @@ class Exporter:
         self._lock = threading.Lock()
         self._last: dict[str, _Last] = {}
         self._xids: dict[str, SeenXids] = {}
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=(collector,), name=f"read-{collector.name}", daemon=True)
+        self._workers = [
+            Worker(
+                f"read-{collector.name}",
+                partial(self._read, collector),
+                every_seconds=interval_seconds,
+                at_end=collector.close,
+            )
             for collector in self._collectors
         ]
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        for worker in self._workers:
+            worker.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(timeout=_STOP_SECONDS)
+        for worker in self._workers:
+            worker.ask_to_stop()
+        for worker in self._workers:
+            worker.stop(_STOP_SECONDS)
 
     def read(self) -> None:
         """Read everything once, in the caller's thread: instead of `start`."""
@@ -100,12 +106,6 @@ class Exporter:
         oldest = self._now() - STALE_INTERVALS * self._interval
         with self._lock:
             return [last for last in self._last.values() if last.at >= oldest]
-
-    def _run(self, collector: Collector) -> None:
-        while not self._stopping.is_set():
-            self._read(collector)
-            self._stopping.wait(self._interval)
-        collector.close()
 
     def _read(self, collector: Collector) -> None:
         at = self._now()

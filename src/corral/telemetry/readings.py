@@ -43,12 +43,16 @@ class LatestReadings:
         with self._lock:
             for reading in readings:
                 known = self._readings.get(reading.gpu_id)
-                if known is None or known.at <= reading.at:
+                if known is None or self._is_newer(reading.at, known.at):
                     self._readings[reading.gpu_id] = reading
             for host in hosts:
                 seen = self._hosts.get(host.node)
-                if seen is None or seen.at <= host.at:
+                if seen is None or self._is_newer(host.at, seen.at):
                     self._hosts[host.node] = host
+
+    def _is_newer(self, at: float, known_at: float) -> bool:
+        """Also if it is much older: then the clock was set back."""
+        return at >= known_at or known_at - at > self._stale_after_seconds
 
     def get(self, gpu_id: str, now: float) -> LatestReading | None:
         with self._lock:
@@ -87,4 +91,5 @@ class LatestReadings:
                     del self._hosts[node]
 
     def _is_stale(self, at: float, now: float) -> bool:
-        return now - at > self._stale_after_seconds
+        # Both ways: what was read before the clock was set back says nothing about now either.
+        return abs(now - at) > self._stale_after_seconds

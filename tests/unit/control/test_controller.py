@@ -369,11 +369,11 @@ def test_a_cycle_that_keeps_failing_does_not_spin(house: House, monkeypatch: pyt
     """The safety net runs every now and then; when planning has a bug, it is tried that often and no oftener."""
     tried: list[float] = []
 
-    def broken(work: Work, journal: Any) -> Plan:
+    def broken(work: Work, journal: Any, left_out: Any) -> Plan:
         tried.append(work.now)
         raise ZeroDivisionError("a bug in planning")
 
-    monkeypatch.setattr(controller_module, "run_cycle", broken)
+    monkeypatch.setattr("corral.control.planner.run_cycle", broken)
     house.clock.time += 31.0
     # Reads wake the controller, which looks whether a cycle is due.
     for _ in range(20):

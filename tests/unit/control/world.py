@@ -54,6 +54,9 @@ class StillClock:
     def now(self) -> float:
         return self.time
 
+    def monotonic(self) -> float:
+        return self.now()
+
 
 class Desk:
     """Use cases one by one, each in its own transaction; the state is thrown away when one fails.

@@ -100,4 +100,5 @@ def test_old_news_change_nothing(uses: list[tuple[float, float]], late: float) -
     for step, use in uses:
         now += step
         recent = observe(recent, now, use, RULES)
-    assert observe(recent, now - RULES.window_seconds, late, RULES) == recent
+    number = int(now // RULES.bucket_seconds)
+    assert observe(recent, (number - 1) * RULES.bucket_seconds, late, RULES) == recent

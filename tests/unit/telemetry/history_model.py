@@ -23,6 +23,9 @@ class SetClock:
     def now(self) -> float:
         return self.at
 
+    def monotonic(self) -> float:
+        return self.now()
+
 
 def open_history(
     path: Path, clock: SetClock, *, raw_hours: float = 24, minute_hours: float = 720, hour_hours: float = 8760
@@ -45,28 +48,27 @@ class HistoryModel:
 
     kept_ms: Mapping[str, int]
     readings: list[tuple[int, Metric, str, float]] = field(default_factory=list)
-    newest: int = 0
-    #: before it readings are in chunks, and only as fine as what is left of them
+    #: how many of them, from the first on, were there at the last `tend`
+    tended: int = 0
+    #: before it those are in chunks, and only as fine as what is left of them
     border: int = 0
     floors: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STEPS_MS, 0))
 
     def append(self, at: int, values: Mapping[Metric, Mapping[str, float]]) -> None:
-        if at < self.newest:
-            return
-        self.newest = at
         self.readings += [(at, metric, name, value) for metric, by in values.items() for name, value in by.items()]
 
     def tend(self, now: int) -> None:
         newest = max((at for at, *_ in self.readings), default=0)
         self.border = max(self.border, newest // HOUR_MS * HOUR_MS)
+        self.tended = len(self.readings)
         for level, kept in self.kept_ms.items():
             window = WINDOWS_MS[level]
             self.floors[level] = max(self.floors[level], (now - kept) // window * window)
 
     def series(self, metric: Metric, since: int, until: int, step: int) -> dict[str, list[Point]]:
         found: dict[tuple[str, int], list[float]] = {}
-        for at, of, name, value in self.readings:
-            seen = self._seen_at(at)
+        for number, (at, of, name, value) in enumerate(self.readings):
+            seen = (at, 1) if number >= self.tended else self._seen_at(at)
             if of is metric and seen is not None and since // seen[1] * seen[1] <= seen[0] < until:
                 place = max(step, seen[1])
                 found.setdefault((name, seen[0] // place * place), []).append(value)

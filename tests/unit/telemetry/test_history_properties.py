@@ -57,9 +57,7 @@ class HistoryStory(RuleBasedStateMachine):
         self.hours = hours
         self.history = self.opened()
         raw, minute, hour = hours
-        self.model = HistoryModel(
-            kept_ms={"raw": raw * HOUR_MS, "minute": minute * HOUR_MS, "hour": hour * HOUR_MS}, newest=0
-        )
+        self.model = HistoryModel(kept_ms={"raw": raw * HOUR_MS, "minute": minute * HOUR_MS, "hour": hour * HOUR_MS})
 
     def opened(self):  # type: ignore[no-untyped-def]
         raw, minute, hour = self.hours
@@ -94,8 +92,6 @@ class HistoryStory(RuleBasedStateMachine):
     def reopen(self) -> None:
         self.history.close()
         self.history = self.opened()
-        # What was dropped as too late before may be taken now only if nothing of that time was kept.
-        self.model.newest = max((at for at, *_ in self.model.readings), default=0)
 
     @rule(
         metric=st.sampled_from(METRICS),

@@ -9,7 +9,10 @@ from typing import Any, Protocol
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Seconds since the epoch. Somebody may set it, back and forth."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment, never going back: for intervals."""
 
 
 class Workspace(Protocol):

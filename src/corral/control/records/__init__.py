@@ -45,6 +45,7 @@ from corral.control.records.jobs import (
     JobSpec,
     MountKind,
     MountSpec,
+    UnreadableRow,
     UsageCourse,
     UsageRecord,
 )
@@ -166,6 +167,7 @@ __all__ = [
     "SimulationState",
     "SshKeyRecord",
     "TagRecord",
+    "UnreadableRow",
     "UsageCourse",
     "UsageRecord",
     "UserRecord",

@@ -98,6 +98,15 @@ class AttemptRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class UnreadableRow:
+    """A row of the store that is damaged. It is left out; an operator repairs or deletes it."""
+
+    table: str
+    key: str
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class UsageRecord:
     """What one attempt held and used. Kept when its job is deleted: reports are made from it."""
 

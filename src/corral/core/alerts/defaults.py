@@ -129,6 +129,14 @@ def _rules_of_work(thresholds: Thresholds) -> tuple[AlertRule, ...]:
     """What waits, fails, or could begin."""
     return (
         AlertRule(
+            name="plan-failed",
+            signal="plan-failed",
+            comparison=Comparison.AT_LEAST,
+            threshold=1,
+            severity=Severity.CRITICAL,
+            description="A queue cannot be planned because of an error in corral: its jobs wait, others go on.",
+        ),
+        AlertRule(
             name="queue-length",
             signal="queue-length",
             threshold=100,
@@ -170,8 +178,16 @@ def _rules_of_work(thresholds: Thresholds) -> tuple[AlertRule, ...]:
 
 
 def _rules_of_storage() -> tuple[AlertRule, ...]:
-    """What runs out of room."""
+    """What runs out of room, or is damaged."""
     return (
+        AlertRule(
+            name="row-unreadable",
+            signal="row-unreadable",
+            comparison=Comparison.AT_LEAST,
+            threshold=1,
+            severity=Severity.CRITICAL,
+            description="A row of the store is damaged and left out: restore it from a backup, or delete it.",
+        ),
         AlertRule(
             name="volume-nearly-full",
             signal="volume-full",

@@ -22,6 +22,7 @@ class Scope(StrEnum):
     QUEUE = "queue"
     POOL = "pool"
     VOLUME = "volume"
+    STORE = "store"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +64,8 @@ class QueueFact:
     longest_wait_seconds: float = 0.0
     #: the job that waits longest
     first_job: str = ""
+    #: what planning it ends with, and the digest of the snapshot that it was planned from; empty if it can be planned
+    plan_failure: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +100,16 @@ class VolumeFact:
     used_bytes: int | None = None
 
 
-Fact = GpuFact | NodeFact | QueueFact | FailureFact | PoolFact | VolumeFact
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowFact:
+    """A row of the store that is damaged."""
+
+    #: the table and the row's key
+    id: str
+    error: str = ""
+
+
+Fact = GpuFact | NodeFact | QueueFact | FailureFact | PoolFact | VolumeFact | RowFact
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,6 +121,7 @@ class Facts:
     pools: Sequence[PoolFact] = ()
     failures: Sequence[FailureFact] = ()
     volumes: Sequence[VolumeFact] = ()
+    rows: Sequence[RowFact] = ()
 
     def of(self, scope: Scope) -> Sequence[Fact]:
         """Everything of that kind that there is, whether it can be measured at this moment or not."""
@@ -125,3 +138,5 @@ class Facts:
                 return self.failures
             case Scope.VOLUME:
                 return self.volumes
+            case Scope.STORE:
+                return self.rows

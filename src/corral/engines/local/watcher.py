@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from corral.control.ports import AttemptPhase, AttemptStatus
+from corral.control.worker import Worker
 from corral.engines.aggregation import aggregate, up_since
 from corral.engines.local.attempts import Tracked
 
 logger = logging.getLogger(__name__)
 _READ_BYTES = 1 << 16
-_PAUSE_AFTER_ERROR_SECONDS = 0.5
 
 
 class Watched(Protocol):
@@ -47,9 +47,9 @@ class Watcher:
         self._lock = threading.Lock()
         self._asked: set[str] = set()
         self._sinks: list[Callable[[AttemptStatus], None]] = []
-        self._stopping = False
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="local-engine", daemon=True)
+        self._rescan_at = time.monotonic() + rescan_seconds
+        self._worker = Worker("local-engine", self._round, every_seconds=0.0, interrupt=self.wake)
 
     def prime(self, attempts: Iterable[Tracked]) -> None:
         """These states are known before the first event."""
@@ -60,7 +60,7 @@ class Watcher:
                 tracked.reported = AttemptPhase.RUNNING
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         with self._lock:
@@ -77,10 +77,8 @@ class Watcher:
                 os.write(self._wake_write, b"\0")
 
     def stop(self) -> None:
-        self._stopping = True
-        self.wake()
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+        if not self._worker.stop():
+            return  # it hangs: what it uses stays open until the process ends
         with self._lock:
             self._closed = True
             for descriptor in (self._news, self._wake_read, self._wake_write):
@@ -88,19 +86,12 @@ class Watcher:
 
     # -------------------------------------------------------------------------------------------- the thread
 
-    def _run(self) -> None:
-        rescan_at = time.monotonic() + self._rescan_seconds
-        while not self._stopping:
-            try:
-                self._turn(rescan_at)
-                if time.monotonic() >= rescan_at:
-                    for tracked in self._watched.look_at_all():
-                        self._report(tracked)
-                    rescan_at = time.monotonic() + self._rescan_seconds
-            except Exception:
-                # Without this thread no end would ever be reported: say it, and go on.
-                logger.exception("the local engine could not handle an event")
-                time.sleep(_PAUSE_AFTER_ERROR_SECONDS)
+    def _round(self) -> None:
+        self._turn(self._rescan_at)
+        if time.monotonic() >= self._rescan_at:
+            for tracked in self._watched.look_at_all():
+                self._report(tracked)
+            self._rescan_at = time.monotonic() + self._rescan_seconds
 
     def _turn(self, rescan_at: float) -> None:
         poll = select.poll()

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from corral.control.ports import AttemptPhase, AttemptStatus, LaunchOrder
+from corral.control.worker import Worker
 from corral.engines.local.messages import StorageSpec
 from corral.engines.local.storage.orders import StoragePlaces, preparer_spec
 from corral.engines.slurm.rundir import Layout
@@ -69,10 +70,8 @@ class Preparing:
         self._errands: dict[str, _Errand] = {}
         self._waiting: queue.SimpleQueue[_Errand | None] = queue.SimpleQueue()
         # Daemons: a server that stops does not wait for gigabytes.
-        self._threads = [
-            threading.Thread(target=self._run, name=f"prepare-{name}-{number}", daemon=True)
-            for number in range(AT_ONCE)
-        ]
+        self._is_started = False
+        self._workers = [Worker(f"prepare-{name}-{number}", self._step, every_seconds=0.0) for number in range(AT_ONCE)]
 
     def begin(self, order: LaunchOrder, specs: Sequence[StorageSpec]) -> None:
         """Once for each attempt, however often it is said."""
@@ -83,9 +82,10 @@ class Preparing:
             self._layout.mark_live(order.attempt_id)
             errand = _Errand(order=order, specs=specs, begun_at=time.time())
             self._errands[order.attempt_id] = errand
-            for thread in self._threads:
-                if thread.ident is None:
-                    thread.start()
+            if not self._is_started:
+                self._is_started = True
+                for worker in self._workers:
+                    worker.start()
         self._waiting.put(errand)
 
     def drop(self, attempt_id: str) -> LaunchOrder | None:
@@ -120,22 +120,27 @@ class Preparing:
             left, self._errands = list(self._errands.values()), {}
             for errand in left:
                 _kill(errand.process)
-        for _ in self._threads:
+        for worker in self._workers:
+            worker.ask_to_stop()
             self._waiting.put(None)
 
     # -------------------------------------------------------------------------------------------- inside
 
-    def _run(self) -> None:
-        while (errand := self._waiting.get()) is not None:
+    def _step(self) -> None:
+        if (errand := self._waiting.get()) is None:
+            return
+        try:
             prepared = self._prepared(errand)
             with self._lock:
                 is_wanted = self._errands.get(errand.order.attempt_id) is errand
             if is_wanted:
                 # Until the engine has it, it is one of ours: an observation in between must find it.
                 self._done(errand.order, prepared)
-                with self._lock:
-                    if self._errands.get(errand.order.attempt_id) is errand:
-                        del self._errands[errand.order.attempt_id]
+        finally:
+            # Also if that failed: an attempt that nobody prepares is found missing, and launched again.
+            with self._lock:
+                if self._errands.get(errand.order.attempt_id) is errand:
+                    del self._errands[errand.order.attempt_id]
 
     def _prepared(self, errand: _Errand) -> Prepared:
         try:

@@ -7,12 +7,12 @@ Slurm's controller is asked rarely, and more rarely still while it is slow.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from corral.control.ports import AttemptPhase, AttemptStatus, EngineUnavailable
+from corral.control.worker import Worker
 from corral.engines.slurm.attempts import Attempt
 
 if TYPE_CHECKING:
@@ -35,54 +35,47 @@ class Watcher:
         self._look_seconds = look_seconds
         self._rescan_seconds = rescan_seconds
         self._sinks: list[Callable[[AttemptStatus], None]] = []
-        self._guard = threading.Lock()
-        self._wanted = threading.Event()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="slurm-watcher", daemon=True)
+        self._pause = rescan_seconds
+        self._rescan_at = 0.0
+        self._worker = Worker("slurm-watcher", self._round, every_seconds=rescan_seconds)
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
-        self._stopping.set()
-        self._wanted.set()
-        if self._thread.is_alive() and threading.current_thread() is not self._thread:
-            self._thread.join(timeout=30.0)
+        self._worker.stop()
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         self._sinks.append(sink)
 
     def look_soon(self) -> None:
-        self._wanted.set()
+        self._worker.wake()
 
     def tell_all(self) -> None:
         """Somebody else has asked Slurm, and may have found an end."""
-        self._wanted.set()
+        self._worker.wake()
 
-    def _run(self) -> None:
-        pause, rescan_at = self._rescan_seconds, 0.0
-        while not self._stopping.is_set():
+    def _round(self) -> float:
+        begun = time.monotonic()
+        self._guarded(lambda: self._tell(self._engine.take_events()))
+        looked = time.monotonic() - begun
+        if time.monotonic() >= self._rescan_at:
             begun = time.monotonic()
-            self._guarded(lambda: self._tell(self._engine.take_events()))
-            looked = time.monotonic() - begun
-            if time.monotonic() >= rescan_at:
-                begun = time.monotonic()
-                answered = self._guarded(lambda: self._tell(self._engine.rescan()))
-                took = time.monotonic() - begun
-                pause = self._rescan_seconds if answered else min(MAX_AWAY_SECONDS, pause * 2)
-                rescan_at = time.monotonic() + min(MAX_PAUSE_SECONDS, max(pause, took / _BUSY_SHARE))
-            # Whatever is launched, or stopped, asks for a look by itself.
-            self._wanted.wait(self._look_seconds if self._engine.is_busy else self._rescan_seconds)
-            self._wanted.clear()
-            if looked > self._look_seconds:
-                self._stopping.wait(min(self._rescan_seconds, looked / _LOOK_SHARE - looked))
+            answered = self._guarded(lambda: self._tell(self._engine.rescan()))
+            took = time.monotonic() - begun
+            self._pause = self._rescan_seconds if answered else min(MAX_AWAY_SECONDS, self._pause * 2)
+            self._rescan_at = time.monotonic() + min(MAX_PAUSE_SECONDS, max(self._pause, took / _BUSY_SHARE))
+        if looked > self._look_seconds:
+            self._worker.pause(min(self._rescan_seconds, looked / _LOOK_SHARE - looked))
+        # Whatever is launched, or stopped, asks for a look by itself.
+        return self._look_seconds if self._engine.is_busy else self._rescan_seconds
 
     def _guarded(self, work: Callable[[], None]) -> bool:
         """Nothing that goes wrong may end the thread: the next look may find everything in order."""
         try:
             work()
         except EngineUnavailable as error:
-            if not self._stopping.is_set():
+            if not self._worker.is_stopping:
                 log.warning("%s", error)
             return False
         except Exception:

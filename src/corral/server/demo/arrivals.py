@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from corral.control.controller import Controller
 from corral.control.errors import Refusal
@@ -16,6 +15,7 @@ from corral.control.jobs import JobDraft, submit
 from corral.control.mount_words import MountWord, parse_mount
 from corral.control.records import JobSpec
 from corral.control.work import Caller
+from corral.control.worker import Worker
 from corral.core.model import JobKind, JobState, Request
 from corral.server.demo.catalog import DATASET, OPERATOR, PEOPLE, TEAM_MEMBERS, set_up
 from corral.server.demo.storage import deliveries, head
@@ -51,26 +51,27 @@ class Demo:
         self._controller = controller
         self._wake = wake
         self._rng = random.Random(seed)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="demo", daemon=True)
+        self._stored: Iterator[None] | None = None
+        self._worker = Worker("demo", self._round, every_seconds=ARRIVAL_SECONDS)
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
-        self._stopped.set()
-        self._thread.join(timeout=5.0)
+        self._worker.stop()
 
-    def _run(self) -> None:
-        self._controller.execute(set_up).result()
-        for _ in range(24):
-            self._arrive()
-        stored = deliveries(self._controller, self._wake)
-        while not self._stopped.wait(self._rng.expovariate(1 / ARRIVAL_SECONDS)):
-            next(stored, None)
+    def _round(self) -> float:
+        if self._stored is None:
+            self._controller.execute(set_up).result()
+            for _ in range(24):
+                self._arrive()
+            self._stored = deliveries(self._controller, self._wake)
+        else:
+            next(self._stored, None)
             waiting = self._controller.inspect(lambda state: state.snapshot.count(JobState.QUEUED)).result()
             if waiting < LONGEST_QUEUE:
                 self._arrive()
+        return self._rng.expovariate(1 / ARRIVAL_SECONDS)
 
     def _arrive(self) -> None:
         user = self._rng.choices(USERS, weights=SHARES)[0]

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
 from corral.control import licence
+from corral.control.worker import workers_alive
 from corral.server.auth.callers import AnyCaller, Context, Operator, identity_of
 from corral.server.context import ServerContext
 from corral.server.exposition import MEDIA_TYPE, render
@@ -44,7 +45,12 @@ async def get_about(caller: AnyCaller, context: Context) -> AboutView:
         uptime_seconds=context.clock.now() - context.started_at,
         store=dict(context.store.describe()),
         engines=sorted({cluster.engine for cluster in context.settings.cluster}),
-        parts=[*await parts_of(context), _disk(context), *_exporters(context)],
+        parts=[
+            *await parts_of(context),
+            _disk(context),
+            *_exporters(context),
+            *_workers(is_operator=caller.is_operator),
+        ],
         isolation=IsolationView(separation=context.separated.separation, detail=context.separated.detail),
         licence=licence_view(await current_licence(context)),
     )
@@ -105,8 +111,15 @@ async def parts_of(context: ServerContext) -> list[PartView]:
     """Every part that the server cannot do without, and what ails it."""
     fault = await _fault_of_store(context)
     parts = [PartView(name="store", healthy=not fault, detail=fault)]
-    alive = context.controller.is_alive
-    parts.append(PartView(name="controller", healthy=alive, detail="" if alive else "the controller has stopped"))
+    alive, outage = context.controller.is_alive, context.controller.outage
+    detail = "the store cannot be used, and the controller waits for it" if outage else ""
+    parts.append(
+        PartView(
+            name="controller",
+            healthy=alive and not outage,
+            detail=detail if alive else "the controller has stopped",
+        )
+    )
     for cluster in context.settings.cluster:
         health = context.controller.health.get(cluster.name)
         healthy = health is not None and health.healthy
@@ -114,6 +127,23 @@ async def parts_of(context: ServerContext) -> list[PartView]:
         if health is not None and health.detail:
             detail += f": {health.detail}"
         parts.append(PartView(name=f"cluster {cluster.name}", healthy=healthy, detail=detail))
+    return parts
+
+
+def _workers(*, is_operator: bool) -> list[PartView]:
+    """What is done beside requests. The server is ready without it; what a worker fails with is for operators."""
+    failing = [worker.health for worker in workers_alive() if worker.health.failures]
+    names = ", ".join(health.name for health in failing)
+    parts = [PartView(name="workers", healthy=not failing, detail=f"these fail: {names}" if failing else "")]
+    if is_operator:
+        parts += [
+            PartView(
+                name=f"worker {health.name}",
+                healthy=False,
+                detail=f"{health.error} ({health.failures} times in a row)",
+            )
+            for health in failing
+        ]
     return parts
 
 

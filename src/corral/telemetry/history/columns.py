@@ -126,6 +126,24 @@ def joined(parts: Iterable[Columns]) -> Columns:
     return whole
 
 
+def interleaved(parts: Iterable[Columns]) -> Columns:
+    """Raw readings as one, in the order of their times. Those of the same moment stay apart."""
+    parts = list(parts)
+    if len(parts) == 1:
+        return parts[0]
+    subjects = np.unique(np.concatenate([part.subjects for part in parts]))
+    times = np.concatenate([part.times for part in parts])
+    values = np.full((len(subjects), len(times)), MISSING)
+    begin = 0
+    for part in parts:
+        moments = np.arange(begin, begin + len(part.times))
+        place = np.ix_(np.searchsorted(subjects, part.subjects), moments)
+        values[place] = np.where(part.counts > 0, part.totals, MISSING)
+        begin += len(part.times)
+    order = np.argsort(times, kind="stable")
+    return raw_columns(subjects, times[order], values[:, order])
+
+
 def encode_raw(columns: Columns) -> bytes:
     there = columns.counts > 0
     tables = [_line(columns.subjects), _line(columns.times), _filled(columns.totals, there)]

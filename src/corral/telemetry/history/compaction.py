@@ -17,6 +17,7 @@ from corral.telemetry.history.columns import (
     decode_rollup,
     encode_raw,
     encode_rollup,
+    interleaved,
     joined,
 )
 from corral.telemetry.history.file import HistoryFile
@@ -113,13 +114,13 @@ def _compact_window(file: HistoryFile, metric: int, border: int) -> bool:
 
 
 def _rows(connection: sqlite3.Connection, level: Level, metric: int, readings: Columns) -> Rows:
-    """A level whose windows are longer than an hour gets the hour added to what its chunk has already."""
-    encode = encode_raw if level is Level.RAW else encode_rollup
+    """Added to what the chunk has already: of other hours, or of the same one if the clock was set back."""
+    encode, put_together = (encode_raw, interleaved) if level is Level.RAW else (encode_rollup, joined)
     start = floor_to(int(readings.times[0]), level.window_ms)
     rows = []
     for block, part in readings.blocks(level.block):
-        before = [] if level.window_ms == COMPACTION_MS else _present(connection, level, metric, block, start)
-        rows.append((int(level), metric, block, start, encode(joined([*before, part]))))
+        before = _present(connection, level, metric, block, start)
+        rows.append((int(level), metric, block, start, encode(put_together([*before, part]))))
     return rows
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from corral.control.ports import Clock, HistoryUnavailable, Metric, Point
+from corral.control.ports import Clock, Metric, Point
+from corral.control.worker import Worker
 from corral.telemetry.history.compaction import compact, prune, read_floors
 from corral.telemetry.history.file import HistoryFile
 from corral.telemetry.history.head import Head
@@ -54,21 +55,18 @@ class EmbeddedHistory:
         with self._file.write() as connection:
             self._metrics = Metrics(connection)
             self._head = Head(connection, self._metrics)
-        self._said_dropped = False
+        self._said_set_back = False
         self._tending = threading.Lock()
-        self._stopping = threading.Event()
-        self._hour_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="history", daemon=True)
+        self._worker = Worker("history", self.tend, every_seconds=_TEND_SECONDS)
         if tended:
-            self._thread.start()
+            self._worker.start()
 
     def append(self, at: float, values: Mapping[Metric, Mapping[str, float]]) -> None:
         moment = _ms(at)
         with self._file.write() as connection:
             before = self._head.newest
             if moment < before:
-                self._say_dropped(at, before / 1000)
-                return
+                self._say_set_back(at, before / 1000)
             try:
                 self._head.append(connection, moment, values)
                 connection.commit()
@@ -76,9 +74,10 @@ class EmbeddedHistory:
                 self._head.rolled_back()
                 raise
             self._head.committed(moment)
-        self._said_dropped = False
+        if moment >= before:
+            self._said_set_back = False
         if floor_to(moment, COMPACTION_MS) > floor_to(before, COMPACTION_MS):
-            self._hour_over.set()
+            self._worker.wake()
 
     def means(self, metric: Metric, since: float, until: float) -> dict[str, float]:
         per_unit = self._metrics.per_unit[metric]
@@ -135,14 +134,11 @@ class EmbeddedHistory:
         """Move the hours that are over into chunks, and drop what is too old."""
         with self._tending:
             for _ in self._steps():
-                if self._stopping.is_set():
+                if self._worker.is_stopping:
                     return
 
     def close(self) -> None:
-        self._stopping.set()
-        self._hour_over.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._worker.stop()
         self._file.close()
 
     def _steps(self) -> Iterator[None]:
@@ -153,26 +149,10 @@ class EmbeddedHistory:
         with self._file.write() as connection:
             self._head.forget_layouts(connection)
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self.tend()
-            except HistoryUnavailable as error:
-                log.error("the metric history was not compacted, and it is tried again later: %s", error)
-            except Exception:
-                # A mistake here must not end compaction for good: the head would grow for ever.
-                log.exception("compacting the metric history failed, and is tried again later")
-            self._hour_over.wait(_TEND_SECONDS)
-            self._hour_over.clear()
-
-    def _say_dropped(self, at: float, newest: float) -> None:
-        if not self._said_dropped:
-            self._said_dropped = True
-            log.warning(
-                "readings of %.3f are not kept: there are newer ones already, of %.3f; has the clock been set back?",
-                at,
-                newest,
-            )
+    def _say_set_back(self, at: float, newest: float) -> None:
+        if not self._said_set_back:
+            self._said_set_back = True
+            log.warning("readings of %.3f come after those of %.3f: the clock was set back. Both are kept.", at, newest)
 
 
 def _ms(seconds: float) -> int:

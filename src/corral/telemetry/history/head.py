@@ -28,7 +28,8 @@ class Head:
         #: the subjects that each metric's rows have at present, with their places
         self._present: dict[Metric, dict[str, int]] = {}
         self._window = 0
-        #: The last moment never leaves the head, so nothing that is appended can belong to an hour that did.
+        #: The last moment never leaves the head. What is appended belongs to its hour or a later one, unless the clock
+        #: was set back: then it is added to an hour that may have left already.
         (self.newest,) = connection.execute("SELECT ifnull(max(at), 0) FROM head").fetchone()
 
     def append(self, connection: sqlite3.Connection, at: int, values: Mapping[Metric, Mapping[str, float]]) -> None:
@@ -44,7 +45,8 @@ class Head:
         connection.executemany("INSERT INTO head VALUES (?, ?, ?, ?, ?)", rows)
 
     def committed(self, at: int) -> None:
-        self.newest = at
+        # The clock may have been set back.
+        self.newest = max(self.newest, at)
         self._names.committed()
 
     def rolled_back(self) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 from corral.control.ports import Point
 from corral.telemetry.history.columns import Columns, joined
 from corral.telemetry.history.compaction import read_chunks, read_floors
-from corral.telemetry.history.head import first_moment, read_head
-from corral.telemetry.history.levels import COMPACTION_MS, Level, choose, floor_to
+from corral.telemetry.history.head import read_head
+from corral.telemetry.history.levels import Level, choose
 from corral.telemetry.history.precision import Ints
 
 _FILL = tuple(getattr(Point, name).__set__ for name in ("at", "mean", "least", "most", "count"))
@@ -48,18 +48,14 @@ def points(columns: Columns, row: int, per_unit: float) -> list[Point]:
 def _parts(
     connection: sqlite3.Connection, metric: int, subjects: Ints | None, since: int, until: int, step: int
 ) -> Iterator[tuple[Level, Columns]]:
-    first = first_moment(connection, metric)
-    # Hours leave the head whole: before this one everything is in chunks, from it on nothing is.
-    border = until if first is None else floor_to(first, COMPACTION_MS)
-    if since < border:
-        for span in choose(since, min(until, border), step, read_floors(connection)):
-            for block in _blocks(connection, span.level, subjects):
-                for part in read_chunks(connection, span.level, metric, block, span.since, span.until):
-                    yield span.level, part.of(subjects)
-    if until > border:
-        newest = read_head(connection, metric, max(since, border), until, subjects)
-        if newest is not None:
-            yield Level.RAW, newest
+    # A reading is in the head or in chunks. Of one hour there may be some in both, if the clock was set back.
+    for span in choose(since, until, step, read_floors(connection)):
+        for block in _blocks(connection, span.level, subjects):
+            for part in read_chunks(connection, span.level, metric, block, span.since, span.until):
+                yield span.level, part.of(subjects)
+    newest = read_head(connection, metric, since, until, subjects)
+    if newest is not None:
+        yield Level.RAW, newest
 
 
 def _blocks(connection: sqlite3.Connection, level: Level, subjects: Ints | None) -> list[int]:

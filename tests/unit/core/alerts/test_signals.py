@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from corral.core.alerts.defaults import Thresholds, builtin_rules
-from corral.core.alerts.facts import Facts, FailureFact, GpuFact, NodeFact, PoolFact, QueueFact, Scope, VolumeFact
+from corral.core.alerts.facts import (
+    Facts,
+    FailureFact,
+    GpuFact,
+    NodeFact,
+    PoolFact,
+    QueueFact,
+    RowFact,
+    Scope,
+    VolumeFact,
+)
 from corral.core.alerts.model import Alert, AlertState, Severity
 from corral.core.alerts.notices import LISTED, QUIET_SECONDS, compose, may_go_at
 from corral.core.alerts.recent import ERROR_SECONDS, Recent
@@ -30,9 +40,18 @@ FACTS = Facts(
     now=0,
     gpus=[GPU, UNKNOWN],
     nodes=[NodeFact(id="n1", gpus=2, jobs=("j-1",)), NodeFact(id="n2", state=NodeState.DOWN)],
-    queues=[QueueFact(id="default", waiting=3, longest_wait_seconds=600, first_job="j-9")],
+    queues=[
+        QueueFact(
+            id="default",
+            waiting=3,
+            longest_wait_seconds=600,
+            first_job="j-9",
+            plan_failure="KeyError: 'x' (snapshot ab)",
+        )
+    ],
     pools=[PoolFact(id="default", gpus=2, free=1), PoolFact(id="empty")],
     failures=[FailureFact(id="j-3", at=0, user="bob", reason="oom_killed")],
+    rows=[RowFact(id="jobs 7", error="KeyError: 'request'")],
     volumes=[
         VolumeFact(id="v-1", name="data", owner="eve", size_bytes=1 << 30, used_bytes=979 << 20),
         VolumeFact(id="v-2", name="new", owner="eve", size_bytes=1 << 30),
@@ -52,10 +71,12 @@ MEASURED: dict[str, dict[str, tuple[float, str]]] = {
     },
     "gpu-idle": {"g1": (2, "GPU g1 (A10 on n1 under j-1) has done nothing for 2 min")},
     "node-lost": {"n1": (0, "node n1 with its 2 GPUs is ready"), "n2": (1, "node n2 is lost")},
+    "plan-failed": {"default": (1, "queue default cannot be planned: KeyError: 'x' (snapshot ab)")},
     "queue-length": {"default": (3, "3 jobs wait in queue default")},
     "queue-wait": {"default": (10, "the longest wait in queue default is 10 min: j-9")},
     "job-failed": {"j-3": (1, "job j-3 of bob failed: oom killed")},
     "gpus-free": {"default": (1, "1 of 2 GPUs of pool default are free")},
+    "row-unreadable": {"jobs 7": (1, "the row jobs 7 cannot be read and is left out: KeyError: 'request'")},
     "volume-full": {"v-1": (100 * 979 / 1024, "volume data (v-1) of eve is 96 % full: 979MiB of 1GiB")},
 }
 

@@ -93,9 +93,11 @@ export const signals = defineWords({
   "gpu-health": ["health of a GPU (1 suspect, 2 failed)", "GPU 健康状态（1 可疑，2 故障）"],
   "gpu-idle": ["time a GPU is unused under a job", "作业占用 GPU 而未使用的时间"],
   "node-lost": ["loss of a node (1 while it is lost)", "节点失联（失联时为 1）"],
+  "plan-failed": ["failure to plan a queue (1 while it lasts)", "队列无法规划（持续期间为 1）"],
   "queue-length": ["number of jobs that wait in a queue", "队列中等待的作业数"],
   "queue-wait": ["longest wait in a queue", "队列中最长的等待时间"],
   "job-failed": ["failure of a job (1 for 10 minutes)", "作业失败（10 分钟内为 1）"],
   "gpus-free": ["number of free GPUs of a pool", "资源池中空闲的 GPU 数"],
+  "row-unreadable": ["damage of a row of the store (1 while it lasts)", "存储中的数据行损坏（持续期间为 1）"],
   "volume-full": ["used part of a volume", "存储卷使用率"],
 });

@@ -3,8 +3,10 @@
 from corral.control.ports.store.datasets import DatasetTable
 from corral.control.ports.store.errors import (
     NameTaken,
+    OutcomeUnknown,
     StoreConflict,
     StoreSuperseded,
+    StoreUnavailable,
 )
 from corral.control.ports.store.fleet import (
     CatalogTable,
@@ -63,6 +65,7 @@ __all__ = [
     "Leadership",
     "MetaTable",
     "NameTaken",
+    "OutcomeUnknown",
     "PeopleTable",
     "Place",
     "ProviderTable",
@@ -78,6 +81,7 @@ __all__ = [
     "StoreHeld",
     "StoreHolder",
     "StoreSuperseded",
+    "StoreUnavailable",
     "Transaction",
     "UsageTable",
     "VolumeTable",

@@ -16,5 +16,17 @@ class NameTaken(Exception):
         self.name = name
 
 
+class StoreUnavailable(Exception):
+    """The store cannot be used now: the connection is lost, it stays locked, or the disk is full. Try again later.
+
+    Raised while a `write` block is open, nothing was written. Raised when the block ends, it is open whether the change
+    was committed: load again and compare.
+    """
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """The store went away while the change was being committed. Whether it happened is found out when it is back."""
+
+
 class StoreSuperseded(Exception):
     """Another server has taken over this store. Nothing was written, and this server must stop."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from corral.control.ports.store.scheduling import EstimateTable, ReservationTabl
 from corral.control.ports.store.telling import AlertTable, ChannelTable, ReportTable
 from corral.control.ports.store.volumes import VolumeTable
 from corral.control.ports.store.whatif import ShadowTable, SimulationTable
+from corral.control.records import UnreadableRow
 
 
 class MetaTable(Protocol):
@@ -61,6 +62,10 @@ class Transaction(Protocol):
     estimates: EstimateTable
     volumes: VolumeTable
     meta: MetaTable
+
+    @property
+    def unreadable(self) -> Sequence[UnreadableRow]:
+        """Damaged rows that were left out of the answers so far."""
 
 
 class Store(Protocol):

@@ -15,8 +15,10 @@ from corral.core.alerts.signals import (
     gpus_free,
     job_failed,
     node_lost,
+    plan_failed,
     queue_length,
     queue_wait,
+    row_unreadable,
     volume_full,
 )
 
@@ -79,6 +81,13 @@ SIGNALS: dict[str, Signal] = {
     "node-lost": Signal(
         scope=Scope.NODE, words="1 while a node is lost", unit="", read=node_lost.read, describe=node_lost.describe
     ),
+    "plan-failed": Signal(
+        scope=Scope.QUEUE,
+        words="1 while planning a queue fails",
+        unit="",
+        read=plan_failed.read,
+        describe=plan_failed.describe,
+    ),
     "queue-length": Signal(
         scope=Scope.QUEUE,
         words="jobs that wait in a queue",
@@ -110,6 +119,14 @@ SIGNALS: dict[str, Signal] = {
         read=gpus_free.read,
         describe=gpus_free.describe,
         step=4.0,
+    ),
+    "row-unreadable": Signal(
+        scope=Scope.STORE,
+        words="1 for a row of the store that is damaged",
+        unit="",
+        read=row_unreadable.read,
+        describe=row_unreadable.describe,
+        gone="the row can be read, or is gone",
     ),
     "volume-full": Signal(
         scope=Scope.VOLUME,
