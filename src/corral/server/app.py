@@ -137,6 +137,7 @@ def build_app(context: ServerContext, console: ConsoleFiles | None = None) -> Fa
         watch = asyncio.create_task(watch_licence(context))
         yield
         watch.cancel()
+        context.audit.close()
         await context.jupyter.close()
         context.feed.close()
         context.passwords.close()

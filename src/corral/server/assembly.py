@@ -24,6 +24,7 @@ from corral.control.work import SYSTEM, Work
 from corral.engines import holder
 from corral.server import secrets
 from corral.server.app import VERSION, build_app
+from corral.server.audit import AuditNotes, written_by
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords, one_time_password
 from corral.server.auth.providers import SignIn
@@ -88,6 +89,7 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         identities=Identities(store, touch=lambda *used: _touch(controller, *used), now=clock.now),
         passwords=passwords,
         throttle=_throttle(settings),
+        audit=AuditNotes(written_by(controller)),
         box=box,
         sign_in=SignIn(box=box, clock=clock),
         feed=base.feed,
@@ -117,7 +119,7 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
 def _throttle(settings: Settings) -> LoginThrottle:
     return LoginThrottle(
         attempts=settings.server.login_attempts,
-        window_seconds=settings.server.login_window_seconds,
+        longest_seconds=settings.server.login_window_seconds,
         monotonic=time.monotonic,
     )
 

@@ -27,6 +27,7 @@ from corral.control.ports import (
 )
 from corral.control.state import State
 from corral.control.work import Work
+from corral.server.audit import AuditNotes
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
 from corral.server.auth.providers import SignIn
@@ -101,6 +102,8 @@ class ServerContext:
     identities: Identities
     passwords: Passwords
     throttle: LoginThrottle
+    #: lines of the audit log about reads and refused sign-ins
+    audit: AuditNotes
     #: secrets that are kept encrypted
     box: SecretBox
     #: signing in with providers

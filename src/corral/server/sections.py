@@ -322,8 +322,10 @@ class ServerSettings(Section):
     metrics_per_user: bool = False
     session_hours: Annotated[float, Field(gt=0, le=8760)] = 12
     token_days: Annotated[float, Field(gt=0, le=3650)] = 90
-    #: failed sign-ins per user and window; an address may fail four times as often
+    #: wrong passwords for a user from one address before pauses follow; strangers' addresses may fail four times as
+    #: often over all users
     login_attempts: Annotated[int, Field(ge=1, le=1000)] = 5
+    #: the longest pause between two attempts; the first one is a second, each further one twice as long
     login_window_seconds: Annotated[float, Field(ge=1, le=86_400)] = 60
     #: send the session cookie over HTTPS only; switch on behind a TLS proxy
     secure_cookie: bool = False

@@ -25,7 +25,7 @@ from corral.server.routing import PREFIX
 COOKIE = "corral_session"
 CSRF_HEADER = "X-CSRF-Token"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-#: What a browser may do with a one-time password: look, replace it, go away.
+#: What a session may do with a one-time password: look, replace it, go away.
 _WITH_ONE_TIME_PASSWORD = frozenset({f"{PREFIX}/me", f"{PREFIX}/me/password", f"{PREFIX}/auth/logout"})
 #: What a token of scope `jobs` may change.
 _JOB_PATHS = re.compile(rf"{PREFIX}/(presets/[^/]+/run|jobs|tasks|workbenches)([/:].*)?")
@@ -41,6 +41,8 @@ async def identity_of(request: Request, context: Context) -> Identity:
     if authorization is not None:
         of_token = await _of_bearer(authorization, context)
         _check_scope(request, of_token)
+        if of_token.must_change_password and request.url.path not in _WITH_ONE_TIME_PASSWORD:
+            raise password_change_required()
         return of_token
     session = request.cookies.get(COOKIE)
     if session is None:
@@ -51,7 +53,7 @@ async def identity_of(request: Request, context: Context) -> Identity:
     if request.method not in SAFE_METHODS:
         _check_csrf(request, identity)
     if identity.must_change_password and request.url.path not in _WITH_ONE_TIME_PASSWORD:
-        raise _one_time_password()
+        raise password_change_required()
     return identity
 
 
@@ -68,6 +70,8 @@ async def visitor_of(connection: HTTPConnection, context: ServerContext, *, is_c
     if authorization is not None:
         of_token = await _of_bearer(authorization, context)
         _require_scope(of_token, {Scope.FULL, Scope.JOBS})
+        if of_token.must_change_password:
+            raise password_change_required()
         return of_token
     session = connection.cookies.get(COOKIE)
     identity = None if session is None else await context.identities.of_secret(session, CredentialKind.SESSION)
@@ -76,7 +80,7 @@ async def visitor_of(connection: HTTPConnection, context: ServerContext, *, is_c
     if is_change and origin is None and connection.headers.get("sec-fetch-site") != "same-origin":
         raise _from_elsewhere()
     if identity.must_change_password:
-        raise _one_time_password()
+        raise password_change_required()
     return identity
 
 
@@ -164,10 +168,9 @@ def _check_csrf(request: Request, identity: Identity) -> None:
         raise Problem(403, "CSRF token missing or wrong", detail, slug="csrf")
 
 
-def _one_time_password() -> Problem:
-    return Problem(
-        403, "Password must be changed", "Replace the one-time password first.", slug="password-change-required"
-    )
+def password_change_required(hint: str = "") -> Problem:
+    detail = f"Replace the one-time password first. {hint}".strip()
+    return Problem(403, "Password must be changed", detail, slug="password-change-required")
 
 
 def _from_elsewhere() -> Problem:

@@ -14,6 +14,7 @@ from corral.control.records import DatasetRecord, VersionRecord
 from corral.control.work import Caller
 from corral.server import downloads
 from corral.server.auth.callers import AnyCaller, Context
+from corral.server.context import ServerContext
 from corral.server.dataset_answers import looked_up
 from corral.server.dataset_library import MOST_INDEX_BYTES, MOST_PACK_BYTES, index_pieces
 from corral.server.paging import Limit, page_of
@@ -53,7 +54,7 @@ async def list_dataset_files(
     cursor: Cursor = None,
 ) -> ListView[VersionFileView]:
     """The files and directories in one directory of a version, by name."""
-    found, meant = await context.read(_meant, caller, dataset, version)
+    found, meant = await _read_by(caller, context, dataset, version)
     folder = _plain(path)
     entries = await looked_up(context.library.entries, found.target, meant, folder)
     page = page_of(entries, key=lambda entry: (_sortable(entry.name),), limit=limit, cursor=cursor)
@@ -74,7 +75,7 @@ async def download_dataset_file(
     dataset: str, version: str, request: Request, caller: AnyCaller, context: Context, path: Path
 ) -> downloads.Download:
     """A file of a version, whole or a range of it. What is damaged is never sent."""
-    found, meant = await context.read(_meant, caller, dataset, version)
+    found, meant = await _read_by(caller, context, dataset, version)
     inner = _plain(path)
     entry = await looked_up(context.library.entry, found.target, meant, inner)
     if entry.kind != "file":
@@ -162,7 +163,7 @@ async def get_object_lengths(
     dataset: str, version: str, body: ObjectIds, caller: AnyCaller, context: Context
 ) -> LengthsView:
     """How long each piece of a version is, so that fetching them can be planned."""
-    found, meant = await context.read(_meant, caller, dataset, version)
+    found, meant = await _read_by(caller, context, dataset, version)
     digests = [bytes.fromhex(text) for text in body.ids]
     return LengthsView(lengths=await looked_up(context.library.lengths, found.target, meant, digests))
 
@@ -180,7 +181,7 @@ async def read_objects(
     dataset: str, version: str, body: ObjectIds, caller: AnyCaller, context: Context
 ) -> StreamingResponse:
     """Pieces of a version, in the order of the ids."""
-    found, meant = await context.read(_meant, caller, dataset, version)
+    found, meant = await _read_by(caller, context, dataset, version)
     digests = [bytes.fromhex(text) for text in body.ids]
     pieces = await looked_up(context.library.read_pieces, found.target, meant, digests)
     return StreamingResponse(pieces, media_type=downloads.OCTETS)
@@ -206,6 +207,15 @@ async def _received(request: Request, pack: str, index_bytes: int) -> tuple[byte
 
 
 # ------------------------------------------------------------------------------------------------ in common
+
+
+async def _read_by(
+    caller: Caller, context: ServerContext, dataset: str, version: str
+) -> tuple[DatasetRecord, VersionRecord]:
+    """The version whose files are read; a read by an operator of another's dataset is in the audit log."""
+    found, meant = await context.read(_meant, caller, dataset, version)
+    context.audit.read(caller, "files.read", found.id, owner=found.owner, item=meant.id)
+    return found, meant
 
 
 def _meant(tx: Transaction, caller: Caller, ref: str, word: str) -> tuple[DatasetRecord, VersionRecord]:

@@ -34,6 +34,7 @@ async def list_files(
     """The files and directories in one directory of what the job wrote, by name."""
     parts = parts_of(path)
     found = (await context.read(own_record, caller, job)).job
+    context.audit.read(caller, "files.read", found.id, owner=found.user, item="/".join(parts))
     after = _after(cursor)
     try:
         entries, last = await asyncio.to_thread(context.outputs.entries, found.id, parts, after=after, limit=limit)
@@ -62,6 +63,7 @@ async def download_file(
     """A file, whole or a range of it, or everything in a directory."""
     parts = parts_of(path)
     found = (await context.read(own_record, caller, job)).job
+    context.audit.read(caller, "files.read", found.id, owner=found.user, item="/".join(parts))
     try:
         opened = await asyncio.to_thread(context.outputs.open, found.id, parts)
     except (OutputMissing, OutputRefused) as error:
