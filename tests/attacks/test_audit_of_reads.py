@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.attacks.conftest import SharedMachine
+from tests.integration.waiting import wait_until
 
 
 def noted(machine: SharedMachine, user: str, action: str) -> list[dict[str, Any]]:
@@ -21,6 +22,8 @@ def test_an_operator_who_reads_logs_and_files_of_others_leaves_a_line(machine: S
         operator.get(f"/jobs/{job['id']}/logs/search", params={"q": "secret"}).raise_for_status()
         operator.get(f"/jobs/{job['id']}/logs/download").raise_for_status()
         operator.get(f"/jobs/{job['id']}/files").raise_for_status()
+    # A request does not wait for its line.
+    wait_until(lambda: noted(machine, "operator", "files.read") != [], "the reads are in the audit log")
     seen = [(event["actor"], event["subject"]) for event in noted(machine, "operator", "log.read")]
     assert seen == [("operator", job["id"])], "one line, however many reads"
     assert [event["actor"] for event in noted(machine, "ann", "log.read")] == ["operator"], "she sees who read"
@@ -36,8 +39,12 @@ def test_reading_ones_own_leaves_no_line(machine: SharedMachine) -> None:
 
 def test_deleted_files_are_in_the_audit_log(machine: SharedMachine) -> None:
     with machine.server.http("ann") as ann:
-        volume = ann.post("/volumes", json={"name": "data", "type": "shared", "size": "1GiB"}).raise_for_status().json()
-        path = f"/volumes/{volume['id']}/files"
+        volume = (
+            ann.post("/volumes", json={"name": "data", "type": "filesystem", "size": "1GiB"}).raise_for_status().json()
+        )
+        where = f"/volumes/{volume['id']}"
+        wait_until(lambda: ann.get(where).json()["state"] == "ready", "the volume is ready")
+        path = f"{where}/files"
         for number in range(30):
             ann.put(f"{path}/directory", params={"path": f"d{number}"}).raise_for_status()
         for number in range(30):

@@ -36,6 +36,7 @@ ORDER = ContainerOrder(
     workdir="/home/ada/project",
     tmp="/run/7/tmp",
     rank_dir="/run/7",
+    rights="/run/images",
     mounts=(Mount(source="/home/ada/project", target="/home/ada/project"),),
     account=ADA,
 )

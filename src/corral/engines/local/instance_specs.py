@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from corral.control.ports import Instance, LaunchOrder, LaunchRefused, Mount
+from corral.engines.local import image_rights
 from corral.engines.local.accounts import Account, AccountRules, own_account
 from corral.engines.local.attempts import RUN_DIR_VARIABLE
 from corral.engines.local.cgroups import CgroupSupport
@@ -183,6 +184,7 @@ class SpecWriter:
                 workdir=workdir,
                 tmp=os.path.join(rank_dir, TMP),
                 rank_dir=rank_dir,
+                rights=os.path.join(self.layout.root, image_rights.DIRECTORY),
                 mounts=(
                     *(Mount(source=path, target=path) for path in places),
                     *(Mount(source=path, target=path, read_only=True) for path in self._shared()),
