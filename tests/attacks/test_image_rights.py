@@ -83,6 +83,6 @@ def test_a_pull_that_died_half_way_leaves_nothing_open(machine: SharedMachine, r
     login = ["--creds", f"ann:{SECRET}", "--tls-verify=false"]
     subprocess.run([str(PODMAN), "pull", *login, registry.image], check=True, capture_output=True)
     (rights / "pending-999999999").write_text(f"{registry.image}\n\n")
-    job, log = machine.run("eve", "echo stolen", image=registry.image, max_retries=0)
+    job, _ = machine.run("eve", "echo stolen", image=registry.image, max_retries=0)
     assert job["end_reason"] == "image_pull_error"
     assert not list(rights.glob("pending-*"))

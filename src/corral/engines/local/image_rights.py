@@ -1,8 +1,8 @@
 """Which images of this node came by a user's login to a registry, and so need a right of their own to be used.
 
-The node keeps images for all users. One that was pulled with a login is noted before it can be seen, by its id, so that
-no other name of it is a way around; a later user has to pull it, too, and the registry decides. Images that the operator
-put on the node, and those that a registry gave without a login, are for everybody.
+The node keeps images for all users. One that was pulled with a login is noted by its id, so that no other name of it is
+a way around; a later user has to pull it, too, and the registry decides. Images that the operator put on the node, and
+those that a registry gave without a login, are for everybody.
 
     <root>/images/private-<id>     came by a login
     <root>/images/public-<id>      a registry gave it without one

@@ -123,10 +123,16 @@ async def diff_dataset(
 
 @router.post("/{dataset}/objects:missing", operation_id="find_missing_objects", responses=problems(403, 404, 503))
 async def find_missing_objects(dataset: str, body: ObjectIds, caller: AnyCaller, context: Context) -> MissingView:
-    """Which pieces have to be sent before a commit can need them."""
-    found = await context.read(datasets.writable, caller, dataset)
+    """Which pieces have to be sent before a commit can need them: all but those that the caller has sent, and those of
+    the newest version. What other datasets have makes no difference."""
+
+    def read(tx: Transaction) -> tuple[DatasetRecord, VersionRecord | None]:
+        found = datasets.writable(tx, caller, dataset)
+        return found, tx.datasets.version(found.id, found.head) if found.head else None
+
+    found, newest = await context.read(read)
     digests = [bytes.fromhex(text) for text in body.ids]
-    missing = await looked_up(context.library.missing, found.target, digests)
+    missing = await looked_up(context.library.missing, found.target, caller.name, newest, digests)
     return MissingView(missing=[digest.hex() for digest in missing])
 
 
@@ -150,7 +156,7 @@ async def put_dataset_object(
     found = await context.read(datasets.writable, caller, dataset)
     async with context.library.taking_in:
         index, data = await _received(request, pack, index_bytes)
-        await looked_up(context.library.take_in, found.target, pack, index, data)
+        await looked_up(context.library.take_in, found.target, caller.name, pack, index, data)
     return ObjectTakenView(id=pack, bytes=len(data))
 
 
