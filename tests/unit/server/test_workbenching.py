@@ -12,9 +12,9 @@ from typing import Any, cast
 import pytest
 
 from corral.control.controller import Controller
+from corral.control.kinds import HOST_COMMAND
 from corral.control.ports import Clock, EngineUnavailable, Instance, LaunchOrder, Store, Tool
 from corral.control.records import JobRecord, JobSpec
-from corral.control.workbenches import HOST_COMMAND
 from corral.core.model import Job, Request
 from corral.server.workbenching import Workbenching
 from corral.stores.workbench_keys import WorkbenchKeys
