@@ -32,6 +32,7 @@ from corral.server.auth.throttle import LoginThrottle
 from corral.server.context import ServerContext
 from corral.server.dataset_access import renewed_tokens
 from corral.server.dataset_library import DatasetLibrary
+from corral.server.event_texts import EventTexts
 from corral.server.foundation import Foundation, laid
 from corral.server.imaging import Imaging
 from corral.server.mounting import Mounting
@@ -93,6 +94,7 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         box=box,
         sign_in=SignIn(box=box, clock=clock),
         feed=base.feed,
+        event_texts=EventTexts(),
         estimating=workers.estimating,
         reporting=workers.reporting,
         simulating=workers.simulating,

@@ -35,6 +35,7 @@ from corral.server.auth.throttle import LoginThrottle
 from corral.server.committing import Committing
 from corral.server.dataset_library import DatasetLibrary
 from corral.server.estimating import Estimating
+from corral.server.event_texts import EventTexts
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import Problem
 from corral.server.proxy import JupyterProxy
@@ -109,6 +110,7 @@ class ServerContext:
     #: signing in with providers
     sign_in: SignIn
     feed: EventFeed
+    event_texts: EventTexts
     #: when waiting jobs are expected to start
     estimating: Estimating
     #: makes reports and has their files

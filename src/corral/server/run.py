@@ -14,6 +14,7 @@ import uvicorn
 
 from corral.control.ports import HistoryUnavailable
 from corral.server.assembly import Assembly, assembled
+from corral.server.connections import ConnectionLimits, limited_protocol
 from corral.server.demo import Demo
 from corral.server.lock import HomeLock, HomeLocked
 from corral.server.logs import configure_logging
@@ -101,7 +102,7 @@ class _Server(uvicorn.Server):
             uvicorn.Config(
                 assembly.app,
                 loop="uvloop",
-                http="httptools",
+                http=limited_protocol(connection_limits(settings)),
                 # For the Jupyter of workbenches. Without compression: it would cost memory for every open page.
                 ws="websockets-sansio",
                 ws_max_size=MAX_MESSAGE_BYTES,
@@ -114,6 +115,7 @@ class _Server(uvicorn.Server):
                 server_header=False,
                 proxy_headers=bool(proxies),
                 forwarded_allow_ips=proxies,
+                timeout_keep_alive=settings.server.idle_seconds,
                 timeout_graceful_shutdown=STOP_SECONDS,
             )
         )
@@ -125,6 +127,15 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._context.feed.close()
         await super().shutdown(sockets)
+
+
+def connection_limits(settings: Settings) -> ConnectionLimits:
+    return ConnectionLimits(
+        header_seconds=settings.server.header_seconds,
+        body_seconds=settings.server.body_seconds,
+        per_address=settings.server.max_connections_per_address,
+        trusted=settings.server.trusted_proxies,
+    )
 
 
 def _listen(host: str, port: int) -> socket.socket:
