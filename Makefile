@@ -1,6 +1,6 @@
 # corral: everything a newcomer needs. `make help` lists it.
 SHELL := /bin/bash
-PYTHON ?= python3
+PYTHON ?= $(shell scripts/find-python)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -19,6 +19,10 @@ unexport PYTHONDONTWRITEBYTECODE
 # part takes over some of the others': files are too unlike to be dealt out whole.
 UNIT := $(BIN)/pytest -q -n auto --dist worksteal -p no:schemathesis --least-cases 10000 tests/unit tests/scenarios
 
+# Which tests were skipped and why: tests/conftest.py adds to it, scripts/skipped-tests prints it at the end.
+SKIPPED := .pytest_cache/skipped
+test: export CORRAL_SKIPPED_TESTS = $(SKIPPED)
+
 .DEFAULT_GOAL := help
 .PHONY: help setup console up demo test unit check bench format lock openapi screenshots clean
 
@@ -29,6 +33,8 @@ setup: $(STAMP) ## install everything into .venv
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "corral needs Python 3.11 or newer: make PYTHON=python3.12 …")'
+	@# Debian keeps this part of Python in a package of its own.
+	@test -x $(BIN)/python || $(PYTHON) -c 'import ensurepip' 2>/dev/null || scripts/install-packages python3-venv
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) …"
 	@if command -v uv >/dev/null 2>&1; then \
@@ -57,8 +63,10 @@ demo: setup console ## run a demo fleet: 11 nodes, 44 virtual GPUs, users and ar
 test: setup check console ## all checks and all tests
 	@$(NODE) npm test --silent
 	@scripts/install-test-servers
+	@rm -f $(SKIPPED)
 	@$(UNIT)
 	@$(BIN)/python scripts/system-tests
+	@$(BIN)/python scripts/skipped-tests $(SKIPPED)
 
 unit: setup ## the quick tests only
 	@$(UNIT)

@@ -12,6 +12,23 @@ import pytest
 
 from corral.objects.mounting import detach
 
+# A shell that starts a command in the background (`nohup make test &`) lets it ignore SIGINT, and so all its children:
+# what tests interrupt would not hear it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Notes skipped tests for scripts/skipped-tests."""
+    notes = os.environ.get("CORRAL_SKIPPED_TESTS")
+    # Those of a worker are reported a second time, by the process that started it.
+    if report.skipped and notes and "PYTEST_XDIST_WORKER" not in os.environ and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].removeprefix("Skipped: ").replace("\n", " ")
+        path = Path(notes)
+        path.parent.mkdir(exist_ok=True)
+        with path.open("a") as file:
+            file.write(f"{reason}\t{report.nodeid}\n")
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:

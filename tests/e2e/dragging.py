@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
 #: between two looks, and between what a hand does one after the other
@@ -32,13 +34,13 @@ def move_over(page: Page, target: Locator) -> None:
 
 
 def carry_right(page: Page, target: Locator) -> None:
-    """By keyboard, to the next column. A key before the board listens is lost: a person presses again."""
+    """By keyboard, to the next column. A key before the board listens is lost: a person looks, and presses again."""
     for _ in range(_PRESSES):
         page.keyboard.press("ArrowRight")
-        page.wait_for_timeout(10 * MOMENT_MS)
-        if target.get_attribute("data-over") is not None:
-            break
-    expect(target).to_have_attribute("data-over", "accepts")
+        with contextlib.suppress(AssertionError):
+            expect(target).to_have_attribute("data-over", "accepts", timeout=5_000)
+            return
+    raise AssertionError(f"the board does not carry it to {target}")
 
 
 def _at_rest(page: Page, thing: Locator) -> FloatRect:

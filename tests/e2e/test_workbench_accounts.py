@@ -22,12 +22,17 @@ from tests.servers.corral_server import CorralServer
 
 #: What keeps other accounts from the Python of these tests, and with it from the Jupyter that they start.
 BARRIER = barrier(os.path.realpath(sys.executable))
+CLONE_BARRIER = barrier(sys.prefix)
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
         BARRIER is not None,
         reason=f"other accounts cannot pass {BARRIER}: use a Python that everybody can reach, such as Debian's python3",
+    ),
+    pytest.mark.skipif(
+        CLONE_BARRIER is not None,
+        reason=f"other accounts cannot pass {CLONE_BARRIER}: clone into a place that everybody can reach",
     ),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs can have other accounts: run as root"),
 ]

@@ -6,9 +6,8 @@ Installed with `npm ci` beside its lock file when it is first needed; and a brow
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
-import os
-import shutil
 import signal
 import subprocess
 import time
@@ -18,27 +17,32 @@ from urllib.parse import urljoin
 
 import httpx
 
+from tests.console_steps import load
 from tests.servers.corral_server import free_port
 
-HOW_TO_INSTALL = "Node.js 20 or newer with npm is needed for the OIDC server of these tests (packages: nodejs npm)"
+console_build = load()
+
 DIRECTORY = Path(__file__).parent / "oidc"
-MIN_NODE = 20
 CLIENT_ID = "corral-client"
 CLIENT_SECRET = "the-client-secret-that-nobody-may-see"
 
 
+@functools.cache
+def node_environment() -> dict[str, str]:
+    """With the Node.js that builds the console: the system's, or one that came as a Python package."""
+    found: dict[str, str] = console_build.node_environment()
+    return found
+
+
 def reason_to_skip() -> str | None:
     """Why the server cannot be started here, or None."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        return HOW_TO_INSTALL
-    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
-    if int(version.strip().lstrip("v").partition(".")[0]) < MIN_NODE:
-        return f"{HOW_TO_INSTALL}; this is {version.strip()}"
-    return _install(npm)
+    try:
+        return _install()
+    except console_build.BuildFailed as failure:
+        return str(failure)
 
 
-def _install(npm: str) -> str | None:
+def _install() -> str | None:
     """`npm ci`, once per lock file, also when several test processes come here together."""
     lock = (DIRECTORY / "package-lock.json").read_text()
     stamp = DIRECTORY / "node_modules" / ".corral-installed"
@@ -47,7 +51,12 @@ def _install(npm: str) -> str | None:
         if stamp.exists() and stamp.read_text() == lock:
             return None
         done = subprocess.run(
-            [npm, "ci", "--ignore-scripts"], cwd=DIRECTORY, capture_output=True, text=True, timeout=240
+            ["npm", "ci", "--ignore-scripts"],
+            cwd=DIRECTORY,
+            env=node_environment(),
+            capture_output=True,
+            text=True,
+            timeout=240,
         )
         if done.returncode != 0:
             return f"npm ci failed in tests/servers/oidc: {done.stderr[-500:]}"
@@ -68,7 +77,7 @@ class OidcServer:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 ["node", str(DIRECTORY / "server.mjs")],
-                env={**os.environ, "OIDC_SETTINGS": settings, "NODE_ENV": "test"},
+                env={**node_environment(), "OIDC_SETTINGS": settings, "NODE_ENV": "test"},
                 stdout=log,
                 stderr=log,
             )

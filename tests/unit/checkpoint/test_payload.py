@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
 import sys
 import types
@@ -17,10 +16,6 @@ from corral.checkpoint import catalog
 from corral.checkpoint.keeper import Keeper
 
 Make = Callable[..., Keeper]
-
-needs_torch = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="PyTorch is not installed: pip install torch (CPU is enough)"
-)
 
 
 @pytest.fixture
@@ -83,52 +78,3 @@ def test_what_was_saved_without_torch_is_read_with_it(make: Make, monkeypatch: p
         patch.delitem(sys.modules, "torch")
         make().save([1, 2], step=1)
     assert make().restore() == [1, 2]
-
-
-@needs_torch
-def test_a_training_with_torch_goes_on_exactly(make: Make, tmp_path: Path) -> None:
-    import torch
-
-    def parts() -> tuple[Any, Any]:
-        torch.manual_seed(7)
-        model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Linear(16, 1))
-        return model, torch.optim.AdamW(model.parameters(), lr=0.01)
-
-    def train(model: Any, optimizer: Any, steps: range) -> None:
-        for step in steps:
-            optimizer.zero_grad()
-            torch.manual_seed(step)
-            model(torch.randn(4, 8)).square().mean().backward()
-            optimizer.step()
-
-    straight, its_optimizer = parts()
-    train(straight, its_optimizer, range(10))
-
-    model, optimizer = parts()
-    train(model, optimizer, range(5))
-    make().save(
-        {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}, step=5
-    )
-
-    keeper = make()
-    state = keeper.restore()
-    model, optimizer = parts()
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    train(model, optimizer, range(keeper.steps_done(), 10))
-    assert all(torch.equal(one, two) for one, two in zip(model.parameters(), straight.parameters(), strict=True))
-    assert catalog.verify(catalog.list_checkpoints(tmp_path / "checkpoints")[0].path).kind == "torch"
-
-
-@needs_torch
-def test_tensors_of_a_gpu_come_to_the_cpu(make: Make) -> None:
-    import torch
-
-    if not torch.cuda.is_available():
-        pytest.skip("no GPU that PyTorch can use: this test needs an NVIDIA GPU, install its driver")
-    weights = torch.randn(1000, 1000, device="cuda")
-    make().save({"weights": weights}, step=1)
-    restored = make().restore()["weights"]
-    assert restored.device.type == "cpu"
-    assert torch.equal(restored, weights.cpu())
-    assert make().restore(map_location="cuda:0")["weights"].device.type == "cuda"
