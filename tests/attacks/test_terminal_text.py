@@ -32,7 +32,7 @@ def job(machine: SharedMachine) -> str:
 
 
 def environment(machine: SharedMachine, home: Path) -> dict[str, str]:
-    # Without colours every escape is somebody else's.
+    # Without colours every escape is a user's.
     plain = {"TERM": "dumb", "NO_COLOR": "1", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "COLUMNS": "400"}
     return {**plain, "HOME": str(home), "CORRAL_SERVER": machine.server.url, "CORRAL_TOKEN": machine.server.token()}
 

@@ -20,7 +20,7 @@ from corral.control.work import Caller
 log = logging.getLogger("corral.server.audit")
 
 WINDOW_SECONDS = 300.0
-#: Windows that are open at a time; beyond, repeats of an action are counted together, whoever they are by.
+#: Windows that are open at a time; beyond, repeats of an action are counted together for all callers.
 _MAX_WINDOWS = 1000
 _MAX_ITEMS = 50
 

@@ -36,7 +36,7 @@ export const words = defineWords({
   passwordHint: ["Your other sessions are signed out.", "其他会话将被登出。"],
   revokeTokens: ["Also revoke all my API tokens", "同时吊销我的所有 API 令牌"],
   revokeTokensHint: [
-    "Programs and command lines that use them have to sign in again. Do it if somebody else may know your password.",
+    "Programs and command lines that use them have to sign in again. Do it if your password may be known to others.",
     "使用这些令牌的程序和命令行需要重新登录。如果他人可能知道您的密码，请勾选此项。",
   ],
   look: ["Language and theme", "语言与主题"],
