@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from tests.integration.waiting import wait_until
 from tests.servers.accounts import temporary_account
 from tests.servers.corral_server import CorralServer
+from tests.servers.nursery import ENTRY_POINT
 
 pytest_plugins = ["tests.servers.fixtures"]
 
@@ -64,9 +66,12 @@ class SharedMachine:
         return self.wait(user, job_id), self.log(user, job_id)
 
 
-@pytest.fixture
-def machine(worker_id: str) -> Iterator[SharedMachine]:
-    """Skips without root: only a server that runs as root gives jobs other accounts."""
+@contextmanager
+def shared_machine(
+    worker_id: str, *, program: Sequence[str] = ENTRY_POINT, settings: str = ""
+) -> Iterator[SharedMachine]:
+    """Skips without root: only a server that runs as root gives jobs other accounts. `settings` are more lines of the
+    configuration below `local.run_as`, and `program` is what is run instead of the ordinary entry point."""
     if os.geteuid() != 0:
         pytest.skip("only a server that runs as root gives jobs other accounts: run as root")
     # Tests beside each other make accounts of their own.
@@ -82,8 +87,8 @@ def machine(worker_id: str) -> Iterator[SharedMachine]:
         place.chmod(0o755)
         config = place / "corral.yaml"
         users = ", ".join(f"{user}: {account}" for user, account in names.items())
-        config.write_text(f"local: {{run_as: {{users: {{{users}}}}}}}\n")
-        server = CorralServer(place / "home", "--virtual-gpus", "8xA10", "--config", str(config))
+        config.write_text(f"local: {{run_as: {{users: {{{users}}}{settings}}}}}\n")
+        server = CorralServer(place / "home", "--virtual-gpus", "8xA10", "--config", str(config), program=program)
         shared = SharedMachine(server=server, accounts=names, place=place)
         shared.start()
         try:
@@ -92,3 +97,9 @@ def machine(worker_id: str) -> Iterator[SharedMachine]:
             yield shared
         finally:
             server.kill()
+
+
+@pytest.fixture
+def machine(worker_id: str) -> Iterator[SharedMachine]:
+    with shared_machine(worker_id) as shared:
+        yield shared

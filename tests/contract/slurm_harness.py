@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from corral.control.ports import Engine
+from corral.engines.slurm import attempts
 from corral.engines.slurm.commands import Slurm, SlurmCommands
 from corral.engines.slurm.engine import SlurmEngine
 from corral.engines.slurm.orders import SlurmRules
 from corral.engines.slurm.rest import SlurmRest
-from corral.engines.slurm.rundir import read_lines
+from corral.engines.slurm.rundir import Layout, read_lines
 from corral.engines.slurm.tokens import Tokens
 from tests.contract.engine_harness import EngineHarness
 from tests.servers.slurm import SlurmCluster
@@ -52,6 +53,12 @@ class SlurmHarness(EngineHarness):
     def is_alive(self, attempt_id: str = "j-1.1", rank: int = 0) -> bool:
         told = [line.split()[0] for line in read_lines(self.root / "places" / f"{attempt_id}.{rank}" / "told")]
         return "up" in told and "end" not in told
+
+    def slurm_name(self, attempt_id: str = "j-1.1") -> str:
+        """Of the attempt's job in Slurm."""
+        attempt = attempts.load(Layout(str(self.root)), attempt_id)
+        assert attempt is not None
+        return attempt.job_name(self.engine.describe()["mark"])
 
     def bytes_kept(self) -> int:
         return sum(path.stat().st_blocks * 512 for path in self.root.rglob("places/*/log"))

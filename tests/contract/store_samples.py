@@ -51,6 +51,7 @@ BUSY_JOB = Job(
     exit_code=0,
     message="line 1\nligne 2 — 行 3 \x00 \udc80",
     retries=2,
+    faults=3,
     max_retries=0,
     not_before=1700000006.0,
     given_back=2,

@@ -35,7 +35,7 @@ def test_a_job_of_others_with_a_name_that_is_no_text_is_seen_as_any_other(harnes
     harness.slurm.run("sbatch", f"--job-name={name}", "--gres=gpu:2", "--nodelist=node2", "--wrap=sleep 600")
     try:
         wait_until(lambda: taken_on(harness, "node2") == 2, "its GPUs are taken")
-        assert [job.name[-1] for job in harness.access().live() if job.nodes == ("node2",)] == ["\ufffd"]
+        assert [job.name[-1] for job in harness.access().jobs() if job.holds_nodes] == ["\ufffd"]
     finally:
         harness.slurm.run("scancel", "--user=root")
     wait_until(lambda: taken_on(harness, "node2") == 0, "they are free again")

@@ -46,8 +46,7 @@ def harness(
 def started(harness: SlurmHarness, attempt_id: str) -> str:
     """Where it runs, and for how long it may."""
     harness.listener.running(attempt_id)
-    told = harness.slurm.run("squeue", "-h", "-o", "%P %l", "-n", f"{harness.engine.describe()['mark']}{attempt_id}")
-    return told.strip()
+    return harness.slurm.run("squeue", "-h", "-o", "%P %l", "-n", harness.slurm_name(attempt_id)).strip()
 
 
 def on(node: str, launch_order: LaunchOrder) -> LaunchOrder:

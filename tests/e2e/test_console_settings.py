@@ -184,6 +184,10 @@ def test_about_tells_how_the_server_is(visit: Visit, server: CorralServer) -> No
     expect(page.get_by_role("group", name="Version")).to_contain_text(about["version"])
     for part in about["parts"]:
         expect(row(page, "Parts", part["name"])).to_contain_text("healthy")
+    # Servers of tests give jobs their own account.
+    isolation = page.get_by_role("region", name="Isolation of jobs")
+    expect(isolation.get_by_role("note")).to_contain_text("Single user")
+    expect(isolation).to_contain_text(about["isolation"]["detail"])
     page.get_by_label("Licence token").fill("no licence at all")
     page.get_by_role("button", name="Set the licence").click()
     expect(page.get_by_text(re.compile("a licence token begins with"))).to_be_visible()

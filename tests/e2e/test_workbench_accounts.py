@@ -51,7 +51,7 @@ def server() -> Iterator[CorralServer]:
         Path(name).chmod(0o755)
         config = Path(name) / "corral.yaml"
         users = f"{{ann: {login_account()}}}" if login_account() else "{}"
-        config.write_text(f"local: {{run_as: {{users: {users}}}}}\n")
+        config.write_text(f"local: {{run_as: {{users: {users}, share_default: true}}}}\n")
         started = CorralServer(Path(name) / "home", "--virtual-gpus", "2xA10", "--config", str(config))
         started.start(CORRAL_ALLOW_ROOT="false")
         for user in ("ann", "bob"):

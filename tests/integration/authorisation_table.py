@@ -131,6 +131,8 @@ GET    /jobs/{job}/logs/search       401      ok    404   ok       401      401 
 GET    /jobs/{job}/metrics           401      ok    404   ok       401      401     ok
 POST   /jobs/{job}/clone             401      ok    404   403      401      401     403
 POST   /jobs/{job}/extend            401      in    404   in       401      401     403
+POST   /jobs/{job}/keep              401      ok    404   ok       401      401     403
+POST   /jobs/{job}/let-go            401      ok    404   ok       401      401     403
 POST   /jobs/{job}/move              401      in    404   in       401      401     403
 POST   /jobs/{job}/pin               401      403   403   in       401      401     403
 POST   /jobs/{job}/requeue           401      in    404   in       401      401     403

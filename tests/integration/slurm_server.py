@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.servers.corral_server import CorralServer
+from tests.servers.nursery import ENTRY_POINT
 from tests.servers.slurm import SlurmCluster
 
 
 def server_on(
-    slurm: SlurmCluster, home: Path, *args: str, settings: str = "", local: bool = False, **options: str
+    slurm: SlurmCluster,
+    home: Path,
+    *args: str,
+    settings: str = "",
+    local: bool = False,
+    program: Sequence[str] = ENTRY_POINT,
+    **options: str,
 ) -> CorralServer:
     """`options` are further settings of the cluster; `settings` are further lines of corral.yaml. With `local`, this
     machine is a cluster of its own beside it."""
@@ -20,4 +28,4 @@ def server_on(
     (home / "corral.yaml").write_text(
         f"cluster: [{beside}{{name: hpc, engine: slurm, slurm: {{conf: {slurm.conf}{more}}}}}]\n{settings}"
     )
-    return CorralServer(home, "--config", str(home / "corral.yaml"), *args)
+    return CorralServer(home, "--config", str(home / "corral.yaml"), *args, program=program)

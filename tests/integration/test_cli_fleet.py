@@ -156,11 +156,16 @@ def test_doctor_finds_a_good_set_up_good_and_a_bad_one_bad(server: CorralServer,
     assert good["healthy"] is True
     assert verdicts["Server"] == verdicts["Home"] == verdicts["Clock"] == "OK"
     assert verdicts["Sign-in"] in ("OK", "WARN")
+    # Servers of tests give jobs their own account.
+    (isolation,) = [item for item in good["items"] if item["check"] == "Isolation"]
+    assert (isolation["verdict"], isolation["detail"][:11]) == ("WARN", "single-user")
+    assert "deploy/corral.service" in isolation["fix"]
 
     stranger = person(server, "no-token")
     assert "fix: Run `corral login`." in stranger.run("doctor", code=1).out
     lost = operator.run("doctor", "--server", "http://127.0.0.1:1", code=1)
     assert "FAIL  Server" in lost.out
+    assert "Isolation" in lost.out
     assert "corral up" in lost.out
     assert operator.read("version") == {
         "version": operator.read("version")["server_version"],
@@ -173,10 +178,10 @@ def test_a_second_server_and_a_bad_configuration_are_refused_in_words(server: Co
     shell = Person(server=server.url, home=tmp_path)
     shell.env = {"CORRAL_BOOTSTRAP_PASSWORD": PASSWORD}
     same_home = shell.run("up", "--home", str(server.home), "--port", str(free_port()))
-    assert same_home.code == 1
+    assert same_home.code == 3
     assert "already uses" in same_home.err
     same_port = shell.run("up", "--home", str(tmp_path / "other"), "--port", str(server.port))
-    assert same_port.code == 1
+    assert same_port.code == 4
     assert str(server.port) in same_port.err
 
     (tmp_path / "bad.yaml").write_text("policies:\n  max_gpus_per_usr: 4\nserver: {port: high}\n")

@@ -190,6 +190,7 @@ def test_a_token_with_a_scope_and_an_end(server: CorralServer, operator: Person)
 
 def test_about_the_licence_and_the_audit_log_as_a_file(operator: Person) -> None:
     said = operator.ok("about")
+    assert "single-user: jobs run as the server's own account" in said
     assert "Version" in said
     assert "no licence" in said
     assert operator.ok("licence", "show").startswith("none: no licence")

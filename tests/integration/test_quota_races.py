@@ -28,8 +28,8 @@ ENDED = ("stopped", "completed", "failed")
 
 
 @contextmanager
-def serving(home: Path, database: str) -> Iterator[CorralServer]:
-    server = CorralServer(home, "--virtual-gpus", "4xA10")
+def serving(home: Path, database: str, *options: str) -> Iterator[CorralServer]:
+    server = CorralServer(home, "--virtual-gpus", "4xA10", *options)
     try:
         server.start(CORRAL_DATABASE=database)
         yield server
@@ -275,7 +275,7 @@ def test_a_second_server_takes_over_and_the_first_one_writes_no_more(
             stack.callback(submitters.finish)
         wait_until(lambda: len(old_ann.accepted) > 5 and len(old_ben.refused) > 5, "the first server is busy")
 
-        new = stack.enter_context(serving(tmp_path / "new", database))
+        new = stack.enter_context(serving(tmp_path / "new", database, "--take-over"))
         for user in QUOTAS:
             new.token(user, f"password-of-{user}")
         new_ann, new_ben = Submitters(new, "ann", "ann-new"), Submitters(new, "ben", "ben-new")

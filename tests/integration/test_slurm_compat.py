@@ -106,7 +106,7 @@ def test_a_batch_script_runs_unchanged_and_its_name_can_be_given_again(ann: Shel
 def test_arrays_and_dependencies_go_by_the_number_that_was_printed(ann: Shell) -> None:
     script = "#!/bin/bash\necho $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT in $SLURM_ARRAY_JOB_ID\n"
     (ann.home / "sweep.sh").write_text(script)
-    sweep = ann.sbatch("--array=1,4-6:2%1 -o sweep-%A_%a.txt sweep.sh")
+    sweep = ann.sbatch("--array=1,4-6:2%3 -o sweep-%A_%a.txt sweep.sh")
     ann.sbatch(f"-W --dependency=afterok:{sweep} -o after.txt --wrap 'cat sweep-*.txt'")
     lines = (ann.home / "after.txt").read_text().splitlines()
     assert lines == [f"{index} of 3 in {sweep}" for index in (1, 4, 6)]
@@ -166,6 +166,7 @@ def test_a_script_for_two_nodes_runs_once_on_the_first(ann: Shell) -> None:
         ("sbatch --gres=license:1 --wrap true", "GPUs only"),
         ("sbatch -t soon --wrap true", "is not a time"),
         ("sbatch -a 5-1 --wrap true", "runs backwards"),
+        ("sbatch -a 0-9%2 --wrap true", "corral cannot keep to '%2'"),
         ("sbatch -d afterok:999999 --wrap true", "no job"),
         ("sbatch missing.sh", "missing.sh"),
         ("squeue --no-such-option", "--no-such-option"),
@@ -179,6 +180,26 @@ def test_what_is_not_understood_is_refused_in_words(ann: Shell, line: str, words
     assert done.returncode != 0
     assert words in done.stderr, done.stderr
     assert done.stdout == ""
+
+
+def test_options_need_no_dashes_before_them(ann: Shell) -> None:
+    person = ann.person
+    (ann.home / "plain.sh").write_text("#!/bin/sh\necho got $1\n")
+    script = str(ann.home / "plain.sh")
+    compat = "slurm-compat"
+    first = person.ok(compat, "sbatch", "--parsable", "--gres=gpu:1", "-t", "2:00:00", script, "--epochs").strip()
+    person.wait_for(f"j-{first}", "completed")
+    assert person.ok("logs", f"j-{first}") == "got --epochs\n"
+    output = ann.home / "wrapped.txt"
+    after = ("--dependency", f"afterok:{first}", "-o", str(output))
+    wrapped = person.ok(compat, "sbatch", "--parsable", "-W", *after, "--wrap", "echo wrapped -h").strip()
+    assert output.read_text() == "wrapped -h\n"
+    held = person.ok(compat, "sbatch", "-H", "--parsable", "--wrap=true").strip()
+    assert person.ok(compat, "squeue", "--me", "-h", "-o", "%i").split() == [held]
+    assert person.ok(compat, "squeue", "-h", "-t", "CD", "-j", wrapped, "-o", "%T").split() == ["COMPLETED"]
+    person.ok(compat, "sinfo", "-h", "-o", "%P")
+    person.ok(compat, "scancel", "--me")
+    assert "As the Slurm program takes" in person.ok(compat, "squeue", "--help")
 
 
 def test_programs_of_others_are_not_overwritten(ann: Shell, tmp_path: Path) -> None:

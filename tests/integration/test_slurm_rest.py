@@ -75,7 +75,7 @@ def test_a_users_gang_runs_outlives_the_server_and_saves_when_it_is_stopped(
     server: CorralServer, slurm_rest: SlurmCluster
 ) -> None:
     server.add_user("dee")
-    with temporary_account(ACCOUNT, 54_323), server.http("dee") as http:
+    with temporary_account(ACCOUNT, 54_329), server.http("dee") as http:
         gang = submitted(http, SAVES, kind="distributed", nodes=2)
         wait_until(lambda: says(http, gang, "ready"), "it runs", seconds=60)
         assert says(http, gang, ACCOUNT)

@@ -35,7 +35,9 @@ def server() -> Iterator[CorralServer]:
     # pytest's own directories are for root only.
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
-        started = CorralServer(Path(name) / "home", "--virtual-gpus", "2xA10")
+        config = Path(name) / "corral.yaml"
+        config.write_text("local: {run_as: {share_default: true}}\n")
+        started = CorralServer(Path(name) / "home", "--virtual-gpus", "2xA10", "--config", str(config))
         started.start(CORRAL_ALLOW_ROOT="false")
         yield started
         started.kill()

@@ -126,7 +126,7 @@ def test_a_lost_node_sends_the_whole_gang_elsewhere(server: CorralServer, gang: 
     assert first["message"].endswith(f"node {lost} went down") or first["message"] == f"node {lost} is down"
     assert lost not in gang.nodes(2)
     assert len(set(gang.nodes(2))) == 2
-    assert (gang.view["retries"], second["end_reason"]) == (1, None)
+    assert (gang.view["retries"], gang.view["faults"], second["end_reason"]) == (0, 1, None)
     gang.finish()
     for attempt in (1, 2):
         for rank in (0, 1):

@@ -208,6 +208,28 @@ def test_jobs_of_others_are_seen_and_nobody_is_stuck_behind_them(
     assert not badly_ended(jobs)
 
 
+def test_a_job_that_others_overtook_is_planned_there_no_more_and_why_names_them(
+    server: CorralServer, slurm_cluster: SlurmCluster
+) -> None:
+    with server.http() as http:
+        for node in slurm_cluster.node_names:
+            slurm_cluster.run("sbatch", "--gres=gpu:8", f"--nodelist={node}", "--output=/dev/null", "--wrap=sleep 600")
+        # Mostly planned by what was seen before that: then it waits in Slurm, and is taken back.
+        job = http.post("/jobs", json={"name": "overtaken", "command": ["true"], "gpus": 8}).json()["id"]
+
+        def reasons() -> str:
+            return str(http.get(f"/jobs/{job}/why").json()["reasons"])
+
+        wait_until(lambda: "32 GPUs are held by others outside corral" in reasons(), "why names the others")
+        # A second one may be planned before the cluster was looked at again.
+        assert http.get(f"/jobs/{job}").json()["attempt"] <= 2, "nothing is planned again on what others hold"
+        assert sum(node["gpus_free"] for node in http.get("/nodes").json()["items"]) == 0
+        hours = http.get(f"/jobs/{job}/metrics").json()["totals"]["gpu_hours"]
+        assert hours == 0, "it never began"
+        slurm_cluster.run("scancel", "--user=root")
+        wait_until(lambda: http.get(f"/jobs/{job}").json()["state"] == "completed", "it runs when they are gone")
+
+
 def test_fair_share_starts_jobs_in_the_same_order_as_on_the_local_engine(
     slurm_cluster: SlurmCluster, tmp_path: Path
 ) -> None:

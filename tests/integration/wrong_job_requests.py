@@ -38,6 +38,7 @@ WRONG_ABOUT_JOBS: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/jobs", b'{"command": ["true"], "gpus": NaN}', 422, "gpus"),
     ("POST", "/jobs", b'{"command": ["true"], "gpus": 1e999}', 422, "gpus"),
     ("POST", "/jobs", job(gpus=0.0001), 422, "gpus"),
+    ("POST", "/jobs", job(gpus=0.009), 422, "gpus"),
     ("POST", "/jobs", {"command": ["true"], "gpus": 5}, 422, "gpus"),
     ("POST", "/jobs", job(nodes=0), 422, "nodes"),
     ("POST", "/jobs", job(nodes=1.5), 422, "nodes"),

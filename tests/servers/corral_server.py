@@ -95,6 +95,10 @@ class CorralServer:
             self._tokens[user] = answer.json()["token"]
         return self._tokens[user]
 
+    def forget_tokens(self) -> None:
+        """The store is another one from now on."""
+        self._tokens.clear()
+
     def client(self, user: str = "operator") -> Client:
         return Client(self.url, self.token(user))
 

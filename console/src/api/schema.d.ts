@@ -1584,6 +1584,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job}/keep": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Keep Job
+         * @description Keep it, with its logs and files, however old it becomes.
+         */
+        post: operations["keep_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job}/let-go": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let Go Job
+         * @description Let it go when it is older than finished jobs are kept.
+         */
+        post: operations["let_go_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job}/logs": {
         parameters: {
             query?: never;
@@ -2729,7 +2769,7 @@ export interface paths {
         };
         /**
          * Readyz
-         * @description The store answers, the controller works and every engine was observed.
+         * @description The store and the home directory can be written, the controller works and every engine was observed.
          */
         get: operations["readyz"];
         put?: never;
@@ -3745,6 +3785,7 @@ export interface components {
             build: string;
             /** Engines */
             engines: string[];
+            isolation: components["schemas"]["IsolationView"];
             licence: components["schemas"]["LicenceView"];
             /** Parts */
             parts: components["schemas"]["PartView"][];
@@ -5458,6 +5499,16 @@ export interface components {
             visibility: "private" | "shared" | "public";
         };
         /**
+         * IsolationView
+         * @description How far jobs of different users are kept apart from each other and from the server.
+         */
+        IsolationView: {
+            /** Detail */
+            detail: string;
+            /** @description accounts: each user has an account of the machine; shared_accounts: some users share one; single_user: jobs run as the server's own account and can change everything that it stores. */
+            separation: components["schemas"]["Separation"];
+        };
+        /**
          * JobArray
          * @description One job for every index, called NAME-INDEX, with CORRAL_ARRAY_INDEX, _SIZE and _NAME in its environment.
          */
@@ -6166,6 +6217,11 @@ export interface components {
             /** Exit Code */
             exit_code: number | null;
             /**
+             * Faults
+             * @description Faults of the platform in a row since it last saved; they are no retries.
+             */
+            faults: number;
+            /**
              * Flavor
              * @description As it was picked; later changes of it don't matter.
              */
@@ -6183,6 +6239,12 @@ export interface components {
              * @description As it was given: the name of an image, or an address.
              */
             image?: string | null;
+            /**
+             * Kept
+             * @description It stays however old it becomes.
+             * @default false
+             */
+            kept?: boolean;
             kind: components["schemas"]["JobKind"];
             /** Labels */
             labels: {
@@ -6341,6 +6403,11 @@ export interface components {
             max_seconds: number | null;
             /** Max Total Gpus */
             max_total_gpus: number | null;
+            /**
+             * Smallest Share
+             * @description The smallest share of a GPU that a job may ask for.
+             */
+            smallest_share: number;
         };
         /**
          * LineView
@@ -9092,6 +9159,12 @@ export interface components {
             /** Items */
             items: components["schemas"]["FoundView"][];
         };
+        /**
+         * Separation
+         * @description How far jobs of different users are kept apart from each other and from the server.
+         * @enum {string}
+         */
+        Separation: "accounts" | "shared_accounts" | "single_user";
         /** SeriesView */
         SeriesView: {
             /** Metric */
@@ -18323,6 +18396,140 @@ export interface operations {
             };
             /** @description There is no such range */
             416: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    keep_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description A field is not valid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Unavailable at this moment */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+        };
+    };
+    let_go_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobView"];
+                };
+            };
+            /** @description Not signed in */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemView"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -8,11 +8,15 @@ A gang that saves in parts has one checkpoint when the parts of all its ranks ar
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from corral.checkpoint.layout import REQUEST, Damaged, Manifest, Name, check, parse_name
+from corral.checkpoint.layout import MANIFEST, REQUEST, Damaged, Manifest, Name, check, check_steps, last_of, parse_name
+
+#: What one listing reads at most: a program can put any number of directories there, with manifests of any length.
+_LISTED_PARTS = 20_000
+_LISTED_MANIFEST_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,17 @@ def list_checkpoints(directory: str | os.PathLike[str]) -> list[Checkpoint]:
 
 def latest_good(directory: str | os.PathLike[str], *, thorough: bool = False) -> Checkpoint | None:
     """The newest that can be resumed from; `thorough` reads it and passes over what was changed since it was saved."""
+    return last_of(latest_good_steps(directory, thorough=thorough))
+
+
+def latest_good_steps(
+    directory: str | os.PathLike[str], *, thorough: bool = False
+) -> Generator[None, None, Checkpoint | None]:
+    """The same as a generator, which yields often while it reads."""
     for checkpoint in list_checkpoints(directory):
-        if checkpoint.good and (not thorough or inspect(checkpoint).good):
+        if not checkpoint.good:
+            continue
+        if not thorough or (yield from inspect_steps(checkpoint)).good:
             return checkpoint
     return None
 
@@ -99,11 +112,15 @@ def find(path: str | os.PathLike[str]) -> Checkpoint | None:
 
 def inspect(checkpoint: Checkpoint) -> Checkpoint:
     """The same, with a problem if reading every byte finds one."""
+    return last_of(inspect_steps(checkpoint))
+
+
+def inspect_steps(checkpoint: Checkpoint) -> Generator[None, None, Checkpoint]:
     if not checkpoint.good:
         return checkpoint
     try:
         for part in checkpoint.parts:
-            check(part, thorough=True)
+            yield from check_steps(part, thorough=True)
     except Damaged as error:
         where = f"{error.path.name}: " if checkpoint.world > 1 else ""
         return replace(checkpoint, problem=where + error.reason)
@@ -133,13 +150,18 @@ def _names(directory: Path) -> list[str]:
 
 def _parts(directory: Path) -> Iterable[_Part]:
     directory = Path(os.path.abspath(directory))
-    for text in _names(directory):
-        name = parse_name(text)
+    named = [(name, text) for text in _names(directory) if (name := parse_name(text)) is not None]
+    budget = _LISTED_MANIFEST_BYTES
+    # The newest first: of a directory that holds more than a program ever saves, the oldest are not looked at.
+    for name, text in sorted(named, key=lambda each: each[0].sequence, reverse=True)[:_LISTED_PARTS]:
         path = directory / text
-        if name is None or path.is_symlink() or not path.is_dir():
+        if path.is_symlink() or not path.is_dir():
             continue
+        budget -= _length(path / MANIFEST)
+        if budget < 0:
+            return
         try:
-            manifest = check(path, thorough=False)
+            manifest = check(path)
             problem = None
             if (manifest.step, manifest.rank, manifest.world) != (name.step, name.rank, name.world):
                 problem = "its name and its manifest disagree"
@@ -148,6 +170,13 @@ def _parts(directory: Path) -> Iterable[_Part]:
         if manifest is None and not path.exists():
             continue  # removed while we looked: a newer one is there
         yield _Part(path=path, name=name, manifest=manifest if problem is None else None, problem=problem)
+
+
+def _length(path: Path) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
 
 
 def _single(part: _Part) -> Checkpoint:

@@ -21,9 +21,10 @@ import json
 import os
 import re
 import stat
+from collections.abc import Generator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -38,10 +39,11 @@ KINDS = ("pickle", "torch", "files")
 _NAME = re.compile(r"save-([0-9]{6,18})-step-([0-9]{1,18})(?:-rank-([0-9]{1,6})-of-([0-9]{1,6}))?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES = 1 << 20
-_MANIFEST_LIMIT_BYTES = 64 << 20
+_MANIFEST_LIMIT_BYTES = 16 << 20
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 Json = dict[str, Any]
+_Result = TypeVar("_Result")
 
 
 class Damaged(Exception):
@@ -126,8 +128,13 @@ def _dump(body: Json) -> bytes:
     return (json.dumps(body, indent=1, sort_keys=True) + "\n").encode()
 
 
-def check(folder: Path, *, thorough: bool) -> Manifest:
-    """The manifest of a checkpoint whose files are there at full length; `thorough` reads them and compares digests."""
+def check(folder: Path) -> Manifest:
+    """The manifest of a checkpoint whose files are there at full length. Raises `Damaged`."""
+    return last_of(check_steps(folder, thorough=False))
+
+
+def check_steps(folder: Path, *, thorough: bool) -> Generator[None, None, Manifest]:
+    """The same as a generator, which yields often; `thorough` reads the files and compares digests."""
     manifest = read_manifest(folder)
     root = os.path.realpath(folder)
     for file in manifest.files:
@@ -139,7 +146,10 @@ def check(folder: Path, *, thorough: bool) -> Manifest:
             found = os.fstat(stream.fileno()).st_size
             if found != file.bytes:
                 raise Damaged(folder, f"{file.path} has {found} bytes instead of {file.bytes}")
-            if thorough and digest_of(stream, folder, file.path) != file.blake2b:
+            if not thorough:
+                continue
+            digest = yield from digest_steps(stream, folder, file.path)
+            if digest != file.blake2b:
                 raise Damaged(folder, f"{file.path} was changed: its digest is another one")
     return manifest
 
@@ -222,7 +232,7 @@ def open_plain(path: Path, folder: Path) -> BinaryIO:
     return cast(BinaryIO, os.fdopen(descriptor, "rb"))
 
 
-def digest_of(stream: BinaryIO, folder: Path, name: str) -> str:
+def digest_steps(stream: BinaryIO, folder: Path, name: str) -> Generator[None, None, str]:
     digest = new_digest()
     try:
         while True:
@@ -230,8 +240,18 @@ def digest_of(stream: BinaryIO, folder: Path, name: str) -> str:
             if not chunk:
                 return digest.hexdigest()
             digest.update(chunk)
+            yield
     except OSError as error:
         raise Damaged(folder, f"{name} cannot be read: {_why(error)}") from error
+
+
+def last_of(steps: Generator[None, None, _Result]) -> _Result:
+    """What the generator returns."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(_Result, end.value)
 
 
 def _why(error: Exception) -> str:

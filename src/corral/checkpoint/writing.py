@@ -25,8 +25,9 @@ from corral.checkpoint.layout import (
     Manifest,
     Name,
     SealedFile,
-    digest_of,
+    digest_steps,
     encode_manifest,
+    last_of,
     new_digest,
     open_plain,
 )
@@ -105,7 +106,7 @@ def _seal(path: Path, folder: Path) -> SealedFile:
     name = path.relative_to(folder).as_posix()
     try:
         with open_plain(path, folder) as stream:
-            digest = digest_of(stream, folder, name)
+            digest = last_of(digest_steps(stream, folder, name))
             os.fsync(stream.fileno())
             return SealedFile(path=name, bytes=os.fstat(stream.fileno()).st_size, blake2b=digest)
     except Damaged as error:

@@ -23,6 +23,7 @@ def about(terminal: Terminal) -> None:
     with terminal.client() as client:
         view = client.fleet.about()
     parts = [(part["name"].capitalize(), part["detail"] or "ok") for part in view["parts"]]
+    isolation = view.get("isolation")
     terminal.facts(
         view,
         (
@@ -32,6 +33,7 @@ def about(terminal: Terminal) -> None:
             ("Kept in", " ".join(str(value) for value in view["store"].values())),
             ("Engines", words.listed(view["engines"])),
             *parts,
+            ("Isolation", isolation["detail"] if isolation is not None else "not reported"),
             ("Licence", view["licence"]["detail"]),
         ),
     )

@@ -1,4 +1,4 @@
-"""`corral stop`, `start`, `requeue`, `resize`, `extend`, `edit`, `rm`: changing jobs, one by one or a whole array."""
+"""`corral stop`, `start`, `requeue`, `resize`, `extend`, `edit`, `keep`, `rm`: changing jobs, or a whole array."""
 
 from __future__ import annotations
 
@@ -141,6 +141,19 @@ def edit(
     limit = words.duration(view["time_limit_seconds"]) if view["time_limit_seconds"] else "no time limit"
     waits = f", after {words.listed(view['after'])}" if view.get("after") else ""
     terminal.answer(view, f"{view['id']}: queue {view['queue']}, priority {view['priority']}, {limit}{waits}")
+
+
+@command(app, "keep", section=Section.DAILY, examples=["corral keep j-12", "corral keep --off j-12"])
+def keep(
+    terminal: Terminal,
+    jobs: JobsArgument,
+    off: Annotated[bool, typer.Option("--off", help="Let them go when they are too old.")] = False,
+) -> None:
+    """Keep jobs with their logs and files, however old they become."""
+    if off:
+        _each(terminal, jobs, lambda client, job: client.jobs.let_go(job), lambda view: f"{view['id']} goes in time")
+    else:
+        _each(terminal, jobs, lambda client, job: client.jobs.keep(job), lambda view: f"{view['id']} is kept")
 
 
 @command(

@@ -148,6 +148,25 @@ def free_disk(terminal: Terminal) -> Finding:
     return _warn("Disk", detail, fix) if free < LOW_DISK_BYTES else _ok("Disk", detail)
 
 
+def disk_limits(terminal: Terminal) -> Finding:
+    """What jobs may take of the disk, and how that is enforced."""
+    from corral.server.disk_limits import disk_limits as limits_of
+
+    settings = _settings()
+    if isinstance(settings, str) or not settings.home.is_dir():
+        return _warn("Disk limits", "not looked at: there is no home, or the configuration cannot be used")
+    limits = limits_of(settings)
+    job = "no limit" if limits.job_bytes is None else words.size(limits.job_bytes)
+    files = "any number of files" if limits.job_files is None else f"{limits.job_files} files"
+    detail = (
+        f"a job: {job}, {files}, measured every few seconds; nothing is launched with less than "
+        f"{words.size(limits.min_free_bytes)} free; {words.size(limits.reserve_bytes)} in reserve"
+    )
+    if limits.job_bytes is None or not limits.reserve_bytes or not limits.min_free_bytes:
+        return _warn("Disk limits", detail, "One job can fill the disk: set disk.job_limit, min_free and reserve.")
+    return _ok("Disk limits", detail)
+
+
 def database(terminal: Terminal) -> Finding:
     settings = _settings()
     if isinstance(settings, str):
@@ -256,6 +275,29 @@ def cgroup_limits(terminal: Terminal) -> Finding:
     return _ok("Limits", f"enforced by cgroup {support.detail}")
 
 
+def isolation(terminal: Terminal) -> Finding:
+    """As the server knows it, or as one that is started here would have it."""
+    try:
+        with terminal.client() as client:
+            known = client.fleet.about().get("isolation")
+        if known is None:
+            return _warn("Isolation", "the server does not report it: it has an older version")
+        separation, detail = known["separation"], known["detail"]
+    except ClientError:
+        from corral.server.isolation import account_rules, separated
+
+        settings = _settings()
+        if isinstance(settings, str):
+            return _warn("Isolation", "not looked at: the configuration cannot be used")
+        here = separated(account_rules(settings) if os.geteuid() == 0 else None)
+        separation, detail = here.separation.value, here.detail
+    if separation == "single_user":
+        return _warn("Isolation", detail, "For several users run the server as root, as deploy/corral.service does.")
+    if separation == "shared_accounts":
+        return _warn("Isolation", detail, "Give each user an account of the machine (local.run_as).")
+    return _ok("Isolation", detail)
+
+
 def containers(terminal: Terminal) -> Finding:
     from corral.engines.local.cgroups import cgroup_support
     from corral.engines.local.container_runtime import find_runtime
@@ -267,15 +309,33 @@ def containers(terminal: Terminal) -> Finding:
     return _ok("Containers", f"{runtime.detail}, {gpus_by}")
 
 
+def slurm_accounts(terminal: Terminal) -> Finding:
+    settings = _settings()
+    if isinstance(settings, str):
+        return _warn("Slurm", "not looked at: the configuration cannot be used")
+    names = [cluster.name for cluster in settings.cluster if cluster.engine == "slurm"]
+    if not names:
+        return _ok("Slurm", "no cluster of it is configured")
+    from corral.server.isolation import account_rules
+    from corral.server.slurm_accounts import REMEDY, root_on_nodes
+
+    if who := root_on_nodes(account_rules(settings) if os.geteuid() == 0 else None):
+        return _warn("Slurm", f"{words.listed(names)}: {who}", f"{REMEDY[0].upper()}{REMEDY[1:]}.")
+    return _ok("Slurm", f"{words.listed(names)}: no job is root on the nodes")
+
+
 CHECKS: tuple[Callable[[Terminal], Finding], ...] = (
     python_version,
     configuration,
     home_writable,
     free_disk,
+    disk_limits,
     database,
     gpus,
     cgroup_limits,
+    isolation,
     containers,
+    slurm_accounts,
     server_reachable,
     signed_in,
     clock,

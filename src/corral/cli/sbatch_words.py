@@ -182,7 +182,7 @@ def _body(options: argparse.Namespace, here: Here, notes: list[str]) -> dict[str
         "queue": (options.partition or "").split(",")[0] or None,
         "labels": _labels(options),
         "after": _after(options.dependency),
-        "array": _indexes(options.array, notes),
+        "array": _indexes(options.array),
         "hold": options.hold or None,
         "max_retries": 0 if options.requeue is False else None,
     }
@@ -295,13 +295,24 @@ def _job_id(text: str) -> str:
     return f"j-{text}" if text.isdigit() else text
 
 
-def _indexes(text: str | None, notes: list[str]) -> str | None:
+def _indexes(text: str | None) -> str | None:
+    """A limit of jobs at once is refused unless it limits nothing: ignored, it would flood what the limit protects."""
     if text is None:
         return None
-    indexes, percent, _ = text.partition("%")
-    if percent:
-        notes.append("--array: a limit of jobs at once has no effect here; a queue's max_gpus has")
+    indexes, percent, limit = text.partition("%")
+    if percent and (not limit.isdigit() or int(limit) < len(_parsed_array(indexes))):
+        raise NotUnderstood(
+            f"--array: corral cannot keep to {percent + limit!r}, a limit of jobs at once: leave it out, or submit the "
+            "array to a queue with a max_gpus (corral queue create)"
+        )
     return indexes
+
+
+def _parsed_array(text: str) -> tuple[int, ...]:
+    try:
+        return parse_array(text)
+    except ValueError as error:
+        raise NotUnderstood(f"--array: {error}") from error
 
 
 def _exported(options: argparse.Namespace, here: Here) -> dict[str, str]:
@@ -386,10 +397,7 @@ def _prelude(options: argparse.Namespace) -> str:
 
 def _array_lines(text: str) -> list[str]:
     """The number of an array is that of its first job, and those of the others follow on it."""
-    try:
-        indexes = parse_array(text.partition("%")[0])
-    except ValueError as error:
-        raise NotUnderstood(f"--array: {error}") from error
+    indexes = _parsed_array(text.partition("%")[0])
     return [
         f"corral_place=0; for corral_index in {' '.join(map(str, indexes))}; do",
         '[ "$corral_index" = "$CORRAL_ARRAY_INDEX" ] && break; corral_place=$((corral_place + 1)); done',

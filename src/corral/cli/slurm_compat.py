@@ -43,14 +43,15 @@ PROGRAMS = ("sbatch", "squeue", "scancel", "sinfo")
 #: of jobs that are not over
 _LIVE = ("created", "queued", "starting", "running", "stopping")
 
-FreeWords = Annotated[list[str] | None, typer.Argument(metavar="WORDS", help="As the Slurm program takes them.")]
+_WORDS_HELP = "As the Slurm program takes them. Options of corral stand before: corral -o json slurm-compat squeue."
+FreeWords = Annotated[list[str] | None, typer.Argument(metavar="WORDS", help=_WORDS_HELP)]
 
 
 @command(
     app,
     "sbatch",
     section=Section.DAILY,
-    free_arguments=True,
+    all_words=True,
     examples=["corral slurm-compat sbatch train.sh", "corral slurm-compat sbatch --gres=gpu:2 -t 2:00:00 train.sh 90"],
 )
 def sbatch(terminal: Terminal, given: FreeWords = None) -> None:
@@ -88,7 +89,7 @@ def sbatch(terminal: Terminal, given: FreeWords = None) -> None:
     app,
     "squeue",
     section=Section.DAILY,
-    free_arguments=True,
+    all_words=True,
     examples=["corral slurm-compat squeue --me", "corral slurm-compat squeue -u ann -t RUNNING -h -o '%i %j %T'"],
 )
 def squeue(terminal: Terminal, given: FreeWords = None) -> None:
@@ -129,7 +130,7 @@ def squeue(terminal: Terminal, given: FreeWords = None) -> None:
     app,
     "scancel",
     section=Section.DAILY,
-    free_arguments=True,
+    all_words=True,
     examples=["corral slurm-compat scancel 42", "corral slurm-compat scancel --me -t PENDING"],
 )
 def scancel(terminal: Terminal, given: FreeWords = None) -> None:
@@ -167,7 +168,7 @@ def scancel(terminal: Terminal, given: FreeWords = None) -> None:
     app,
     "sinfo",
     section=Section.DAILY,
-    free_arguments=True,
+    all_words=True,
     examples=["corral slurm-compat sinfo", "corral slurm-compat sinfo -h -o '%P %D %t'"],
 )
 def sinfo(terminal: Terminal, given: FreeWords = None) -> None:
@@ -203,7 +204,7 @@ def install(
             raise WrongUsage(f"{path} is there already and is not corral's: choose another directory")
     directory.mkdir(parents=True, exist_ok=True)
     for name, path in paths.items():
-        # Behind -- everything is for the look-alike: -h there is no call for help.
+        # Behind -- everything is for the look-alike, --help too.
         program = f"{shlex.quote(sys.executable)} -m corral.cli.main slurm-compat {name}"
         path.write_text(f'#!/bin/sh\nexec {program} -- "$@"\n')
         path.chmod(0o755)

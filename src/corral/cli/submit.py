@@ -99,7 +99,11 @@ def submit(
     kind: Annotated[str | None, typer.Option(help="training or distributed: must be what it is by its nodes.")] = None,
     mount: MountOption = None,
     retries: Annotated[
-        int | None, typer.Option(metavar="N", help="New attempts after failures that are not its own.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="0: never run it again by itself, not even after a fault of the platform, which costs no retry.",
+        ),
     ] = None,
     preemptible: Annotated[
         bool | None,

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -195,17 +195,19 @@ def command(
     section: Section | None = None,
     connects: bool = True,
     free_arguments: bool = False,
+    all_words: bool = False,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a function `(terminal, …)` as a command. `free_arguments` leaves everything from the first argument on
-    to the command that is to be run."""
+    to the command that is to be run; `all_words` leaves it everything but `--help`, whatever it looks like: the shared
+    options are given before its name then."""
+    settings: dict[str, Any] = {"allow_interspersed_args": False} if free_arguments or all_words else {}
+    if all_words:
+        settings |= {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(
-            name,
-            epilog=_examples(examples),
-            rich_help_panel=section,
-            context_settings={"allow_interspersed_args": False} if free_arguments else None,
-        )(_with_terminal(function, connects=connects))
+        app.command(name, epilog=_examples(examples), rich_help_panel=section, context_settings=settings or None)(
+            _with_terminal(function, shared={} if all_words else _SHARED if connects else {"output": OutputOption})
+        )
         return function
 
     return register
@@ -217,7 +219,7 @@ def default_command(
     """Register what a group does when no command of it is named."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        app.callback(invoke_without_command=True, epilog=_examples(examples))(_with_terminal(function, connects=True))
+        app.callback(invoke_without_command=True, epilog=_examples(examples))(_with_terminal(function, shared=_SHARED))
         return function
 
     return register
@@ -228,9 +230,8 @@ def _examples(lines: Sequence[str]) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def _with_terminal(function: Callable[..., None], *, connects: bool) -> Callable[..., None]:
+def _with_terminal(function: Callable[..., None], *, shared: Mapping[str, Any]) -> Callable[..., None]:
     """The function with the shared options added to its signature, called with a Terminal."""
-    shared = _SHARED if connects else {"output": OutputOption}
 
     @functools.wraps(function)
     def run(ctx: typer.Context, **arguments: Any) -> None:

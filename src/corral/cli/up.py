@@ -45,6 +45,10 @@ def up(
     demo: Annotated[
         bool, typer.Option("--demo", help="A demo fleet with users and jobs that keep arriving, in a home of its own.")
     ] = False,
+    take_over: Annotated[
+        bool,
+        typer.Option("--take-over", help="Act on a store that is another home's, whose server must not run any more."),
+    ] = False,
 ) -> None:
     """Start the server on this machine, until Ctrl-C. Jobs go on without it and are found again."""
     from corral.server.configfile import ConfigError
@@ -66,7 +70,7 @@ def up(
     except ConfigError as error:
         raise config_failure(error) from error
     try:
-        serve(settings, demo=demo)
+        serve(settings, demo=demo, take_over=take_over)
     except SystemExit as end:
-        # the server has said why; its own codes mean other things to those who use the other commands
-        raise typer.Exit(REFUSED if end.code else 0) from end
+        # the server has said why
+        raise typer.Exit(end.code if isinstance(end.code, int) else REFUSED) from end

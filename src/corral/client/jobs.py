@@ -110,6 +110,13 @@ class Jobs:
         """Let a running elastic job go on with so many GPUs."""
         return cast(JobView, self._transport.post(_path(job, "resize"), {"gpus": gpus}))
 
+    def keep(self, job: str) -> JobView:
+        """It stays however old it becomes."""
+        return cast(JobView, self._transport.post(_path(job, "keep")))
+
+    def let_go(self, job: str) -> JobView:
+        return cast(JobView, self._transport.post(_path(job, "let-go")))
+
     def pin(self, job: str) -> JobView:
         return cast(JobView, self._transport.post(_path(job, "pin")))
 

@@ -133,7 +133,14 @@ def queue_refusal(state: State, queue: Queue, job: Job) -> Refusal | None:
     if queue.kinds and job.kind not in queue.kinds:
         allowed = ", ".join(queue.kinds)
         return Invalid(f"queue {queue.name} takes only {allowed} jobs, not {job.kind}", field="kind")
-    asked = job.request.total_gpu_milli
+    asked, smallest = job.request.total_gpu_milli, state.policies.smallest_share_milli
+    if 0 < job.request.gpu_milli < smallest:
+        return Invalid(
+            f"the smallest share of a GPU is {gpus_text(smallest)}: asked {gpus_text(job.request.gpu_milli)}",
+            field="gpus",
+            asked=job.request.gpu_milli / WHOLE,
+            limit=smallest / WHOLE,
+        )
     if queue.min_job_gpus is not None and asked < queue.min_job_gpus * WHOLE:
         return _size(queue, f"at least {queue.min_job_gpus}", asked, queue.min_job_gpus)
     for limit, whose in (

@@ -11,7 +11,7 @@ from corral.control.jobs import JobDraft, make_job, own_job, submit
 from corral.control.kinds import check_declared
 from corral.control.mount_words import words_again
 from corral.control.mounts import in_cluster
-from corral.control.records import TASK_LABEL, JobRecord, JobSpec
+from corral.control.records import KEPT_LABEL, TASK_LABEL, JobRecord, JobSpec
 from corral.control.routing import is_within_reach
 from corral.control.work import Caller, Work
 from corral.core.model import CLUSTER_LABEL, Job, Request
@@ -120,7 +120,7 @@ def _request(request: Request, spec: JobSpec, change: CloneChange) -> Request:
 
 def _own_labels(spec: JobSpec, change: CloneChange) -> dict[str, str]:
     """Those that a person gave."""
-    kept = {key: value for key, value in spec.labels.items() if key not in (FLAVOR_WORD, PACKAGE_WORD)}
+    kept = {key: value for key, value in spec.labels.items() if key not in (FLAVOR_WORD, PACKAGE_WORD, KEPT_LABEL)}
     return {**kept, **change.draft.spec.labels}
 
 

@@ -34,6 +34,7 @@ from corral.control.ports import (
     Clock,
     Engine,
     EngineUnavailable,
+    Fenced,
     LaunchOrder,
     Store,
     StoreSuperseded,
@@ -126,6 +127,7 @@ class Controller:
                         partial(self._prepare, name),
                         self._complete,
                         self._launch_not_taken,
+                        self._launch_failed,
                     )
                     for lane in lane_names(name, engine)
                 ]
@@ -140,7 +142,10 @@ class Controller:
 
     def start(self) -> None:
         """Load the state, bring it together with what the engines see, and begin."""
-        self._store.take_over()
+        fenced = [engine for engine in self.engines.values() if isinstance(engine, Fenced)]
+        leadership = self._store.take_over(above=max((engine.term_seen() for engine in fenced), default=0))
+        for led in fenced:
+            led.lead(leadership)
         with self._store.read() as tx:
             self._state = load_state(tx, self._policies)
         self.execute(follow_settings).add_done_callback(_log_failure)
@@ -392,13 +397,16 @@ class Controller:
     def _complete(self, order: LaunchOrder) -> LaunchOrder:
         return self.complete(order)
 
-    def _launch_refused(self, refused: str, message: str) -> None:
+    def _launch_failed(self, failed: str, message: str) -> None:
+        self._launch_refused(failed, message, EndReason.LOST)
+
+    def _launch_refused(self, refused: str, message: str, reason: EndReason = EndReason.LAUNCH_ERROR) -> None:
         self._heard(
             AttemptStatus(
                 attempt_id=refused,
                 phase=AttemptPhase.ENDED,
                 at=self._clock.now(),
-                reason=EndReason.LAUNCH_ERROR,
+                reason=reason,
                 message=message,
             )
         )

@@ -11,13 +11,19 @@ from corral.control.work import SYSTEM, Work
 from corral.core.changes import PutLastNode
 from corral.core.lifecycle import Planned, ResizeRequested
 from corral.core.plan import Plan, Resize
+from corral.core.plan_check import PlanRejected, check_plan
 from corral.core.scheduler import schedule
 
 
 def run_cycle(work: Work, journal: JournalWriter) -> Plan:
-    """Plan, and let the plan happen to the jobs. Costs next to nothing when nothing can start."""
+    """Plan, and let the plan happen to the jobs. Costs next to nothing when nothing can start.
+
+    Raises PlanRejected, and then nothing of the plan has happened.
+    """
     state = work.state
     plan = schedule(state.snapshot, work.now)
+    if problems := check_plan(state.snapshot, plan):
+        raise PlanRejected(problems, state.digest.hex())
     if plan.starts or plan.resizes or plan.preemptions:
         work.tx.cycles.append(journal.entry(state, plan))
     for start in plan.starts:

@@ -19,6 +19,7 @@ from typing import assert_never
 
 from corral.control.node_effects import NodeEffect, ReleaseEffect, WithholdEffect
 from corral.control.ports import (
+    AttemptTaken,
     Checkpoints,
     Engine,
     EngineUnavailable,
@@ -87,10 +88,12 @@ class Outbox:
         prepare: Callable[[LaunchOrder], None] = lambda order: None,
         complete: Callable[[LaunchOrder], LaunchOrder] = lambda order: order,
         not_taken: Callable[[str, str], None] = lambda attempt_id, words: None,
+        failed: Callable[[str, str], None] | None = None,
     ) -> None:
         """`refused` is told the attempt and the reason when the engine will never launch it. `prepare` is called
         before every launch, on the thread of this engine, and `complete` adds what is only known, or secret, then.
         `not_taken` is told why a launch must wait each time that it was tried, and "" once it waits no more.
+        `failed` is called in place of `refused` if the engine itself failed: that is a fault of the platform.
 
         With `checkpoints`, an attempt that follows on others is told what to resume from.
         """
@@ -100,8 +103,9 @@ class Outbox:
         self._prepare = prepare
         self._complete = complete
         self._not_taken = not_taken
+        self._failed = failed or refused
         self._effects: queue.SimpleQueue[Effect | _Sign] = queue.SimpleQueue()
-        self._resuming = Resuming(name, checkpoints, self._looked_up) if checkpoints is not None else None
+        self._resuming = Resuming(checkpoints, self._looked_up) if checkpoints is not None else None
         #: attempts whose launch waits until it is known what they resume from
         self._awaited: set[str] = set()
         #: what the engine could not take, and of that what is to be tried again now
@@ -183,13 +187,19 @@ class Outbox:
                 if order.attempt_id not in self._awaited:
                     return None  # it was stopped meanwhile
                 self._awaited.remove(order.attempt_id)
+                self._end_lookup(order.attempt_id)
             case StopEffect(attempt_id=attempt_id) if attempt_id in self._awaited:
                 self._awaited.remove(attempt_id)
+                self._end_lookup(attempt_id)
                 self._refused(attempt_id, "it was stopped before it was launched")
                 return None
             case _:
                 pass
         return effect
+
+    def _end_lookup(self, attempt_id: str) -> None:
+        if self._resuming is not None:
+            self._resuming.end(attempt_id)
 
     def _is_waited_for(self, effect: Effect) -> bool:
         """Whether the same waits to be tried again already. If not, this is the newer word, and what waits is dropped:
@@ -247,6 +257,9 @@ class Outbox:
                     self._engine.withhold(node, reason)
                 case ReleaseEffect(node=node, whoever_withheld=whoever_withheld):
                     self._engine.release(node, whoever_withheld=whoever_withheld)
+        except AttemptTaken as taken:
+            assert isinstance(effect, LaunchEffect)
+            self._failed(effect.order.attempt_id, str(taken))
         except LaunchRefused as refusal:
             assert isinstance(effect, LaunchEffect)
             self._refused(effect.order.attempt_id, str(refusal))
@@ -257,7 +270,7 @@ class Outbox:
             # A bug in an engine must not end the thread that serves all jobs.
             log.exception("engine failed")
             if isinstance(effect, LaunchEffect):
-                self._refused(effect.order.attempt_id, f"{type(error).__name__}: {error}")
+                self._failed(effect.order.attempt_id, f"the engine failed: {type(error).__name__}: {error}")
             if isinstance(effect, StopEffect):
                 return f"{type(error).__name__}: {error}"  # nobody else would tell it again
         return ""

@@ -60,6 +60,8 @@ class Policies:
     default_priority: int = DEFAULT_PRIORITY
     #: jobs that may wait in all queues together
     max_queue_length: int | None = 1000
+    #: the smallest share of a GPU that a job may ask for, in thousandths
+    smallest_share_milli: int = 10
     max_retries: int = 3
     grace_seconds: float = 30.0
     #: what the queue `default` follows when they change

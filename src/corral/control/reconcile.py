@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
+from corral.control import restored
 from corral.control.fleet import effective_state, tell_engine
 from corral.control.health import forget
 from corral.control.ports import AttemptPhase, AttemptStatus, Observation, Withholding
@@ -33,12 +34,12 @@ def report(work: Work, status: AttemptStatus) -> None:
         return
     if status.phase is AttemptPhase.STARTING:
         return
-    if status.phase is AttemptPhase.RUNNING:
-        if job.started_at is None:
-            work.advance(job, Up(at=status.at))
-            work.record(SYSTEM, "job.running", job.id, owner=job.user, detail={"attempt": job.attempt})
-        return
-    _end(work, job, status)
+    is_over = status.phase is AttemptPhase.ENDED
+    if (began_at := status.began_at if is_over else status.at) is not None and job.started_at is None:
+        job = work.advance(job, Up(at=began_at))
+        work.record(SYSTEM, "job.running", job.id, owner=job.user, detail={"attempt": job.attempt})
+    if is_over:
+        _end(work, job, status)
 
 
 def not_taken(work: Work, attempt_id: str, words: str) -> None:
@@ -61,18 +62,30 @@ def reconcile(work: Work, cluster: str, observation: Observation, observed_at: f
         mine = tuple(node for node in observation.nodes if node.id in work.state.observed[cluster])
         _agree_on_withheld(work, mine, observation.withheld, observed_at)
     observed = {status.attempt_id: status for status in observation.attempts}
+    unheld = []
     for status in observation.attempts:
         report(work, status)
         if status.phase is not AttemptPhase.ENDED and _present_job(work, status.attempt_id) is None:
-            log.warning("attempt %s runs in %s although nobody holds it: stopping it", status.attempt_id, cluster)
-            work.instructions.append(Stop(attempt_id=status.attempt_id, grace_seconds=0.0, cluster=cluster))
+            unheld.append(status.attempt_id)
+    later = restored.jobs_with_later_attempts(work, unheld)
     for job in [job for job in work.state.snapshot.jobs.values() if job.state.holds_resources]:
         if job.attempt_id not in observed and _runs_on(work, job, cluster):
-            _missing(work, job, observed_at)
+            _missing(work, job, observed_at, is_older=job.id in later)
         elif job.state is JobState.STOPPING and job.attempt_id in observed:
             _stop_again(work, job)
+    for attempt_id in unheld:
+        restored.end_unheld(work, attempt_id, cluster)
     _leave_lost_nodes(work, cluster)
     _trust_again(work, observed_at)
+    for attempt_id, until in observation.overran.items():
+        _charge(work, attempt_id, until)
+
+
+def _charge(work: Work, attempt_id: str, until: float) -> None:
+    """The GPUs that it held after its own word of its end are counted like those before."""
+    for record in work.tx.usage.of_job(job_of_attempt(attempt_id)[0]):
+        if record.attempt_id == attempt_id and record.ended_at is not None and record.ended_at < until:
+            work.charge_overrun(record, until)
 
 
 def sync_nodes(work: Work, cluster: str, nodes: tuple[Node, ...]) -> None:
@@ -221,11 +234,11 @@ def _end(work: Work, job: Job, status: AttemptStatus) -> None:
     work.record(SYSTEM, action, job.id, owner=job.user, detail=detail)
 
 
-def _missing(work: Work, job: Job, observed_at: float) -> None:
-    """The engine does not know an attempt that the store holds."""
+def _missing(work: Work, job: Job, observed_at: float, *, is_older: bool = False) -> None:
+    """The engine does not know an attempt that the store holds; `is_older` if it runs a later one of the job."""
     if (job.started_at or job.allocated_at or 0.0) >= observed_at:
         return
-    if job.state is JobState.STARTING and not _down_nodes_of(work, job):
+    if job.state is JobState.STARTING and not is_older and not _down_nodes_of(work, job):
         # The server died between the plan and the launch, or the launch is on its way: launching twice is one launch.
         work.instructions.append(Launch(attempt_id=job.attempt_id))
     elif job.state is JobState.STOPPING and job.started_at is None:

@@ -34,6 +34,7 @@ END_REASONS = {
     "node_lost": "a node was lost",
     "gpu_failed": "a GPU failed",
     "timed_out": "reached its time limit",
+    "disk_quota": "took too much of the disk",
     "preempted": "made room for another job",
     "lost": "its processes vanished",
     "stopped_by_user": "stopped by its user",

@@ -1,36 +1,27 @@
-"""What attempts resume from, found out on threads of their own.
+"""What attempts resume from, found out while other attempts are launched and stopped.
 
-To know that a checkpoint is undamaged means to read it, and it may have a hundred gigabytes. Meanwhile other attempts
-are launched and stopped.
+To know that a checkpoint is undamaged means to read it, and it may have a hundred gigabytes. An attempt holds its GPUs
+meanwhile, so the port answers in bounded time.
 """
 
 from __future__ import annotations
 
 import logging
-import queue
-import threading
 from collections.abc import Callable
 
 from corral.control.checkpoints import resuming
-from corral.control.ports import Checkpoints, LaunchOrder, SavedWork
+from corral.control.ports import Checkpoints, LaunchOrder, Lookup, SavedWork
 from corral.core.model import job_of_attempt
 
 log = logging.getLogger("corral.control")
 
-#: Large checkpoints that are read at the same time; one more would only make all of them slower.
-READERS = 4
-
 
 class Resuming:
-    def __init__(self, name: str, checkpoints: Checkpoints, found: Callable[[LaunchOrder], None]) -> None:
+    def __init__(self, checkpoints: Checkpoints, found: Callable[[LaunchOrder], None]) -> None:
         """`found` gets the order with what it resumes from, from any thread."""
         self._checkpoints = checkpoints
         self._found = found
-        self._orders: queue.SimpleQueue[LaunchOrder | None] = queue.SimpleQueue()
-        # Daemons: a server that stops does not wait for gigabytes to be read; reconciling finds the launch again.
-        self._threads = [
-            threading.Thread(target=self._run, name=f"resume-{name}-{number}", daemon=True) for number in range(READERS)
-        ]
+        self._lookups: dict[str, Lookup] = {}
 
     def is_needed(self, order: LaunchOrder) -> bool:
         """Whether there is anything to resume from. Quick."""
@@ -43,29 +34,17 @@ class Resuming:
             return False
 
     def look_up(self, order: LaunchOrder) -> None:
-        self._start()
-        self._orders.put(order)
+        def answer(saved: SavedWork | None) -> None:
+            self._found(resuming(order, saved))
+
+        self._lookups[order.attempt_id] = self._checkpoints.look_up(order.job_id, order.user, answer)
+
+    def end(self, attempt_id: str) -> None:
+        """It is found, or the attempt is stopped: then nothing is read for it any more."""
+        lookup = self._lookups.pop(attempt_id, None)
+        if lookup is not None:
+            lookup.cancel()
 
     def close(self) -> None:
-        for _ in self._threads:
-            self._orders.put(None)
-
-    def _start(self) -> None:
-        """With the first that needs it: most servers' jobs never resume in their lives."""
-        for thread in self._threads:
-            if thread.ident is None:
-                thread.start()
-
-    def _run(self) -> None:
-        while (order := self._orders.get()) is not None:
-            self._found(resuming(order, self._latest_good(order)))
-
-    def _latest_good(self, order: LaunchOrder) -> SavedWork | None:
-        try:
-            found = self._checkpoints.latest_good(order.job_id)
-        except Exception as error:  # noqa: BLE001 - the attempt can look for itself: that it runs is worth more
-            log.warning("the checkpoints of %s cannot be read: %s", order.job_id, error)
-            return None
-        if found is None:
-            log.warning("no checkpoint of %s is good: attempt %s begins anew", order.job_id, order.attempt_id)
-        return found
+        for attempt_id in list(self._lookups):
+            self.end(attempt_id)

@@ -29,7 +29,7 @@ from corral.control.records import (
     UsageRecord,
 )
 from corral.control.state import State
-from corral.core.accounting import change_usage
+from corral.core.accounting import change_usage, charge_afterwards
 from corral.core.changes import Change, DropJob, PutJob, PutMix, PutScore
 from corral.core.dependencies import broken_words, met
 from corral.core.lifecycle import Ended, Event, Instruction, Planned, Stop, StopRequested, Up, advance
@@ -209,9 +209,10 @@ class Work:
             self._mixes[pool] = Mix()
             self.change(PutMix(pool=pool, mix=Mix()), needs_cycle=False)
 
-    def forget_job(self, job: Job) -> None:
-        """Delete the job for good."""
-        self.deleted.append(job)
+    def forget_job(self, job: Job, *, files_later: bool = False) -> None:
+        """Delete the job for good, with its files unless they are removed later."""
+        if not files_later:
+            self.deleted.append(job)
         # What this work itself has done to the job must not be written after its deletion.
         if self._new.pop(job.id, None):
             self._new_names.discard((job.user, job.name))
@@ -329,6 +330,23 @@ class Work:
         score = change_usage(score, delta, self.now, self.state.snapshot.score_time_constant)
         self._scores[key] = score
         self.change(PutScore(user=after.user, model=model, score=score), needs_cycle=False)
+
+    def charge_overrun(self, record: UsageRecord, until: float) -> None:
+        """An attempt that is over held its GPUs for longer than was known."""
+        key, now = (record.user, record.model), self.now
+        seconds = until - (record.ended_at or until)
+        self._courses[record.attempt_id] = UsageCourse(
+            attempt_id=record.attempt_id,
+            started_at=record.started_at,
+            ended_at=until,
+            end_reason=record.end_reason,
+            outcome=record.outcome,
+        )
+        if record.gpu_milli:
+            score = self.state.snapshot.scores.get(key, Score(at=now))
+            constant = self.state.snapshot.score_time_constant
+            self._scores[key] = charge_afterwards(score, record.gpu_milli / WHOLE, seconds, now, constant)
+            self.change(PutScore(user=record.user, model=record.model, score=self._scores[key]), needs_cycle=False)
 
     def _held_by_attempt(self, job: Job) -> Allocation | None:
         if job.allocation is None:

@@ -28,6 +28,12 @@ def change_usage(score: Score, delta: float, now: float, time_constant: float) -
     return Score(value=score_at(score, now, time_constant), usage=usage, at=max(now, score.at))
 
 
+def charge_afterwards(score: Score, gpus: float, seconds: float, now: float, time_constant: float) -> Score:
+    """The score from `now` on, when it turns out that GPUs were held for a while longer than was known."""
+    more = gpus * -math.expm1(-max(0.0, seconds) / time_constant)
+    return Score(value=score_at(score, now, time_constant) + more, usage=score.usage, at=max(now, score.at))
+
+
 def score_of_running(runs: Iterable[tuple[float, float]], now: float, time_constant: float) -> Score:
     """The score of a user found with running jobs but without a record: (GPUs, started at) of each."""
     value = usage = 0.0

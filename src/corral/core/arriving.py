@@ -82,6 +82,7 @@ def as_queued(job: Job, job_id: str, at: float) -> Job:
         user_order=0,
         attempt=0,
         retries=0,
+        faults=0,
         allocation=None,
         next_allocation=None,
         allocated_at=None,

@@ -224,6 +224,7 @@ class Giving:
         for move in moves:
             assert move.job.allocation is not None
             if free_part(self._fleet, move.to).total_gpu_milli < move.to.total_gpu_milli:
+                self._preempting.moving_later.add(move.job.id)
                 yield move.to
                 continue
             both = replace(move.job, allocation=together(move.job.allocation, move.to))

@@ -10,17 +10,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from corral.core.model import Allocation, Ceiling, EndReason, Job, JobState
-from corral.core.pauses import backoff_seconds, given_back_seconds
+from corral.core.pauses import MOST_FAULTS, backoff_seconds, given_back_seconds
 from corral.core.progress import ran_until, reached_until, saved, with_run_counted
 
-#: Failures that are not the program's own: the job gets another attempt while retries are left. A launch error is not
-#: among them: a mistyped command fails every time, and its owner should hear of it at once.
+#: Faults of the platform: the job gets another attempt, and spends none of its retries. A launch error is not among
+#: them: a mistyped command fails every time, and its owner should hear of it at once. What keeps an engine from
+#: launching although the job is right is reported as lost.
 RETRIED = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED, EndReason.LOST})
 #: Interruptions for others, by corral or by the cluster that it runs on: the job goes back to the queue and spends no
 #: retry.
 REQUEUED = frozenset({EndReason.PREEMPTED})
 #: Something under the job has failed, and the next attempt keeps away from it.
 BY_FAULTS = frozenset({EndReason.NODE_LOST, EndReason.GPU_FAILED})
+#: It took more than it may: the next attempt would, too.
+OVER_LIMITS = frozenset({EndReason.TIMED_OUT, EndReason.DISK_QUOTA})
 #: A person's word: it ends the job for good.
 BY_PERSONS = frozenset({EndReason.STOPPED_BY_USER, EndReason.STOPPED_BY_OPERATOR})
 
@@ -214,6 +217,7 @@ def _queued_afresh(job: Job, at: float) -> Job:
         preempted_for=None,
         preemptions=0,
         retries=0,
+        faults=0,
         not_before=0.0,
         given_back=0,
         avoid_nodes=(),
@@ -337,11 +341,11 @@ def together(one: Allocation, other: Allocation) -> Allocation:
 
 
 def _ended_by_itself(job: Job, event: Ended) -> Job:
-    if event.reason in RETRIED and job.retries < job.max_retries:
-        return _requeued(_avoiding(_told_what_failed(job, event), event.reason), event, retries=job.retries + 1)
+    if event.reason in RETRIED:
+        return _after_fault(_told_what_failed(job, event), event, event.reason)
     if event.reason in REQUEUED:
         given_back = job.given_back + 1 if job.started_at is None else 0
-        return _requeued(job, event, retries=job.retries, given_back=given_back)
+        return _requeued(job, event, given_back=given_back)
     succeeded = event.reason is EndReason.EXIT_CODE and event.exit_code == 0
     state = JobState.COMPLETED if succeeded else JobState.FAILED
     return _over(job, state, event.at, event.reason, event.exit_code, event.message)
@@ -354,11 +358,35 @@ def _ended_by_stop(job: Job, event: Ended) -> Job:
         reason = event.reason if event.reason in RETRIED else EndReason.TIMED_OUT
     event = replace(event, message=job.message or event.message)
     if reason in REQUEUED:
-        return _requeued(job, event, retries=job.retries)
-    if reason in RETRIED and job.retries < job.max_retries:
-        return _requeued(_avoiding(job, reason), event, retries=job.retries + 1)
-    state = JobState.FAILED if reason in RETRIED or reason is EndReason.TIMED_OUT else JobState.STOPPED
+        return _requeued(job, event)
+    if reason in RETRIED:
+        return _after_fault(job, event, reason)
+    state = JobState.FAILED if reason in OVER_LIMITS else JobState.STOPPED
     return _over(job, state, event.at, reason, event.exit_code, event.message)
+
+
+def _after_fault(job: Job, event: Ended, reason: EndReason) -> Job:
+    """The platform failed, not the job: it is tried again, after longer and longer pauses while nothing is gained.
+
+    A job that must not be run twice by itself (no retries) is not, once its program has begun. And a fault that comes
+    back again and again is not the job's to wait for: its owner is told.
+    """
+    if not job.max_retries and job.started_at is not None:
+        message = f"{event.message or reason}; it is not tried again, as it asks for (no retries)"
+        return _over(job, JobState.FAILED, event.at, reason, event.exit_code, message)
+    faults = 1 if _has_gained(job) else job.faults + 1
+    if faults > MOST_FAULTS:
+        message = (
+            f"{event.message or reason}; given up after {MOST_FAULTS} faults of the platform in a row. None of the "
+            "job's retries was used: start it again when the cause is mended"
+        )
+        return _over(job, JobState.FAILED, event.at, reason, event.exit_code, message)
+    return _requeued(_avoiding(job, reason), event, faults=faults)
+
+
+def _has_gained(job: Job) -> bool:
+    """Whether the attempt has saved anything: then the next one goes on from there, and is a step further."""
+    return saved(job) > job.saved_seconds
 
 
 def _told_what_failed(job: Job, event: StopRequested | Ended) -> Job:
@@ -386,13 +414,13 @@ def _with(names: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*names, *more}))
 
 
-def _requeued(job: Job, event: Ended, *, retries: int, given_back: int = 0) -> Job:
-    pause = backoff_seconds(retries) if retries > job.retries else given_back_seconds(given_back)
+def _requeued(job: Job, event: Ended, *, faults: int | None = None, given_back: int = 0) -> Job:
+    pause = given_back_seconds(given_back) if faults is None else backoff_seconds(faults)
     return replace(
         _asking_least(with_run_counted(job, event.at)),
         state=JobState.QUEUED,
         queued_at=event.at,
-        retries=retries,
+        faults=job.faults if faults is None else faults,
         not_before=event.at + pause if pause else 0.0,
         given_back=given_back,
         allocation=None,

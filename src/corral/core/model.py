@@ -87,6 +87,8 @@ class EndReason(StrEnum):
     MOVED = "moved"
     #: a job that it was to come after has not completed
     DEPENDENCY_FAILED = "dependency_failed"
+    #: it had more on the disk than a job may have
+    DISK_QUOTA = "disk_quota"
 
 
 class NodeState(StrEnum):
@@ -282,8 +284,11 @@ class Job:
     end_reason: EndReason | None = None
     exit_code: int | None = None
     message: str = ""
+    #: new attempts after failures of its own. With none allowed it is never run twice by itself.
     retries: int = 0
     max_retries: int = 3
+    #: faults of the platform in a row, without anything saved in between; they are no retries
+    faults: int = 0
     #: not before this time, while it backs off after a failure, or after its cluster gave it back
     not_before: float = 0.0
     #: how often in a row its cluster gave it back before it ran

@@ -118,7 +118,9 @@ class Moving:
                 if grant.node in self._fleet.place_of:
                     there.setdefault(self._fleet.place_of[grant.node], []).append(one)
         for place in places(self._fleet.eligible(job.request.labels, job.avoid_nodes) & index.members):
-            movers = [one for one in movable.get(self._fleet.slots[place].node.id, ()) if one.id not in behind]
+            here = movable.get(self._fleet.slots[place].node.id, ())
+            # Others may have been chosen in this cycle since the list was made.
+            movers = [one for one in here if one.id not in behind and self._view.may_be_moved(one)]
             found = self._clearing(index, job, place, there.get(place, []), movers)
             if found is not None:
                 yield found
@@ -182,7 +184,7 @@ class Moving:
             found = self._movable[queue.name] = {}
             for job_id in sorted(self._snapshot.holding.get(queue.name, ())):
                 job = self._snapshot.jobs[job_id]
-                if job.allocation is not None and is_movable(job) and self._view.may_be_moved(job):
+                if job.allocation is not None and is_movable(job):
                     found.setdefault(job.allocation.grants[0].node, []).append(job)
         return found
 

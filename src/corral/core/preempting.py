@@ -61,6 +61,8 @@ class Preempting:
         #: jobs that give way already, or were chosen to in this cycle: to the queue, and elsewhere
         self.leaving: dict[str, Job] = {job.id: job for job in giving if not job.is_moving}
         self.moving: dict[str, Job] = {job.id: job for job in giving if job.is_moving}
+        #: jobs that will be moved as soon as others have left the places where they go on: what they hold is promised
+        self.moving_later: set[str] = set()
         #: when somebody who is spared now may be preempted
         self.wake_at: float | None = None
         self.reserved = Reserved(snapshot, now)
@@ -102,7 +104,7 @@ class Preempting:
 
     def may_be_moved(self, job: Job) -> bool:
         """Whether it has run for its least time since it was last started or moved, and does not leave already."""
-        return job.id not in self.leaving and job.id not in self.moving and self._is_ripe(job)
+        return not self._is_chosen(job.id) and self._is_ripe(job)
 
     def leave(self, victims: Iterable[Candidate], for_job: Job) -> list[Preemption]:
         """From now on in this cycle these give way."""
@@ -181,7 +183,7 @@ class Preempting:
         """Who stands after a job and holds what it could use, each by the first rule that says so."""
         if not job.request.wants_gpu or job.queue not in self.snapshot.queues:
             return
-        models, seen = job.request.models, {*self.leaving, *self.moving}
+        models, seen = job.request.models, {*self.leaving, *self.moving, *self.moving_later}
         for source in self._sources:
             for one, words in source.after(self, job):
                 if one.id in seen or not one.preemptible or one.allocation is None or not one.allocation.model:
@@ -195,6 +197,10 @@ class Preempting:
     def _frees(self, job: Job, victim: Job, rule: PreemptionRule) -> Allocation | None:
         """What of a victim's end counts for the job, if not all of it does."""
         return own_part(self, job, victim) if rule is PreemptionRule.RESERVATION else None
+
+    def _is_chosen(self, job_id: str) -> bool:
+        """Whether it leaves already, or was chosen to in this cycle: what it holds is given away once."""
+        return job_id in self.leaving or job_id in self.moving or job_id in self.moving_later
 
     def _ripe_at(self, job: Job) -> float:
         return (job.allocated_at or 0.0) + self.snapshot.preemption.min_run_seconds

@@ -68,10 +68,10 @@ def backing_off(snapshot: ClusterSnapshot, job: Job, now: float) -> Reason | Non
     return Reason(
         rule="back-off",
         detail=(
-            f"retry {job.retries} of {job.max_retries} waits {format_duration(max(1.0, left))} after a failure: "
-            f"{job.message or '?'}"
+            f"after fault {job.faults} of the platform in a row it is tried again in "
+            f"{format_duration(max(1.0, left))}: {job.message or '?'}"
         ),
-        numbers={"seconds_left": left, "retry": job.retries, "max_retries": job.max_retries},
+        numbers={"seconds_left": left, "faults": job.faults},
     )
 
 

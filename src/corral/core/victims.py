@@ -15,8 +15,8 @@ from corral.core.model import WHOLE, Allocation, Grant, Job, Request
 from corral.core.placing import domains_for
 from corral.core.plan import PreemptionRule
 
-#: So many sets of jobs are looked at on one node; what was found until then is taken. No node comes near it where jobs
-#: have GPUs of their own.
+#: So many sets of jobs are looked at on one node beyond the first that does; what was found until then is taken. No
+#: node comes near it where jobs have GPUs of their own.
 _MOST_SETS = 2_000
 
 
@@ -86,19 +86,40 @@ def _choose_in(
     if len(cheapest) + ready < request.nodes:
         return None
     victims = {one.job.id: one for _, _, chosen in cheapest for one in chosen}
-    return _none_to_spare([*victims.values()], [rooms[place] for _, place, _ in cheapest], request)
+    if len(cheapest) == 1:
+        return [*victims.values()]
+    return none_to_spare([*victims.values()], [rooms[place] for _, place, _ in cheapest], request)
 
 
-def _none_to_spare(victims: list[Candidate], rooms: Sequence[Room], request: Request) -> list[Candidate]:
-    """A gang may have been chosen for one node, and make others unnecessary on the next."""
-    if len(rooms) == 1:
-        return victims
+def none_to_spare(victims: Sequence[Candidate], rooms: Sequence[Room], request: Request) -> list[Candidate]:
+    """Of victims whose end makes room on each of these nodes, those without whom it would not, cheapest first.
+
+    A gang may have been chosen for one node and make others unnecessary on the next.
+    """
     kept = sorted(victims, key=lambda one: one.loss)
-    for one in reversed([*kept]):
-        others = [other for other in kept if other is not one]
-        if all(room.fits_without(others, request) for room in rooms):
-            kept = others
-    return kept
+    ids = {one.job.id for one in kept}
+    grants: dict[str, list[tuple[Room, Grant]]] = {}
+    for room in rooms:
+        for candidate, grant in room.candidates:
+            if candidate.job.id in ids:
+                grants.setdefault(candidate.job.id, []).append((room, grant))
+                room.shift(grant, 1)
+    needed: list[Candidate] = []
+    for one in reversed(kept):
+        own = grants.pop(one.job.id, [])
+        _shift_all(own, -1)
+        if not all(room.fits(request) for room in rooms):
+            _shift_all(own, 1)
+            grants[one.job.id] = own
+            needed.append(one)
+    for left in grants.values():
+        _shift_all(left, -1)
+    return needed[::-1]
+
+
+def _shift_all(grants: Iterable[tuple[Room, Grant]], sign: int) -> None:
+    for room, grant in grants:
+        room.shift(grant, sign)
 
 
 def _rooms(fleet: Fleet, index: DomainIndex, job: Job, among: int, candidates: Iterable[Candidate]) -> dict[int, Room]:
@@ -162,7 +183,7 @@ class Room:
         """Suppose that a job has left the node."""
         for grant in job.allocation.grants if job.allocation is not None else ():
             if grant.node == self.slot.node.id:
-                self._shift(grant, 1)
+                self.shift(grant, 1)
 
     def fits(self, request: Request) -> bool:
         if request.cpu_milli > max(0, self.cpu_milli) or request.memory_bytes > max(0, self.memory_bytes):
@@ -171,52 +192,73 @@ class Room:
             return any(left >= request.gpu_milli for left in self.free_milli.values())
         return self.free_gpus >= request.gpus
 
-    def fits_without(self, gone: Iterable[Candidate], request: Request) -> bool:
-        ids = {one.job.id for one in gone}
-        grants = [grant for candidate, grant in self.candidates if candidate.job.id in ids]
-        for grant in grants:
-            self._shift(grant, 1)
-        fits = self.fits(request)
-        for grant in grants:
-            self._shift(grant, -1)
-        return fits
-
     def least(self, request: Request, bound: Loss | None) -> list[Candidate] | None:
-        """The cheapest set of candidates without which the request fits, if it costs less than `bound`."""
-        best: list[Candidate] | None = None
-        looked_at = 0
+        """The cheapest set of candidates without which the request fits, if it costs less than `bound`.
 
-        def search(start: int, chosen: list[Candidate], loss: Loss) -> None:
-            nonlocal best, bound, looked_at
-            for number in range(start, len(self.candidates)):
+        Exact where few sets are to be looked at; else the best of those that were, of which nobody could be spared.
+        """
+        best: list[int] | None = None
+        chosen: list[int] = []
+        losses = [Loss()]
+        reach = self._emptied()
+        number, looked_at, most = 0, 0, len(self.candidates) + _MOST_SETS
+        while True:
+            # `reach` is the room without the chosen and without everybody from `number` on: as far as this can lead.
+            if number < len(self.candidates) and looked_at <= most:
                 candidate, grant = self.candidates[number]
-                more = loss.and_of(candidate.loss)
+                more = losses[-1].and_of(candidate.loss)
                 looked_at += 1
                 # They are sorted by what they lose: whoever comes later costs no less.
-                if (bound is not None and more >= bound) or (best is not None and looked_at > _MOST_SETS):
-                    return
-                if not self._fits_without_all_from(number, request):
-                    return
-                self._shift(grant, 1)
-                if self.fits(request):
-                    best, bound = [*chosen, candidate], more
-                else:
-                    search(number + 1, [*chosen, candidate], more)
-                self._shift(grant, -1)
+                if (bound is None or more < bound) and reach.fits(request):
+                    is_useful = self._needs(grant, reach, request)
+                    if is_useful:
+                        self.shift(grant, 1)
+                        if self.fits(request):
+                            best, bound, is_useful = [*chosen, number], more, False
+                            self.shift(grant, -1)
+                    if is_useful:
+                        chosen.append(number)
+                        losses.append(more)
+                    else:
+                        reach.shift(grant, -1)
+                    number += 1
+                    continue
+            if not chosen:
+                break
+            # Nothing more begins with these: go on without the last of them.
+            last = chosen.pop()
+            losses.pop()
+            for skipped in range(last + 1, number):
+                reach.shift(self.candidates[skipped][1], 1)
+            for room in (self, reach):
+                room.shift(self.candidates[last][1], -1)
+            number = last + 1
+        if best is None:
+            return None
+        found = [self.candidates[one][0] for one in best]
+        return none_to_spare(found, [self], request) if looked_at > most else found
 
-        search(0, [], Loss())
-        return best
+    def _needs(self, grant: Grant, reach: Room, request: Request) -> bool:
+        """Whether what comes back with a grant can be of any use: CPUs or memory that are short, or a GPU that can
+        still become free enough."""
+        if (self.cpu_milli < request.cpu_milli and grant.cpu_milli) or (
+            self.memory_bytes < request.memory_bytes and grant.memory_bytes
+        ):
+            return True
+        return any(reach.free_milli.get(gpu, 0) >= (request.gpu_milli or WHOLE) for gpu in grant.gpus)
 
-    def _fits_without_all_from(self, number: int, request: Request) -> bool:
-        grants = [grant for _, grant in self.candidates[number:]]
-        for grant in grants:
-            self._shift(grant, 1)
-        fits = self.fits(request)
-        for grant in grants:
-            self._shift(grant, -1)
-        return fits
+    def _emptied(self) -> Room:
+        """The same node without any of the candidates."""
+        room = Room.__new__(Room)
+        room.slot, room.candidates = self.slot, self.candidates
+        room.free_milli = {**self.free_milli}
+        room.cpu_milli, room.memory_bytes = self.cpu_milli, self.memory_bytes
+        for _, grant in self.candidates:
+            room.shift(grant, 1)
+        return room
 
-    def _shift(self, grant: Grant, sign: int) -> None:
+    def shift(self, grant: Grant, sign: int) -> None:
+        """Suppose that a grant has come back (1), or is held again (-1)."""
         for gpu in grant.gpus:
             if gpu in self.free_milli:
                 self.free_milli[gpu] += sign * grant.gpu_milli

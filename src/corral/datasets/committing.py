@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
+from corral.core.quantities import format_bytes
 from corral.datasets.chunking import MOST, cuts_of
-from corral.datasets.errors import Unstable, printable
+from corral.datasets.errors import DatasetError, Unstable, printable
 from corral.datasets.pieces import PieceStore
 from corral.datasets.progress import Counter, OnProgress
 from corral.datasets.records import Entry, decode_list, digest_of, encode_list, encode_tree
@@ -42,11 +43,18 @@ def store_directory(
     threads: int,
     clock: Callable[[], float],
     on_progress: OnProgress | None = None,
+    max_bytes: int | None = None,
 ) -> StoredTree:
-    """Store everything below an open directory. When this returns, all of it is kept."""
+    """Store everything below an open directory. When this returns, all of it is kept. Raises DatasetError if the files
+    say that they are longer than `max_bytes` together: then most of it is holes."""
     found = scan(root)
     files = list(found.all_files())
     size = sum(file.stamp.size for file in files)
+    if max_bytes is not None and size > max_bytes:
+        raise DatasetError(
+            f"the files say that they have {format_bytes(size)}, and where they are there is room for "
+            f"{format_bytes(max_bytes)}"
+        )
     with Uploader(pieces, clock) as uploader:
         run = _Run(root, uploader, Counter(on_progress, files=len(files), size=size), threads)
         known = _unchanged(files, index, pieces, uploader)

@@ -81,8 +81,9 @@ class Repository:
         job: str | None = None,
         parent: str | None = LATEST,
         on_progress: OnProgress | None = None,
+        max_bytes: int | None = None,
     ) -> Committed:
-        """Make what is in a directory the newest version.
+        """Make what is in a directory the newest version, unless it is longer than `max_bytes`.
 
         `parent` is the version that it must follow (None: it must be the first one); by default the newest one at this
         moment. Raises `HeadMoved` if another came meanwhile, `Unstable` if a file changes while it is read; then
@@ -97,7 +98,13 @@ class Repository:
             index = self._load_index(directory)
             read_at = time.time_ns()
             stored = store_directory(
-                root, self.pieces, index, threads=self._threads, clock=self.clock, on_progress=on_progress
+                root,
+                self.pieces,
+                index,
+                threads=self._threads,
+                clock=self.clock,
+                on_progress=on_progress,
+                max_bytes=max_bytes,
             )
             if head is not None and head.tree == stored.tree.hex() and expected == head.id:
                 self._save_index(directory, head.id, stored, read_at)

@@ -101,9 +101,15 @@ def _ended(attempt_id: str, instances: Sequence[InstanceState]) -> AttemptStatus
     ends = [(instance, instance.exit) for instance in instances if instance.exit is not None]
     failures = [(instance, end) for instance, end in ends if not end.is_good]
     ended_at = max(end.ended_at for _, end in ends)
+    began_at = max((each.started_at for each in instances if each.started_at is not None), default=None)
     if not failures:
         return AttemptStatus(
-            attempt_id=attempt_id, phase=AttemptPhase.ENDED, at=ended_at, reason=EndReason.EXIT_CODE, exit_code=0
+            attempt_id=attempt_id,
+            phase=AttemptPhase.ENDED,
+            at=ended_at,
+            reason=EndReason.EXIT_CODE,
+            exit_code=0,
+            began_at=began_at,
         )
     instance, first = min(failures, key=_precedence)
     message = first.message
@@ -119,6 +125,7 @@ def _ended(attempt_id: str, instances: Sequence[InstanceState]) -> AttemptStatus
         message=message,
         # The rest of the gang may run there again.
         failed=(instance.node,) if first.reason is EndReason.NODE_LOST and instance.node else (),
+        began_at=began_at,
     )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from corral.control.ports import OutputMember
+from corral.core.quantities import format_bytes
 
 MEDIA_TYPE = "application/gzip"
 #: zlib's word for: with gzip's header.
@@ -20,13 +22,25 @@ class ChangedWhileRead(Exception):
 
 
 def tar_gz(members: Iterable[OutputMember]) -> Iterator[bytes]:
-    """Raises ChangedWhileRead, which ends the download: half a file must not look like a whole one."""
+    """Raises ChangedWhileRead, which ends the download: half a file must not look like a whole one. An empty piece
+    means that what was read so far is not enough for one: zeros become very small."""
     packing = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
     for block in _tar(members):
-        packed = packing.compress(block)
-        if packed:
-            yield packed
+        yield packing.compress(block)
     yield packing.flush()
+
+
+def bounded(members: Iterable[OutputMember], limit_bytes: int | None) -> Iterator[OutputMember]:
+    """A file that says that it is larger than the limit is replaced by a note: most of it is a hole."""
+    for member in members:
+        if limit_bytes is None or member.size_bytes <= limit_bytes:
+            yield member
+            continue
+        words = (
+            f"{member.name} is not in this archive: it says that it has {format_bytes(member.size_bytes)}, and a job "
+            f"may have {format_bytes(limit_bytes)} on the disk.\n"
+        ).encode("utf-8", "surrogateescape")
+        yield replace(member, name=f"{member.name}.left-out.txt", size_bytes=len(words), pieces=iter([words]))
 
 
 def _tar(members: Iterable[OutputMember]) -> Iterator[bytes]:

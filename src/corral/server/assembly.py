@@ -37,10 +37,12 @@ from corral.server.foundation import Foundation, laid
 from corral.server.imaging import Imaging
 from corral.server.mounting import Mounting
 from corral.server.proxy import JupyterProxy
+from corral.server.readers import Readers
 from corral.server.settings import FIRST_USER, Settings
 from corral.server.timetravel import TimeTravel
 from corral.server.volume_files import VolumeStorage
 from corral.server.workers import Workers, at_work
+from corral.server.write_proof import WriteProof
 from corral.stores.outputs import DirectoryOutputs
 
 log = logging.getLogger("corral.server")
@@ -58,13 +60,14 @@ class Assembly:
 
 
 @contextmanager
-def assembled(settings: Settings, *, passwords: Passwords | None = None) -> Iterator[Assembly]:
-    """A running server without its network. Leaving stops it; jobs keep running."""
+def assembled(settings: Settings, *, passwords: Passwords | None = None, take_over: bool = False) -> Iterator[Assembly]:
+    """A running server without its network. Leaving stops it; jobs keep running. `take_over`: see `laid`."""
     with ExitStack() as parts:
-        base = laid(settings, parts)
+        base = laid(settings, parts, take_over=take_over)
         workers = at_work(base, parts)
         context = _context(base, workers, passwords or Passwords())
         parts.callback(context.passwords.close)
+        parts.callback(context.readers.close)
         _compare_gpus(settings, base.controller)
         _renew_secrets(context, base.imaging, base.mounting)
         yield Assembly(app=build_app(context), context=context, one_time_password=_bootstrap(context))
@@ -75,6 +78,7 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
     settings, controller, store, clock, box = base.settings, base.controller, base.store, base.clock, base.box
     return ServerContext(
         settings=settings,
+        separated=base.separated,
         store=store,
         controller=controller,
         logs=base.clusters,
@@ -109,7 +113,16 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
             box=box,
             staging=settings.home / "uploads",
             now=clock.now,
+            guard=base.disk_guard,
         ),
+        readers=Readers(
+            threads=settings.reading.threads,
+            per_user=settings.reading.per_user,
+            deadline_seconds=settings.reading.deadline_seconds,
+        ),
+        disk_limits=base.disk_limits,
+        disk_guard=base.disk_guard,
+        write_proof=WriteProof(store, settings.home),
         metrics=base.metrics,
         version=VERSION,
         started_at=clock.now(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Any
@@ -27,6 +28,8 @@ NOTE_SECONDS = 15.0
 #: A directory that changed so lately may change again under the same time stamp.
 _SETTLE_NANOSECONDS = 2_000_000_000
 _ASK_SECONDS = 10.0
+#: After a look that took long the next one waits for so many times as long.
+_LOOK_PART = 20
 
 
 class CheckpointWatch:
@@ -38,6 +41,8 @@ class CheckpointWatch:
         self._marks: dict[str, int | None] = {}
         self._is_first = True
         self._unreadable: set[str] = set()
+        #: directories that take long to look at, and when they are looked at again
+        self._again_at: dict[str, float] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
 
@@ -97,6 +102,9 @@ class CheckpointWatch:
 
     def _changed(self, job_id: str, noted_at: float | None) -> Saved | None:
         """What is new about a job that runs."""
+        began = time.monotonic()
+        if began < self._again_at.get(job_id, 0.0):
+            return None
         try:
             mark = self._checkpoints.mark(job_id)
             if job_id in self._marks and self._marks[job_id] == mark:
@@ -106,16 +114,25 @@ class CheckpointWatch:
             self._complain(job_id, error)
             return None
         self._unreadable.discard(job_id)
+        self._pause(job_id, time.monotonic() - began)
         too_early = noted_at is not None and at is not None and 0.0 < at - noted_at < NOTE_SECONDS
         is_settled = mark is None or self._clock.now() * 1e9 - mark > _SETTLE_NANOSECONDS
         # No directory looks like 0: what is not settled is read again in the next round.
         self._marks[job_id] = mark if is_settled and not too_early else 0
         return None if too_early or at == noted_at else Saved(job_id=job_id, at=at)
 
+    def _pause(self, job_id: str, cost_seconds: float) -> None:
+        """One job's directory must not take the time of all others."""
+        if cost_seconds * _LOOK_PART > LOOK_SECONDS:
+            self._again_at[job_id] = time.monotonic() + cost_seconds * _LOOK_PART
+        else:
+            self._again_at.pop(job_id, None)
+
     def _last_looks(self, job_ids: Iterable[str]) -> list[Saved]:
         seen = []
         for job_id in sorted(job_ids):
             del self._marks[job_id]
+            self._again_at.pop(job_id, None)
             try:
                 seen.append(Saved(job_id=job_id, at=self._checkpoints.last_saved_at(job_id)))
             except OSError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,9 @@ from corral.engines.slurm.submitters import Submitter
 from corral.engines.slurm.tokens import Tokens
 from corral.server.sections import ClusterSettings, SlurmSettings
 from corral.server.settings import Settings
+from corral.server.slurm_accounts import REMEDY, root_on_nodes
+
+log = logging.getLogger("corral.server")
 
 #: where there are no real ones
 DEFAULT_VIRTUAL_GPUS = "8xA100-80G"
@@ -44,21 +49,25 @@ class Clusters:
 
 
 @contextmanager
-def opened(settings: Settings, isolated: Isolation, places: StoragePlaces) -> Iterator[Clusters]:
+def opened(
+    settings: Settings, isolated: Isolation, places: StoragePlaces, roots: Mapping[str, Path]
+) -> Iterator[Clusters]:
+    """`roots`: where the engine of each cluster keeps its attempts."""
     with ExitStack() as parts:
         fleet: HostFleet | VirtualFleet = VirtualFleet(())
         engines: dict[str, Engine] = {}
         for cluster in settings.cluster:
             if cluster.engine == "slurm":
-                engines[cluster.name] = slurm_engine(settings, cluster, isolated.accounts, places)
+                engines[cluster.name] = slurm_engine(settings, cluster, isolated.accounts, places, roots[cluster.name])
             else:
                 fleet = local_fleet(settings)
                 engines[cluster.name] = LocalEngine(
-                    root=settings.home / "local",
+                    root=roots[cluster.name],
                     fleet=fleet,
                     log_limit_bytes=settings.local.log_limit_bytes,
                     isolation=isolated,
                     storage=places,
+                    fold_after_seconds=settings.retention.fold_seconds,
                 )
             parts.callback(engines[cluster.name].close)
         yield Clusters(engines=engines, fleet=fleet)
@@ -78,11 +87,13 @@ def local_fleet(settings: Settings) -> HostFleet | VirtualFleet:
 
 
 def slurm_engine(
-    settings: Settings, cluster: ClusterSettings, accounts: AccountRules | None, places: StoragePlaces
+    settings: Settings, cluster: ClusterSettings, accounts: AccountRules | None, places: StoragePlaces, root: Path
 ) -> SlurmEngine:
     slurm = cluster.slurm
+    if who := root_on_nodes(accounts):
+        log.warning("cluster %s: %s: %s", cluster.name, who, REMEDY)
     return SlurmEngine(
-        root=Path(slurm.root) if slurm.root else settings.home / "slurm" / cluster.name,
+        root=root,
         slurm=_access(slurm),
         rules=SlurmRules(
             fleet=FleetRules(partitions=frozenset(slurm.partitions), models=slurm.models),
@@ -99,17 +110,20 @@ def slurm_engine(
         account_of=_account_of(slurm.accounts, accounts),
         storage=places,
         top=str(settings.home),
+        fold_after_seconds=settings.retention.fold_seconds,
     )
 
 
 def _access(slurm: SlurmSettings) -> Slurm:
     """Through slurmrestd where there is one, and by Slurm's programs otherwise."""
-    commands = SlurmCommands(conf=slurm.conf, programs=slurm.programs)
+    # As Slurm's own programs do: the settings of corral first, then the environment, then where Slurm was installed.
+    conf = slurm.conf or os.environ.get("SLURM_CONF") or None
+    commands = SlurmCommands(conf=conf, programs=slurm.programs)
     if (rest := slurm.rest) is None:
         return commands
     return SlurmRest(
         url=rest.url,
-        tokens=Tokens(file=rest.token_file, command=rest.token_command, conf=slurm.conf),
+        tokens=Tokens(file=rest.token_file, command=rest.token_command, conf=conf),
         commands=commands,
         user=rest.user or "",
         version=rest.api_version or "",

@@ -34,6 +34,7 @@ from corral.server.dataset_access import (
     storage_words,
 )
 from corral.server.dataset_sent import SentPacks
+from corral.server.disk_limits import disk_limits
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 from corral.stores.workspace import DirectoryWorkspace
@@ -43,8 +44,8 @@ log = logging.getLogger("corral.server.committing")
 Params = ParamSpec("Params")
 Answer = TypeVar("Answer")
 
-#: Errands that are done at the same time, each about another dataset.
-AT_ONCE = 2
+#: Errands that are done at the same time, each about another dataset and each another user's.
+AT_ONCE = 3
 #: Behind what people wait for, before what nobody does.
 NICENESS = 10
 _ANSWER_SECONDS = 60.0
@@ -81,6 +82,7 @@ class Committing:
         self._standing: dict[str, dict[str, Any]] = {}
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._busy: dict[str, str] = {}
+        self._users: dict[str, str] = {}
         self._answers: Mapping[str, Callable[[ErrandRecord, Mapping[str, Any]], Any]] = {
             "datasets": self._answer_datasets,
             "log": self._answer_log,
@@ -144,7 +146,10 @@ class Committing:
                 place = errand.dataset or f"target {errand.target}"
                 if len(self._busy) >= AT_ONCE or place in self._busy.values() or errand.id in self._busy:
                     continue
+                if errand.created_by in self._users.values():
+                    continue
                 self._busy[errand.id] = place
+                self._users[errand.id] = errand.created_by
             threading.Thread(target=self._guarded, args=(errand.id,), name=errand.id, daemon=True).start()
         if not unfinished:
             self._execute(dataset_errands.drop_old)
@@ -162,6 +167,7 @@ class Committing:
         finally:
             with self._guard:
                 self._busy.pop(errand_id, None)
+                self._users.pop(errand_id, None)
                 self._standing.pop(errand_id, None)
             self._wanted.set()
 
@@ -175,7 +181,7 @@ class Committing:
         errors = words / f"{errand.id}.txt"
         with errors.open("w", encoding="utf-8") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-m", "corral.server.dataset_worker"],
+                [sys.executable, "-P", "-m", "corral.server.dataset_worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -232,12 +238,16 @@ class Committing:
             base = self._volume_path(source["volume"])
             if base is None:
                 raise WrongState("only the nodes see this volume: commit from within a job", field="from")
-            return {"kind": "directory", "base": base, "parts": parts}
+            with self._store.read() as tx:
+                volume = tx.volumes.get(source["volume"])
+            limit = None if volume is None else volume.size_bytes or None
+            return {"kind": "directory", "base": base, "parts": parts, "max_bytes": limit}
         if source["kind"] == "job":
             outputs = self._workspace.output_dir(source["job"])
             # The job owns what is below its directory: no step there is trusted.
             below = [outputs.parent.name, outputs.name, *parts]
-            return {"kind": "directory", "base": str(outputs.parent.parent), "parts": below}
+            limit = disk_limits(self._settings).job_bytes
+            return {"kind": "directory", "base": str(outputs.parent.parent), "parts": below, "max_bytes": limit}
         sent = SentPacks(sent_packs_path(self._settings)).packs(errand.target, errand.created_by)
         return {**source, "sent": sorted(sent)}
 

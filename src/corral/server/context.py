@@ -34,11 +34,15 @@ from corral.server.auth.providers import SignIn
 from corral.server.auth.throttle import LoginThrottle
 from corral.server.committing import Committing
 from corral.server.dataset_library import DatasetLibrary
+from corral.server.disk_guard import DiskGuard
+from corral.server.disk_limits import DiskLimits
 from corral.server.estimating import Estimating
 from corral.server.event_texts import EventTexts
+from corral.server.isolation import Separated
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import Problem
 from corral.server.proxy import JupyterProxy
+from corral.server.readers import Readers
 from corral.server.reporting import Reporting
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
@@ -49,6 +53,7 @@ from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
 from corral.server.volume_files import VolumeStorage
 from corral.server.workbenching import Workbenching
+from corral.server.write_proof import WriteProof
 from corral.telemetry.readings import LatestReadings
 from corral.telemetry.scraping import ScrapingCollector
 
@@ -83,6 +88,8 @@ NO_HISTORY = NoHistory()
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerContext:
     settings: Settings
+    #: whose account jobs have
+    separated: Separated
     store: Store
     controller: Controller
     logs: LogSource
@@ -128,6 +135,13 @@ class ServerContext:
     #: files of volumes from outside of jobs
     volume_storage: VolumeStorage
     storing: Storing
+    #: heavy reading for requests
+    readers: Readers
+    #: what jobs may take of the disk, and how much is free
+    disk_limits: DiskLimits
+    disk_guard: DiskGuard
+    #: whether the server can write
+    write_proof: WriteProof
     metrics: ServerMetrics
     version: str
     started_at: float

@@ -211,6 +211,7 @@ def _commit(repository: Repository, order: Mapping[str, Any], line: Line) -> dic
         return _committed(done)
     with _inside(source["base"], source["parts"]) as directory:
         on_progress = line.progress("storing")
+        words["max_bytes"] = source["max_bytes"]
         return _committed(repository.commit(order["dataset"], directory, on_progress=on_progress, **words))
 
 

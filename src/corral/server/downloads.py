@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
+from typing import Protocol
 from urllib.parse import quote
 
 from starlette.responses import StreamingResponse
@@ -17,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from corral.control.ports import OpenedOutput
 from corral.server import archives
 from corral.server.problems import Problem
+from corral.server.readers import PieceStream
 
 POLICY = "sandbox; default-src 'none'; frame-ancestors 'none'"
 OCTETS = "application/octet-stream"
@@ -26,35 +28,41 @@ _MAX_DIGITS = 18
 
 
 class Download(StreamingResponse):
-    """`close` is called when everything was sent, or nobody is there any more."""
+    """`pieces` is closed when everything was sent, or the client has left."""
 
     def __init__(
         self,
-        pieces: Iterator[bytes],
+        pieces: PieceStream,
         name: str,
         *,
         media_type: str = OCTETS,
         status: int = 200,
         headers: dict[str, str] | None = None,
-        close: Callable[[], None] = lambda: None,
     ) -> None:
         safe = {
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}",
             "Content-Security-Policy": POLICY,
             "X-Content-Type-Options": "nosniff",
         }
-        # A plain iterator: each piece is made on some thread, and none is held while the reader is slow.
         super().__init__(pieces, status, {**(headers or {}), **safe}, media_type)
-        self._close = close
+        self._pieces = pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._close()
+            self._pieces.close()
 
 
-def file_download(opened: OpenedOutput, name: str, wanted: str | None, if_range: str | None) -> Download:
+class Through(Protocol):
+    """How pieces are read: `Readers.pieces` for one user."""
+
+    def __call__(self, source: Iterator[bytes], close: Callable[[], None] = ...) -> PieceStream: ...
+
+
+def file_download(
+    opened: OpenedOutput, name: str, wanted: str | None, if_range: str | None, through: Through
+) -> Download:
     """The file, or the part of it that a Range header wants."""
     changed = formatdate(opened.modified_at, usegmt=True)
     headers = {"Accept-Ranges": "bytes", "ETag": opened.tag, "Last-Modified": changed}
@@ -68,12 +76,14 @@ def file_download(opened: OpenedOutput, name: str, wanted: str | None, if_range:
             status = 206
             headers["Content-Range"] = f"bytes {start}-{start + length - 1}/{opened.size_bytes}"
     headers["Content-Length"] = str(length)
-    return Download(opened.pieces(start, length), name, status=status, headers=headers, close=opened.close)
+    pieces = through(opened.pieces(start, length), opened.close)
+    return Download(pieces, name, status=status, headers=headers)
 
 
-def directory_download(opened: OpenedOutput, name: str) -> Download:
-    pieces = archives.tar_gz(opened.members())
-    return Download(pieces, f"{name}.tar.gz", media_type=archives.MEDIA_TYPE, close=opened.close)
+def directory_download(opened: OpenedOutput, name: str, limit_bytes: int | None, through: Through) -> Download:
+    """Files that say that they are larger than the limit are named in the archive, and not in it."""
+    pieces = through(archives.tar_gz(archives.bounded(opened.members(), limit_bytes)), opened.close)
+    return Download(pieces, f"{name}.tar.gz", media_type=archives.MEDIA_TYPE)
 
 
 def range_of(wanted: str, size: int) -> tuple[int, int] | None:

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from corral.control import restored
 from corral.control.controller import Controller
-from corral.control.ports import Clock, Store
+from corral.control.ports import Clock, FoldsAttempts, LaunchOrder, Store, StoreHolder
 from corral.control.records import EventRecord
+from corral.control.state import State
+from corral.control.work import SYSTEM
 from corral.engines import workbench_host, workbench_relay, workbench_start
 from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.storage.driver import DirectoryVolumes
 from corral.engines.local.tools import LocalTools
-from corral.server import clusters, isolation
+from corral.server import clusters, isolation, ownership
 from corral.server.app import VERSION
 from corral.server.clusters import Clusters
 from corral.server.dataset_mounting import DatasetMounting
+from corral.server.disk_guard import DiskGuard
+from corral.server.disk_limits import DiskLimits, disk_limits
 from corral.server.imaging import Imaging
+from corral.server.isolation import Separated, Separation
 from corral.server.metrics import ServerMetrics
 from corral.server.mounting import Mounting
 from corral.server.presets import install_helpers
@@ -39,6 +46,8 @@ from corral.stores.workspace import DirectoryWorkspace
 
 log = logging.getLogger("corral.server")
 
+_ASK_SECONDS = 10.0
+
 #: By the names that they have in a workbench's directory.
 _WORKBENCH_PROGRAMS = {
     "host.py": Path(workbench_start.__file__),
@@ -55,6 +64,7 @@ class SystemClock:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Foundation:
     settings: Settings
+    separated: Separated
     clock: Clock
     store: Store
     clusters: Clusters
@@ -68,20 +78,35 @@ class Foundation:
     box: SecretBox
     feed: EventFeed
     metrics: ServerMetrics
+    disk_limits: DiskLimits
+    disk_guard: DiskGuard
 
 
-def laid(settings: Settings, parts: ExitStack) -> Foundation:
-    """With a controller that runs. Whoever leaves `parts` stops it; jobs keep running."""
+def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Foundation:
+    """With a controller that runs. Whoever leaves `parts` stops it; jobs keep running.
+
+    `take_over` lets this home have a store that is another's. Raises StoreHeld, or LivingElsewhere.
+    """
     clock = SystemClock()
     isolated = _prepared_home(settings)
-    store = open_store(settings.database_url)
+    limits = disk_limits(settings)
+    claim = ownership.claim_of(settings.home, clock.now())
+    store = open_store(settings.database_url, claim, take_over=take_over)
     parts.callback(store.close)
+    former = store.holder()
+    roots = ownership.engine_roots(settings, former)
+    ownership.check_nothing_lives_elsewhere(store.installation(), roots.values())
+    claim = ownership.with_places(claim, roots)
+    store.claim(claim)
+    guard = DiskGuard(home=settings.home, limits=limits, keep_room=store.keep_room)
+    guard.start()
+    parts.callback(guard.stop)
     places = storage_places(settings)
-    here = parts.enter_context(clusters.opened(settings, isolated, places))
+    here = parts.enter_context(clusters.opened(settings, isolated, places, roots))
     _let_jobs_in(settings, isolated)
     feed = EventFeed(lambda after, limit: _events_after(store, after, limit))
     workspace = DirectoryWorkspace(settings.home / "jobs")
-    checkpoints = DirectoryCheckpoints(workspace)
+    checkpoints = DirectoryCheckpoints(workspace, verify_seconds=settings.reading.checkpoint_seconds)
     metrics = ServerMetrics(VERSION)
     controller = Controller(
         store=store,
@@ -95,6 +120,7 @@ def laid(settings: Settings, parts: ExitStack) -> Foundation:
     box = SecretBox(settings.home)
     foundation = Foundation(
         settings=settings,
+        separated=isolation.separated(isolated.accounts),
         clock=clock,
         store=store,
         clusters=here,
@@ -114,22 +140,65 @@ def laid(settings: Settings, parts: ExitStack) -> Foundation:
         box=box,
         feed=feed,
         metrics=metrics,
+        disk_limits=limits,
+        disk_guard=guard,
     )
-    _start(foundation, parts)
+    _start(foundation, isolation.operators_apart(store, isolated.accounts), parts)
+    _skip_used_ids(foundation, former)
+    _tell_of_former(foundation, former, claim)
     return foundation
 
 
-def _start(foundation: Foundation, parts: ExitStack) -> None:
+def _skip_used_ids(foundation: Foundation, former: StoreHolder | None) -> None:
+    """A store that was restored may be older than the directories of jobs: their ids are not given again."""
+    highest = foundation.workspace.highest_job()
+    if former is not None:
+        highest = max(highest, DirectoryWorkspace(Path(former.path) / "jobs").highest_job())
+    foundation.controller.execute(restored.skip_used_ids, highest)
+
+
+def _tell_of_former(foundation: Foundation, former: StoreHolder | None, claim: StoreHolder) -> None:
+    """A home that took over says so in the audit log, with what it cannot see."""
+    if former is None or former.is_same(claim):
+        return
+    unseen = ownership.unseen(former, claim)
+    for words in unseen:
+        log.warning("%s", words)
+    detail = {"home": claim.path, "host": claim.host, "from": former.path, "from_host": former.host, "unseen": unseen}
+    foundation.controller.execute(lambda work: work.record(SYSTEM, "server.took-over", claim.home, detail=detail))
+
+
+def _start(foundation: Foundation, apart: Callable[[LaunchOrder], LaunchOrder], parts: ExitStack) -> None:
     """The controller, once it knows whom to ask before a launch."""
     controller, imaging, mounting = foundation.controller, foundation.imaging, foundation.mounting
     versions = DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box)
     controller.cycle_seconds = foundation.metrics.observe_cycle
-    controller.prepare = foundation.workbenches.prepare
+    controller.prepare = lambda cluster, order: _prepare(foundation, cluster, order)
     controller.complete = lambda order: foundation.storing.noticed(
-        versions.completed(mounting.completed(imaging.completed(order)))
+        versions.completed(mounting.completed(imaging.completed(apart(order))))
     )
+    for engine in foundation.clusters.engines.values():
+        if isinstance(engine, FoldsAttempts):
+            engine.fold_homes_with(partial(_fold_homes, foundation))
     controller.start()
     parts.callback(controller.stop)
+
+
+def _prepare(foundation: Foundation, cluster: str, order: LaunchOrder) -> None:
+    """Before every launch. Raises EngineUnavailable."""
+    foundation.disk_guard.check_launch()
+    foundation.workbenches.prepare(cluster, order)
+
+
+def _fold_homes(foundation: Foundation, job_ids: Sequence[str]) -> None:
+    """Remove directories of jobs that are over and left nothing."""
+    launches = foundation.workspace.launches(job_ids)
+    live = foundation.controller.inspect(_live_of, job_ids).result(_ASK_SECONDS)
+    foundation.workspace.fold({job_id: count for job_id, count in launches.items() if job_id not in live})
+
+
+def _live_of(state: State, job_ids: Sequence[str]) -> set[str]:
+    return {job_id for job_id in job_ids if job_id in state.snapshot.jobs}
 
 
 def _prepared_home(settings: Settings) -> Isolation:
@@ -137,14 +206,18 @@ def _prepared_home(settings: Settings) -> Isolation:
     isolated = isolation.isolation_of(settings)
     if isolated.accounts is not None:
         isolation.keep_private()
+    if isolated.accounts is None or isolated.accounts.barrier:
+        isolation.close_home(settings)
     return isolated
 
 
 def _let_jobs_in(settings: Settings, isolated: Isolation) -> None:
     install_helpers(settings)
-    if isolated.accounts is not None:
+    if isolated.accounts is not None and not isolated.accounts.barrier:
         isolation.let_jobs_in(settings)
-    log.info("%s", isolation.describe(isolated))
+    known = isolation.separated(isolated.accounts)
+    level = logging.WARNING if known.separation is Separation.SINGLE_USER else logging.INFO
+    log.log(level, "%s", known.detail)
 
 
 def _announce(events: Sequence[EventRecord], feed: EventFeed, metrics: ServerMetrics) -> None:

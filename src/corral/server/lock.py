@@ -28,8 +28,24 @@ class HomeLock:
             pid = os.read(self._file, 32).decode("ascii", "replace").strip()
             os.close(self._file)
             raise HomeLocked(home, pid) from None
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        # Written over before it is cut: a full disk would not give back the block of an empty file.
+        written = os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        os.ftruncate(self._file, written)
 
     def release(self) -> None:
         os.close(self._file)
+
+
+def holder_of(home: Path) -> str:
+    """The process that has a home on this machine; "" if none has, or it cannot be seen."""
+    try:
+        file = os.open(home / "server.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.read(file, 32).decode("ascii", "replace").strip()
+    finally:
+        os.close(file)
+    return ""

@@ -9,20 +9,20 @@ from typing import IO
 from corral.control.ports import LogSource, OutputMember
 from corral.core.model import Job, attempt_id
 from corral.server import archives
-from corral.server.downloads import Download
+from corral.server.downloads import Download, Through
 from corral.server.loglines import CHUNK_BYTES
 
 #: A log is longer than this seldom, and then it waits on the disk.
 _IN_MEMORY_BYTES = 4 << 20
 
 
-def log_download(engine: LogSource, job: Job, attempt: int, rank: int) -> Download:
-    return Download(_pieces(engine, job, attempt, rank), log_name(job, attempt, rank))
+def log_download(engine: LogSource, job: Job, attempt: int, rank: int, through: Through) -> Download:
+    return Download(through(_pieces(engine, job, attempt, rank)), log_name(job, attempt, rank))
 
 
-def logs_download(engine: LogSource, job: Job, logs: Sequence[tuple[int, int]]) -> Download:
+def logs_download(engine: LogSource, job: Job, logs: Sequence[tuple[int, int]], through: Through) -> Download:
     pieces = archives.tar_gz(_members(engine, job, logs))
-    return Download(pieces, f"{job.name}-logs.tar.gz", media_type=archives.MEDIA_TYPE)
+    return Download(through(pieces), f"{job.name}-logs.tar.gz", media_type=archives.MEDIA_TYPE)
 
 
 def log_name(job: Job, attempt: int, rank: int) -> str:

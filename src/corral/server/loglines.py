@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from corral.control.ports import LogChunk, LogSource
@@ -44,17 +44,17 @@ def place_after(event_id: str) -> tuple[int, int] | None:
     return int(number), int(offset)
 
 
-async def read_text(engine: LogSource, attempt: str, place: LogPlace) -> AsyncIterator[bytes]:
+def text_pieces(engine: LogSource, attempt: str, place: LogPlace) -> Iterator[bytes]:
     """What has been written so far."""
     offset = 0
     if place.tail is not None:
-        last = await asyncio.to_thread(_tail, engine, attempt, place.rank, place.tail)
+        last = _tail(engine, attempt, place.rank, place.tail)
         yield last.data
         offset = last.next_offset
         if last.at_end:
             return
     while True:
-        chunk = await asyncio.to_thread(engine.logs, attempt, place.rank, offset, CHUNK_BYTES)
+        chunk = engine.logs(attempt, place.rank, offset, CHUNK_BYTES)
         if not chunk.data:
             return
         yield chunk.data

@@ -22,6 +22,7 @@ from corral.core.model import attempt_id
 from corral.server import linescan
 from corral.server.linescan import Match, Outcome
 from corral.server.problems import Problem
+from corral.stores.fair_pool import Steps
 
 #: What one request reads at most.
 MAX_BYTES = 32 << 20
@@ -62,24 +63,25 @@ class Answer:
 
 def search(
     engine: LogSource, job_id: str, logs: Sequence[tuple[int, int]], question: Question, start: Position, limit: int
-) -> Answer:
+) -> Steps[Answer]:
     """The matches in these logs (attempt and rank of each) from a position on. May take a second or more."""
     if not question.is_pattern:
-        return _search(_Scanned(engine, job_id, question), logs, start, limit)
+        return (yield from _search(_Scanned(engine, job_id, question), logs, start, limit))
     if not _patterns.acquire(blocking=False):
         raise Problem(503, "Busy", "Other patterns are being searched for: try again in a moment.", slug="busy")
     try:
-        return _search(_Scanned(engine, job_id, question), logs, start, limit)
+        return (yield from _search(_Scanned(engine, job_id, question), logs, start, limit))
     finally:
         _patterns.release()
 
 
-def _search(scanned: _Scanned, logs: Sequence[tuple[int, int]], start: Position, limit: int) -> Answer:
+def _search(scanned: _Scanned, logs: Sequence[tuple[int, int]], start: Position, limit: int) -> Steps[Answer]:
     matches: list[tuple[Position, Match]] = []
     position: Position | None = start
     for _ in range(MAX_LOGS):
         if position is None or len(matches) >= limit or scanned.budget <= 0:
             break
+        yield
         found, after, at_end = scanned.scan(position, limit - len(matches))
         matches += [(position, match) for match in found]
         position = _next_log(logs, position) if at_end else after

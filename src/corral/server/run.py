@@ -12,14 +12,14 @@ from typing import TextIO
 
 import uvicorn
 
-from corral.control.ports import HistoryUnavailable
+from corral.control.ports import HistoryUnavailable, StoreHeld
 from corral.server.assembly import Assembly, assembled
 from corral.server.connections import ConnectionLimits, limited_protocol
 from corral.server.demo import Demo
 from corral.server.lock import HomeLock, HomeLocked
 from corral.server.logs import configure_logging
+from corral.server.ownership import LivingElsewhere, held_words
 from corral.server.proxy import MAX_MESSAGE_BYTES
-from corral.server.sections import LocalSettings
 from corral.server.settings import Settings, without_effect, without_password
 from corral.stores import StoreError
 from corral.telemetry.history import HistoryTooNew
@@ -29,6 +29,7 @@ log = logging.getLogger("corral.server")
 EXIT_LOCKED = 3
 EXIT_PORT = 4
 EXIT_STORE = 5
+EXIT_HELD = 6
 EXIT_FAILED = 1
 
 #: How long answers that are under way may take once the server is told to stop.
@@ -44,16 +45,15 @@ class CannotStart(Exception):
         self.exit_code = exit_code
 
 
-def serve(settings: Settings, *, demo: bool = False) -> None:
+def serve(settings: Settings, *, demo: bool = False, take_over: bool = False) -> None:
     """Run until SIGTERM or Ctrl-C. Ends the process with a message and an exit code if it cannot start."""
     configure_logging(log_format=settings.server.log_format, level=settings.server.log_level)
     for line in without_effect(settings):
         log.warning("%s: %s has no effect in this version", line.source, line.key)
-    if demo and not (settings.local.virtual_gpus or settings.local.virtual_nodes):
-        local = LocalSettings(virtual_nodes=DEMO_NODES, log_limit_bytes=settings.local.log_limit_bytes)
-        settings = settings.model_copy(update={"local": local})
+    if demo:
+        settings = for_demo(settings)
     try:
-        failed = run(settings, out=sys.stdout, demo=demo)
+        failed = run(settings, out=sys.stdout, demo=demo, take_over=take_over)
     except CannotStart as problem:
         sys.stderr.write(f"corral: {problem}\n")
         raise SystemExit(problem.exit_code) from None
@@ -61,8 +61,19 @@ def serve(settings: Settings, *, demo: bool = False) -> None:
         raise SystemExit(EXIT_FAILED)
 
 
-def run(settings: Settings, *, out: TextIO, demo: bool = False) -> bool:
-    """Serve, and say whether it ended because something failed. Raises CannotStart."""
+def for_demo(settings: Settings) -> Settings:
+    """With the demo's fleet, unless another one is named."""
+    local = settings.local
+    if not (local.virtual_gpus or local.virtual_nodes):
+        local = local.model_copy(update={"virtual_nodes": DEMO_NODES})
+    return settings.model_copy(update={"local": local, "is_demo": True})
+
+
+def run(settings: Settings, *, out: TextIO, demo: bool = False, take_over: bool = False) -> bool:
+    """Serve, and say whether it ended because something failed. Raises CannotStart.
+
+    With `take_over` a store that is another home's becomes this one's.
+    """
     with ExitStack() as parts:
         try:
             parts.callback(HomeLock(settings.home).release)
@@ -74,7 +85,11 @@ def run(settings: Settings, *, out: TextIO, demo: bool = False) -> bool:
         listener = _listen(settings.server.host, settings.server.port)
         parts.callback(listener.close)
         try:
-            assembly = parts.enter_context(assembled(settings))
+            assembly = parts.enter_context(assembled(settings, take_over=take_over))
+        except StoreHeld as held:
+            raise CannotStart(held_words(held.holder, settings.home), EXIT_HELD) from None
+        except LivingElsewhere as problem:
+            raise CannotStart(str(problem), EXIT_HELD) from None
         except StoreError as error:
             place = without_password(settings.database_url)
             raise CannotStart(f"cannot open the store {place}: {error}", EXIT_STORE) from None

@@ -161,6 +161,8 @@ class SchedulingSettings(Section):
     protected_starts: Annotated[int, Field(ge=1, le=100)] = 4
     #: what a job without a time limit is expected to run while nothing is known of its like
     unknown_run_hours: Annotated[float, Field(gt=0, le=8760)] = 24.0
+    #: the smallest share of a GPU that a job may ask for: thousands of tiny jobs on one GPU help nobody
+    smallest_share: Annotated[float, Field(ge=0.001, le=1)] = 0.01
 
 
 class AlertThresholds(Section):
@@ -369,8 +371,11 @@ class RunAsSettings(Section):
     account: Annotated[str, Field(min_length=1, max_length=64)] = "{user}"
     #: users whose account has another name
     users: dict[str, str] = {}
-    #: for those who have none; null: their jobs are refused
+    #: the account of users who have none, with share_default
     default: Annotated[str, Field(min_length=1, max_length=64)] | None = "nobody"
+    #: let all users without an account share the default one: they can read and change each other's files and
+    #: processes. false: their jobs are refused
+    share_default: bool = False
 
 
 class LocalSettings(Section):
@@ -381,8 +386,10 @@ class LocalSettings(Section):
     log_limit_bytes: Annotated[Size, Field(ge=4096)] = 64 * 1024 * 1024
     run_as: RunAsSettings = RunAsSettings()
     #: when the server runs as root. true: jobs do too, unless run_as says otherwise; false: none ever does; null: those
-    #: of the first operator do, whose server it is, and others only where no other account could reach their files
+    #: of the first operator do, whose server it is
     allow_root: bool | None = None
+    #: setuid programs and file capabilities, such as sudo, give a job no privileges, where jobs have accounts
+    no_new_privileges: bool = True
     #: processes and threads of one instance together; null: no limit
     max_processes: Annotated[int, Field(ge=16, le=4_194_304)] | None = 8192
     #: let NVIDIA's MPS hold jobs to their shares of a GPU; all jobs must then have the same account

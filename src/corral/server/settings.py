@@ -17,6 +17,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from corral.control.policies import CheckpointPolicy, Policies, ScalingPolicy, TaskPolicy
+from corral.control.retention import DAY, RetentionRules
 from corral.core.alerts.defaults import Thresholds
 from corral.core.health.model import HealthRules
 from corral.core.idling import IdleRules
@@ -25,6 +26,7 @@ from corral.core.model import WHOLE, JobKind, Quota
 from corral.core.ordering.cost import OrderingRules, Weights
 from corral.core.volumes import VolumeType
 from corral.server.configfile import ConfigError, ConfigProblem, ConfigTree, read_config, scalar
+from corral.server.disk_sections import DiskSettings, ReadingSettings, RetentionSettings
 from corral.server.sections import (
     AllocationSettings,
     ClusterSettings,
@@ -76,6 +78,9 @@ class SettingsFile(BaseModel):
     server: ServerSettings = ServerSettings()
     workbench: WorkbenchSettings = WorkbenchSettings()
     local: LocalSettings = LocalSettings()
+    disk: DiskSettings = DiskSettings()
+    retention: RetentionSettings = RetentionSettings()
+    reading: ReadingSettings = ReadingSettings()
 
 
 class Settings(SettingsFile):
@@ -88,6 +93,8 @@ class Settings(SettingsFile):
     bootstrap_password: SecretStr | None = None
     #: dotted key to where its value came from; what is not here is a default
     sources: Mapping[str, str] = Field(default_factory=dict)
+    #: started with --demo: some users are made up, and their jobs are the demo's own
+    is_demo: bool = False
 
     @property
     def database_url(self) -> str:
@@ -135,6 +142,16 @@ class Settings(SettingsFile):
         )
 
     @property
+    def retention_rules(self) -> RetentionRules:
+        kept = self.retention
+        return RetentionRules(
+            job_seconds=None if kept.jobs_days is None else kept.jobs_days * DAY,
+            job_count=kept.jobs_count,
+            job_bytes=kept.jobs_size,
+            event_seconds=None if kept.events_days is None else kept.events_days * DAY,
+        )
+
+    @property
     def scaling_rules(self) -> ScalingRules:
         scaling = self.scaling
         return ScalingRules(
@@ -173,6 +190,7 @@ class Settings(SettingsFile):
             score_time_constant=self.scheduling.score_settling_hours * 3600,
             default_priority=self.scheduling.default_priority,
             max_queue_length=self.scheduling.max_queue_size,
+            smallest_share_milli=round(self.scheduling.smallest_share * WHOLE),
             max_retries=self.fault_tolerance.max_retries if self.fault_tolerance.auto_retry_failed_jobs else 0,
             ordering=self.scheduling.algorithm,
             blocking=self.scheduling.blocking,

@@ -159,7 +159,7 @@ class Shadowing:
     def _ask(self, order: Begin | Follow) -> Sequence[DifferenceRecord | None]:
         if self._worker is None:
             self._worker = subprocess.Popen(
-                [sys.executable, "-m", "corral.server.shadow_worker"],
+                [sys.executable, "-P", "-m", "corral.server.shadow_worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,

@@ -228,7 +228,7 @@ class Simulating:
         errors = folder / "errors.txt"
         with errors.open("wb") as stderr:
             worker = subprocess.Popen(
-                [sys.executable, "-m", "corral.server.simulation_worker", str(folder), str(os.getpid())],
+                [sys.executable, "-P", "-m", "corral.server.simulation_worker", str(folder), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,

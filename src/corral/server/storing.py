@@ -4,9 +4,9 @@ The rows are the truth about which volumes there should be; the driver knows whi
 second to the first, and every step can be done again, so a crash anywhere costs nothing but the time until the next
 round. What has a directory and no row is told and never removed: it may be somebody's only copy.
 
-Measuring has a thread of its own, since it may take long. What is mounted by jobs that run is measured every minute,
-once more when the last of them has ended, and rarely else; a large volume less often than a small one. Only what
-changed is written.
+Measuring has threads of its own, which owners share fairly, since it may take long. What is mounted by jobs that run is
+measured every minute, once more when the last of them has ended, and rarely else; a large volume less often than a
+small one. Only what changed is written.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection
+from concurrent.futures import wait
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ from corral.control.ports import LaunchOrder, StorageKind, Store, VolumeDriver, 
 from corral.control.records import VolumeRecord, VolumeState
 from corral.control.state import State
 from corral.core.volumes import VolumeType
+from corral.stores.fair_pool import FairPool, Steps, Task
 
 log = logging.getLogger("corral.server.storing")
 
@@ -38,6 +40,10 @@ MEASURE_IDLE_SECONDS = 900.0
 MEASURE_LEFT_SECONDS = 2.0
 #: Measuring a volume may take at most this part of the time.
 _MEASURE_PART = 0.05
+#: Volumes that are measured at the same time, each of another owner, and how long a round waits for them.
+_MEASURERS = 4
+_VOLUMES_PER_USER = 1_000_000
+_MEASURE_WAIT_SECONDS = 5.0
 _ASK_SECONDS = 10.0
 #: The types that are directories here.
 _OURS = (VolumeType.BLOCK, VolumeType.FILESYSTEM)
@@ -78,6 +84,10 @@ class Storing:
         self._lock = threading.Lock()
         self._launched: set[str] = set()
         self._reread_at = 0.0
+        #: one owner's volume of millions of files delays no other's
+        self._pool = FairPool("measuring", threads=_MEASURERS, per_user=1, waiting_per_user=_VOLUMES_PER_USER)
+        #: what was used before, and the task
+        self._measuring: dict[str, tuple[int | None, Task[VolumeUse]]] = {}
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=self._repeat, args=(work,), name=name, daemon=True)
@@ -91,6 +101,7 @@ class Storing:
 
     def stop(self) -> None:
         self._stopping.set()
+        self._pool.close()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(timeout=5.0)
@@ -170,14 +181,10 @@ class Storing:
         self._known.left |= left
         self._known.mounted = mounted
         rows = self._rows() if self._is_any_due(mounted) else []
-        changed: dict[str, VolumeUse] = {}
         for row in rows:
-            if self._stopping.is_set():
-                return
             if row.state is VolumeState.READY and self._is_due(row.id, row.id in mounted):
-                use = self._measured(row.id)
-                if use is not None and use.used_bytes != row.used_bytes:
-                    changed[row.id] = use
+                self._begin_measuring(row)
+        changed = self._measurements()
         if changed:
             self._report(volumes.note_measured, changed)
 
@@ -195,18 +202,37 @@ class Storing:
         pause = max(pause, self._known.cost_seconds.get(volume_id, 0.0) / _MEASURE_PART)
         return self._monotonic() - measured_at >= pause
 
-    def _measured(self, volume_id: str) -> VolumeUse | None:
-        began = self._monotonic()
+    def _begin_measuring(self, row: VolumeRecord) -> None:
+        if row.id in self._measuring:
+            return
         # Before it is measured: what changes meanwhile is measured again.
-        self._known.measured_at[volume_id] = began
-        self._known.left.discard(volume_id)
-        try:
-            use = self.driver.usage(volume_id)
-        except VolumeUnavailable as error:
-            log.warning("%s", error)
-            return None
+        self._known.measured_at[row.id] = self._monotonic()
+        self._known.left.discard(row.id)
+        self._measuring[row.id] = (row.used_bytes, self._pool.submit(row.owner, self._usage(row.id)))
+
+    def _usage(self, volume_id: str) -> Steps[VolumeUse]:
+        yield from ()
+        began = self._monotonic()
+        use = self.driver.usage(volume_id)
         self._known.cost_seconds[volume_id] = self._monotonic() - began
         return use
+
+    def _measurements(self) -> dict[str, VolumeUse]:
+        """What changed, of those that are measured. One that takes long is asked for again in the next round."""
+        wait([task.future for _, task in self._measuring.values()], timeout=_MEASURE_WAIT_SECONDS)
+        changed: dict[str, VolumeUse] = {}
+        for volume_id, (before, task) in list(self._measuring.items()):
+            if not task.future.done():
+                continue
+            del self._measuring[volume_id]
+            error = task.future.exception()
+            if isinstance(error, VolumeUnavailable):
+                log.warning("%s", error)
+            elif error is not None:
+                log.error("volume %s could not be measured: %r", volume_id, error)
+            elif task.future.result().used_bytes != before:
+                changed[volume_id] = task.future.result()
+        return changed
 
     # -------------------------------------------------------------------------------------------- inside
 

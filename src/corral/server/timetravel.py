@@ -103,7 +103,7 @@ def _answered_elsewhere(question: Question) -> PastAnswer:
     """The same answer or error, from a process of its own. What goes between the two is only ours."""
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "corral.server.timetravel"],
+            [sys.executable, "-P", "-m", "corral.server.timetravel"],
             input=pickle.dumps(question),
             capture_output=True,
             timeout=LONGEST_SECONDS,

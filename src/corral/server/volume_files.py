@@ -6,7 +6,6 @@ What is done to files is left to the storages (`stores/volume_directory`, `store
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,13 +14,14 @@ from pathlib import Path
 from corral.control import volumes
 from corral.control.errors import Forbidden, InUse, OverLimit, WrongState
 from corral.control.ports import Transaction, VolumeDriver, VolumeUnavailable
-from corral.control.ports.volume_files import FilesUnavailable, VolumeFiles
+from corral.control.ports.volume_files import FileRefused, FilesUnavailable, VolumeFiles
 from corral.control.records import VolumeRecord, VolumeState
 from corral.control.state import State
 from corral.control.work import Caller
 from corral.core.quantities import format_bytes
 from corral.core.volumes import VolumeType
 from corral.objects.access import NotReachable, ObjectAccess
+from corral.server.disk_guard import DiskGuard
 from corral.server.mounting import access_to_volume
 from corral.server.secrets import SecretBox
 from corral.stores.uploads import STALE_SECONDS, Uploads
@@ -32,8 +32,6 @@ from corral.stores.volume_directory import DirectoryFiles
 _OPEN_BUCKETS = 16
 _SWEEP_SECONDS = 3600.0
 _TELL_SECONDS = 5.0
-#: Of the server's own disk: its store is there, too.
-_SPARE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,10 +110,12 @@ class VolumeStorage:
         box: SecretBox,
         staging: Path,
         now: Callable[[], float],
+        guard: DiskGuard,
         changed: Callable[[str], None] = lambda volume_id: None,
     ) -> None:
         """`changed` hears of a volume in which something is another by now."""
         self._driver = driver
+        self._guard = guard
         self._changed = changed
         self._box = box
         self._staging = staging
@@ -140,18 +140,10 @@ class VolumeStorage:
 
     def announce(self, reached: Reached, upload: str, missing_bytes: int) -> None:
         """So much will come. Raises OverLimit if there is no room for it, in the volume or on the way to a bucket."""
+        is_staged = reached.volume.type is VolumeType.OBJECT
+        place = self._staging if is_staged else self._driver.path_of(reached.volume.id)
+        self._guard.check_room(missing_bytes, place)
         self.room.announce(reached.volume, upload, missing_bytes)
-        if reached.volume.type is not VolumeType.OBJECT:
-            return
-        free = shutil.disk_usage(self._staging).free
-        if missing_bytes + _SPARE_BYTES > free:
-            raise OverLimit(
-                f"the server has {format_bytes(free)} of disk for uploads to buckets, keeps "
-                f"{format_bytes(_SPARE_BYTES)} free, and this needs {format_bytes(missing_bytes)}",
-                field="size",
-                asked=missing_bytes,
-                free=free,
-            )
 
     def tell_change(self, volume: VolumeRecord) -> None:
         """Once for many files that come together: measuring a volume may take long."""
@@ -201,6 +193,15 @@ class VolumeStorage:
         if is_due:
             uploads.sweep(now - STALE_SECONDS)
         return uploads
+
+
+def check_size(volume: VolumeRecord, size_bytes: int) -> None:
+    """A file whose length is more than its volume may hold is mostly a hole, and reading it takes as long as somebody
+    cared to write down. Raises FileRefused."""
+    if volume.size_bytes and size_bytes > volume.size_bytes:
+        raise FileRefused(
+            f"it says that it has {format_bytes(size_bytes)}, and its volume may hold {format_bytes(volume.size_bytes)}"
+        )
 
 
 def check_unwritten(state: State, volume: VolumeRecord) -> None:

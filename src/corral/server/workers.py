@@ -10,10 +10,12 @@ from typing import Protocol, TypeVar
 from corral.control import datasets
 from corral.server.checkpointing import CheckpointWatch
 from corral.server.committing import Committing
+from corral.server.disk_watch import DiskWatch
 from corral.server.estimating import Estimating
 from corral.server.foundation import Foundation
 from corral.server.monitoring import Monitoring, monitored
 from corral.server.reporting import Reporting
+from corral.server.retention import Retention
 from corral.server.schemas.base import rfc3339
 from corral.server.shadowing import Shadowing
 from corral.server.simulating import Simulating
@@ -86,6 +88,26 @@ def at_work(base: Foundation, parts: ExitStack) -> Workers:
         committing=_committing(base),
     )
     _run(parts, base.storing)
+    _run(
+        parts,
+        DiskWatch(
+            controller=controller,
+            engines=base.clusters.engines,
+            home_of=lambda job_id: str(base.workspace.home(job_id)),
+            limits=base.disk_limits,
+        ),
+    )
+    _run(
+        parts,
+        Retention(
+            controller=controller,
+            store=store,
+            engines=base.clusters.engines,
+            workspace=base.workspace,
+            rules=settings.retention_rules,
+            clock=clock,
+        ),
+    )
     _run(parts, workers.committing)
     return workers
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 from corral.checkpoint import catalog
 from corral.checkpoint.layout import parse_name
 from corral.control.ports import SavedWork
+from corral.stores.fair_pool import DeadlinePassed, FairPool, Task, TaskCancelled
 from corral.stores.workspace import DirectoryWorkspace
 
+log = logging.getLogger("corral.stores.checkpoints")
+
+#: Large checkpoints that are read at the same time; one more would only make all of them slower.
+_READERS = 4
+_READERS_PER_USER = 2
+_LOOKUPS_PER_USER = 1_000_000
 #: So many entries of formats that are not ours are looked at: more says nothing new.
 _LOOKS = 1000
 
@@ -21,8 +30,13 @@ _LOOKS = 1000
 class DirectoryCheckpoints:
     """Implements `corral.control.ports.Checkpoints`."""
 
-    def __init__(self, workspace: DirectoryWorkspace) -> None:
+    def __init__(self, workspace: DirectoryWorkspace, *, verify_seconds: float = 900.0) -> None:
         self._workspace = workspace
+        self._verify_seconds = verify_seconds
+        # Daemons: a server that stops does not wait for gigabytes to be read; reconciling finds the launch again.
+        self._pool = FairPool(
+            "checkpoints", threads=_READERS, per_user=_READERS_PER_USER, waiting_per_user=_LOOKUPS_PER_USER
+        )
 
     def mark(self, job_id: str) -> int | None:
         try:
@@ -49,12 +63,49 @@ class DirectoryCheckpoints:
             return next((work.at for work in saved if work.is_good), None)
         return self._newest_entry_at(job_id)
 
-    def latest_good(self, job_id: str) -> SavedWork | None:
+    def look_up(self, job_id: str, user: str, found: Callable[[SavedWork | None], None]) -> Task[SavedWork | None]:
+        task = self._pool.submit(user, self.latest_good(job_id), deadline_seconds=self._verify_seconds)
+        task.future.add_done_callback(lambda done: self._answer(job_id, done, found))
+        return task
+
+    def latest_good(self, job_id: str) -> Generator[None, None, SavedWork | None]:
+        """The newest of which every byte is as it was saved, step by step."""
         try:
-            found = catalog.latest_good(self._directory(job_id), thorough=True)
+            found = yield from catalog.latest_good_steps(self._directory(job_id), thorough=True)
         except (FileNotFoundError, NotADirectoryError):
             return None
         return None if found is None else _saved_work(found)
+
+    def _answer(self, job_id: str, done: Future[SavedWork | None], found: Callable[[SavedWork | None], None]) -> None:
+        error = done.exception()
+        if isinstance(error, TaskCancelled):
+            return
+        if isinstance(error, DeadlinePassed):
+            found(self._unverified(job_id))
+        elif error is not None:
+            # The attempt can look for itself: that it runs is worth more.
+            log.warning("the checkpoints of %s cannot be read: %s", job_id, error)
+            found(None)
+        else:
+            if done.result() is None:
+                log.warning("no checkpoint of %s is good: its next attempt begins anew", job_id)
+            found(done.result())
+
+    def _unverified(self, job_id: str) -> SavedWork | None:
+        """The newest whose files have their lengths."""
+        try:
+            found = next((saved for saved in self.list(job_id) if saved.is_good), None)
+        except OSError as error:
+            log.warning("the checkpoints of %s cannot be read: %s", job_id, error)
+            return None
+        log.warning(
+            "reading the checkpoints of %s takes longer than %g s: its next attempt resumes from %s, which was not "
+            "verified",
+            job_id,
+            self._verify_seconds,
+            found.name if found is not None else "nothing",
+        )
+        return found
 
     def request(self, job_id: str) -> None:
         catalog.request_save(self._directory(job_id))

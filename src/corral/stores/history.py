@@ -74,6 +74,18 @@ class SqlEventTable:
         found: int = self._connection.execute(statement).scalar_one()
         return found
 
+    def prune(self, before: float, limit: int) -> int:
+        # Ids grow with time, so the oldest are found along the key.
+        oldest = select(event_rows.c.id, event_rows.c.at).order_by(event_rows.c.id).limit(limit)
+        last = 0
+        for event_id, at in self._connection.execute(oldest):
+            if at >= before:
+                break
+            last = event_id
+        if not last:
+            return 0
+        return self._connection.execute(delete(event_rows).where(event_rows.c.id <= last)).rowcount
+
 
 def _conditions(where: EventFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []

@@ -87,6 +87,7 @@ _DELETE = BatchStatement(_build_delete, ["of_id"])
 
 _GET = select(*_RECORD).where(job_rows.c.id == bindparam("of_id"))
 _LIVE = select(*_JOB).where(literal_column(NOT_ENDED)).order_by(job_rows.c.id)
+_ENDED = f"NOT ({NOT_ENDED})"
 _HOLDER = select(job_rows.c.id).where(
     job_rows.c.user_name == bindparam("user_name"), job_rows.c.name == bindparam("name")
 )
@@ -97,6 +98,12 @@ class SqlJobTable:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+
+    def skip_ids(self, used: int) -> int:
+        skipped = used - count_up(self._connection, "job", 0)
+        if skipped > 0:
+            count_up(self._connection, "job", skipped)
+        return max(0, skipped)
 
     def next_ids(self, count: int) -> list[str]:
         if count < 1:
@@ -154,6 +161,17 @@ class SqlJobTable:
             statement = select(*_JOB).where(job_rows.c.id.in_(numbers[start : start + CHUNK]))
             jobs = (decode_job(row) for row in self._connection.execute(statement))
             found.update({job.id: job for job in jobs})
+        return found
+
+    def ended(self, after: str | None, limit: int) -> list[JobRecord]:
+        first = 0 if after is None else codec.job_number(after) or 0
+        statement = select(*_RECORD).where(literal_column(_ENDED), job_rows.c.id > first)
+        rows = self._connection.execute(statement.order_by(job_rows.c.id).limit(check_limit(limit)))
+        return [_record_of(row) for row in rows]
+
+    def count_ended(self) -> int:
+        statement = select(func.count()).select_from(job_rows).where(literal_column(_ENDED))
+        found: int = self._connection.execute(statement).scalar_one()
         return found
 
     def live(self) -> list[Job]:
@@ -256,6 +274,8 @@ def _encode_body(job: Job) -> str:
         document["message"] = job.message
     if job.retries:
         document["retries"] = job.retries
+    if job.faults:
+        document["faults"] = job.faults
     if job.not_before:
         document["not_before"] = job.not_before
     if job.given_back:
@@ -338,6 +358,7 @@ def decode_job(row: Any) -> Job:
         message=body.get("message", ""),
         retries=body.get("retries", 0),
         max_retries=body["max_retries"],
+        faults=body.get("faults", 0),
         not_before=body.get("not_before", 0.0),
         given_back=body.get("given_back", 0),
         avoid_nodes=tuple(body.get("avoid_nodes", ())),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from corral.control.ports import StoreHolder
 from corral.stores.database import Database
 from corral.stores.errors import BadStoreUrl
 from corral.stores.migrating import bring_up_to_date
+from corral.stores.ownership import check_holder
 from corral.stores.sqlite import open_sqlite
 from corral.stores.store import SqlStore
 
@@ -27,19 +29,24 @@ _OPENERS = {
 }
 
 
-def open_store(url: str) -> SqlStore:
+def open_store(url: str, claim: StoreHolder | None = None, *, take_over: bool = False) -> SqlStore:
     """Open, and create or migrate where needed: "sqlite:///path/corral.db" or "postgresql://user:password@host/name".
 
-    Raises BadStoreUrl, StoreUnreachable, or SchemaTooNew when a newer corral wrote it. No message holds a password.
+    Raises BadStoreUrl, StoreUnreachable, or SchemaTooNew when a newer corral wrote it; and StoreHeld if another home
+    than that of `claim` has it, unless this one is to take over. No message holds a password.
     """
     parsed = _parsed(url)
     database = _OPENERS[parsed.drivername](parsed)
     try:
+        if claim is not None:
+            # Before anything is migrated: the other home's server may be an older one, and alive.
+            with database.reader.connect() as connection:
+                check_holder(connection, claim, take_over=take_over)
         bring_up_to_date(database)
     except BaseException:
         database.dispose()
         raise
-    return SqlStore(database)
+    return SqlStore(database, claim, may_take_over=take_over)
 
 
 def _parsed(url: str) -> URL:

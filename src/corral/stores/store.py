@@ -8,10 +8,12 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection
 
-from corral.control.ports import StoreSuperseded, Transaction
+from corral.control.ports import Leadership, StoreHolder, StoreSuperseded, Transaction
+from corral.stores import room
 from corral.stores.database import Database
 from corral.stores.errors import StoreClosed
 from corral.stores.migrating import current_revision
+from corral.stores.ownership import check_holder, installation_of, keep_holder, known_installation, read_holder
 from corral.stores.statements import count_up
 from corral.stores.transaction import SqlTransaction
 from corral.stores.work import begin_work, check_work
@@ -25,19 +27,44 @@ class SqlStore:
     A view of `read` is fixed by the first query in the block.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, claim: StoreHolder | None = None, *, may_take_over: bool = False) -> None:
+        """`claim` is the home of the server; a tool or a test has none, and asks nobody."""
         self._database = database
+        self._claim = claim
+        self._may_take_over = may_take_over
         self._turn = threading.Lock()
         #: the thread whose turn it is, to refuse a second `write` inside the first in place of waiting for ever
         self._holder: int | None = None
         self._epoch: int | None = None
         self._closed = False
 
-    def take_over(self) -> None:
+    def take_over(self, above: int = 0) -> Leadership:
         with self._writing() as connection:
-            self._database.lock_epoch(connection)
-            epoch = count_up(connection, "epoch", 1)
+            before = self._database.lock_epoch(connection)
+            if self._claim is not None:
+                # Looked at again, with the lock: two homes may have been started at one moment.
+                check_holder(connection, self._claim, take_over=self._may_take_over)
+                keep_holder(connection, self._claim)
+            installation = installation_of(connection)
+            epoch = count_up(connection, "epoch", max(before, above) + 1 - before)
         self._epoch = epoch
+        return Leadership(term=epoch, installation=installation)
+
+    def claim(self, claim: StoreHolder) -> None:
+        """The home of the server, with what has become known of it since the store was opened."""
+        self._claim = claim
+
+    def installation(self) -> str:
+        """Which installation this store is; "" while nobody has taken it over."""
+        self._check_open()
+        with self._database.reader.connect() as connection:
+            return known_installation(connection) or ""
+
+    def holder(self) -> StoreHolder | None:
+        """The home that has the store; None while none has."""
+        self._check_open()
+        with self._database.reader.connect() as connection:
+            return read_holder(connection)
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -60,6 +87,19 @@ class SqlStore:
             version = self._database.server_version(connection)
             schema = current_revision(connection) or ""
         return {"kind": self._database.kind, "version": version, "place": self._database.place, "schema": schema}
+
+    def keep_room(self) -> None:
+        """See that the store can write for a while when its disk is full. Quick when there is room already."""
+        if self._database.kind != "sqlite":
+            return
+        with self._database.reader.connect() as connection:
+            missing = room.missing_bytes(connection)
+        if missing:
+            with self._writing() as connection:
+                room.fill(connection, missing)
+            with self._writing() as connection:
+                room.release(connection)
+        room.allocate_log(f"{self._database.place}-wal")
 
     def close(self) -> None:
         self._closed = True

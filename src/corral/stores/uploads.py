@@ -16,7 +16,8 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
@@ -41,6 +42,8 @@ _HAVE = "have"
 _DRAFT = "draft-"
 #: One line of `have`: the number of a part. A line that was cut short is no line.
 _LINE_BYTES = 11
+#: How often an upload is tried that another request completes.
+_LOCK_SECONDS = 0.02
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -135,15 +138,18 @@ class Uploads:
 
     def complete(
         self, upload_id: str, checksum: str, publish: Callable[[StagedFile, UploadOrder], Published]
-    ) -> Published:
-        """Verify the whole and publish it. Two who ask at once: the second finds nothing any more."""
-        with self._opened(upload_id) as (upload, _), _locked(upload):
+    ) -> Generator[None, None, Published]:
+        """Verify the whole, step by step, and publish it. Two who ask at once: the second finds nothing any more."""
+        with self._opened(upload_id) as (upload, _), contextlib.ExitStack() as stack:
+            while not _try_lock(upload, stack):
+                yield
+                time.sleep(_LOCK_SECONDS)
             # Read now: another may have completed it while this one waited.
             order = _order(upload)
             missing = Upload(id=upload_id, order=order, have=_have(upload, order)).missing
             if missing:
                 raise PartsMissing(missing)
-            self._verify(upload, upload_id, order, checksum)
+            yield from self._verify(upload, upload_id, order, checksum)
             published = publish(self._staged(upload, _DATA, f"{upload_id}/{_DATA}", order), order)
             self.abort(upload_id)
             return published
@@ -197,12 +203,16 @@ class Uploads:
             modified_ms=order.modified_ms,
         )
 
-    def _verify(self, upload: int, upload_id: str, order: UploadOrder, checksum: str) -> None:
+    def _verify(self, upload: int, upload_id: str, order: UploadOrder, checksum: str) -> Generator[None, None, None]:
+        whole = new_checksum()
         data = os.open(_DATA, _READ, dir_fd=upload)
         try:
-            found = checksum_of(pieces_of(data, 0, order.size_bytes))
+            for piece in pieces_of(data, 0, order.size_bytes):
+                whole.update(piece)
+                yield
         finally:
             os.close(data)
+        found = whole.hexdigest()
         if checksum != found or order.checksum not in (None, found):
             # Which part is wrong cannot be known: the next try begins anew.
             self.abort(upload_id)
@@ -315,14 +325,14 @@ def _inner(directory: int, name: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-@contextlib.contextmanager
-def _locked(upload: int) -> Iterator[None]:
-    """Until the block ends, or this process does."""
-    fcntl.flock(upload, fcntl.LOCK_EX)
+def _try_lock(upload: int, stack: contextlib.ExitStack) -> bool:
+    """Whether the upload is locked now, until the stack ends or this process does."""
     try:
-        yield
-    finally:
-        fcntl.flock(upload, fcntl.LOCK_UN)
+        fcntl.flock(upload, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    stack.callback(fcntl.flock, upload, fcntl.LOCK_UN)
+    return True
 
 
 def _is_id(text: str) -> bool:

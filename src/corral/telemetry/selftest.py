@@ -40,7 +40,7 @@ class DriverSelfTest:
     def run(self, gpu_id: str) -> str | None:
         with tempfile.TemporaryFile() as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "corral.telemetry.selftest", gpu_id],
+                [sys.executable, "-P", "-m", "corral.telemetry.selftest", gpu_id],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -34,7 +34,7 @@ def body(*words: str, script: str = "#!/bin/bash\necho hello\n") -> dict[str, An
         (["-p", "urgent,batch", "a.sh"], {"queue": "urgent"}),
         (["-C", "ib&rack-7", "a.sh"], {"labels": {"slurm.feature.ib": "yes", "slurm.feature.rack-7": "yes"}}),
         (["-d", "afterok:12:13", "a.sh"], {"after": ["j-12", "j-13"]}),
-        (["-a", "0-9%2", "a.sh"], {"array": "0-9"}),
+        (["-a", "0-9%10", "a.sh"], {"array": "0-9"}),
         (["-H", "-J", "train", "a.sh"], {"hold": True, "name": "train"}),
         (["--no-requeue", "a.sh"], {"max_retries": 0}),
         (["-D", "/data", "a.sh"], {"workdir": "/data"}),

@@ -119,6 +119,15 @@ def test_the_time_stays_over_attempts(desk: Desk) -> None:
 # -------------------------------------------------------------------------------------------- asking
 
 
+class Looking:
+    """Implements `Lookup`."""
+
+    is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
 class Shelf:
     """Implements `Checkpoints` without a disk."""
 
@@ -142,12 +151,18 @@ class Shelf:
     def last_saved_at(self, job_id: str) -> float | None:
         return next((work.at for work in self.saved if work.is_good), None)
 
-    def latest_good(self, job_id: str) -> SavedWork | None:
+    def look_up(self, job_id: str, user: str, found: Callable[[SavedWork | None], None]) -> Looking:
         self.looks.append(job_id)
-        assert self.may_read.wait(10)
-        if self.error is not None:
-            raise self.error
-        return next((work for work in self.saved if work.is_good), None)
+        looking = Looking()
+
+        def look() -> None:
+            assert self.may_read.wait(10)
+            if not looking.is_cancelled:
+                good = next((work for work in self.saved if work.is_good), None)
+                found(good if self.error is None else None)
+
+        threading.Thread(target=look, daemon=True).start()
+        return looking
 
     def request(self, job_id: str) -> None:
         if self.error is not None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from corral.control import cycle
 from corral.control.cycle import run_cycle
 from corral.control.journal import JournalWriter, replay
 from corral.control.ports import AttemptPhase, Store, StoreConflict
@@ -12,6 +15,10 @@ from corral.control.work import Work
 from corral.core.accounting import score_at
 from corral.core.lifecycle import Launch
 from corral.core.model import EndReason, JobState
+from corral.core.plan import Plan
+from corral.core.plan_check import PlanRejected
+from corral.core.scheduler import schedule
+from corral.core.snapshot import ClusterSnapshot
 from tests.unit.control.world import BOB, Desk, draft
 
 
@@ -51,6 +58,26 @@ def test_a_crash_before_the_commit_leaves_nothing(desk: Desk) -> None:
     assert desk.cycle() == ["j-1"], "the next turn decides it anew"
     with desk.store.read() as tx:
         assert [cycle.is_base for cycle in tx.cycles.since_base()] == [True]
+
+
+def test_a_plan_that_contradicts_itself_is_dropped_as_a_whole(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.submit(draft("training", gpus=2), draft("another", gpus=1))
+
+    def twice(snapshot: ClusterSnapshot, now: float) -> Plan:
+        plan = schedule(snapshot, now)
+        return replace(plan, starts=(*plan.starts, plan.starts[0]))
+
+    digest = desk.state.digest.hex()
+    with monkeypatch.context() as patched:
+        patched.setattr(cycle, "schedule", twice)
+        with pytest.raises(PlanRejected) as rejected:
+            desk.cycle()
+    assert rejected.value.digest == digest
+    assert "j-1 is started and started" in rejected.value.problems
+    assert [desk.job(name).state for name in ("j-1", "j-2")] == [JobState.QUEUED, JobState.QUEUED]
+    with desk.store.read() as tx:
+        assert tx.cycles.since_base() == []
+    assert desk.cycle() == ["j-1", "j-2"], "the next plan is a good one"
 
 
 def test_the_journal_of_a_busy_day_replays(desk: Desk) -> None:

@@ -76,7 +76,7 @@ def test_a_failed_gpu_sends_its_job_elsewhere_away_from_that_gpu_alone(desk: Des
     assert (stopping.state, stopping.stopping_for) == (JobState.STOPPING, EndReason.GPU_FAILED)
     desk.hear(stopping, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=143, message="terminated")
     back = desk.job(job.id)
-    assert (back.state, back.retries, back.avoid_gpus) == (JobState.QUEUED, 1, ("n1/1",))
+    assert (back.state, back.retries, back.faults, back.avoid_gpus) == (JobState.QUEUED, 0, 1, ("n1/1",))
     assert back.message == "GPU n1/1 failed: 91 °C"
     desk.now = back.not_before
     assert desk.cycle() == [job.id]

@@ -40,6 +40,15 @@ def order(desk: Desk, job_id: str) -> list[str]:
 # -------------------------------------------------------------------------------------------- submitting
 
 
+def test_a_share_has_a_smallest_size(store: Store) -> None:
+    desk = Desk(store, Policies(smallest_share_milli=50))
+    with pytest.raises(Invalid, match=r"the smallest share of a GPU is 0\.05: asked 0\.049") as refused:
+        desk.submit(draft("tiny", request=Request(gpu_milli=49)))
+    assert refused.value.field == "gpus"
+    assert [job.request.gpu_milli for job in desk.submit(draft("small", request=Request(gpu_milli=50)))] == [50]
+    assert Policies().smallest_share_milli == 10
+
+
 def test_submitted_jobs_wait_and_are_known_by_id_and_name(desk: Desk) -> None:
     first, second = desk.submit(draft("first"), draft(gpus=2))
     assert (first.id, first.state, first.queued_at) == ("j-1", JobState.QUEUED, desk.now)

@@ -115,7 +115,7 @@ def test_a_running_job_that_the_engine_misses_is_lost_and_retried_after_a_pause(
     desk.now += 10.0
     desk.observe(*TWO_NODES)
     lost = desk.job(job.id)
-    assert (lost.state, lost.retries, lost.not_before) == (JobState.QUEUED, 1, desk.now + BACKOFF_SECONDS)
+    assert (lost.state, lost.faults, lost.not_before) == (JobState.QUEUED, 1, desk.now + BACKOFF_SECONDS)
     assert desk.cycle() == []
     assert desk.state.plan.wake_at == lost.not_before
     desk.now = lost.not_before
@@ -233,7 +233,7 @@ def test_a_node_that_its_engine_reports_as_down_loses_its_jobs_which_run_elsewhe
     assert desk.instructions == [], "once is enough"
     desk.hear(stopping, ENDED, EndReason.EXIT_CODE, exit_code=137)
     back = desk.job(job.id)
-    assert (back.state, back.retries, back.avoid_nodes) == (JobState.QUEUED, 1, ("n1",))
+    assert (back.state, back.retries, back.faults, back.avoid_nodes) == (JobState.QUEUED, 0, 1, ("n1",))
     desk.now = back.not_before
     assert desk.cycle() == [job.id]
     moved = desk.job(job.id).allocation

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from corral.control import jobs
 from corral.control.housekeeping import DAY, USAGE_SECONDS, tidy
-from corral.control.ports import AttemptPhase
+from corral.control.ports import AttemptPhase, Observation
+from corral.control.reconcile import reconcile
 from corral.control.records import UsageRecord
 from corral.control.work import Work
 from corral.core.changes import PutMembership, PutQueue
 from corral.core.lifecycle import Ended, StopRequested
 from corral.core.model import EndReason, JobState, Membership, Queue
-from tests.unit.control.world import ANN, Desk, draft
+from tests.unit.control.world import ANN, TWO_NODES, Desk, draft
 
 
 def usage_of(desk: Desk, job_id: str) -> list[UsageRecord]:
@@ -39,6 +40,32 @@ def test_a_line_follows_the_attempt(desk: Desk) -> None:
     assert (ended.end_reason, ended.outcome, ended.group) == (EndReason.EXIT_CODE, JobState.COMPLETED, "vision")
     assert ended.gpu_seconds(0.0, 2000.0) == 210.0
     assert ended.gpu_seconds(1130.0, 1132.0) == 4.0
+
+
+def test_gpus_held_after_an_end_of_the_jobs_own_word_are_counted(desk: Desk) -> None:
+    (job,) = desk.started(draft("train", gpus=2))
+    desk.hear(job, AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0)
+    (before,), score = usage_of(desk, job.id), desk.state.snapshot.scores["ann", "A10"]
+    assert before.ended_at is not None
+    desk.now += 20.0
+    overran = {f"{job.id}.1": before.ended_at + 15.0, "j-77.1": desk.now}
+    for _ in range(2):  # however often it is said
+        desk.do(reconcile, "local", Observation(nodes=TWO_NODES, attempts=(), overran=overran), desk.now)
+    (after,) = usage_of(desk, job.id)
+    assert after.gpu_seconds(0.0, desk.now) - before.gpu_seconds(0.0, desk.now) == 30.0
+    assert after.outcome is JobState.COMPLETED
+    assert desk.state.snapshot.scores["ann", "A10"].value > score.value
+
+
+def test_an_end_that_says_when_it_began_has_a_run_time(desk: Desk) -> None:
+    (job,) = desk.submit(draft("train", gpus=2))
+    desk.cycle()
+    began_at = desk.now + 5.0
+    desk.now += 100.0
+    desk.hear(desk.job(job.id), AttemptPhase.ENDED, EndReason.EXIT_CODE, exit_code=0, began_at=began_at)
+    (line,) = usage_of(desk, job.id)
+    assert (line.started_at, line.ended_at) == (began_at, desk.now)
+    assert line.gpu_seconds(0.0, desk.now) == 200.0
 
 
 def test_each_attempt_has_its_own_line_and_wait(desk: Desk) -> None:

@@ -30,6 +30,7 @@ def held(attempt: str, begin: float, end: float | None, gpus: float = 1.0, **cha
         gpu_milli=round(gpus * 1000),
         queued_at=begin * HOUR,
         planned_at=begin * HOUR,
+        started_at=begin * HOUR,
         ended_at=None if end is None else end * HOUR,
         **fields,
     )
@@ -53,6 +54,13 @@ STORY = [
     held("j-3.1", 1, 1, user="bob", group=None, queue="night"),  # failed at once
     held("j-4.1", 2, 3, gpus=0, user="cid", model=""),
 ]
+
+
+def test_what_ended_before_it_began_has_used_no_gpus() -> None:
+    never = replace(held("j-1.1", 0, 4, gpus=2), started_at=None)
+    assert summarize_usage([never], 0.0, 10 * HOUR, now=10 * HOUR).total.gpu_hours == 0.0
+    waits = replace(never, ended_at=None)
+    assert summarize_usage([waits], 0.0, 10 * HOUR, now=10 * HOUR).total.gpu_hours == 20.0, "it still holds them"
 
 
 def test_a_whole_span() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.core.accounting import change_usage, score_at, score_of_running
+from corral.core.accounting import change_usage, charge_afterwards, score_at, score_of_running
 from corral.core.model import Score
 
 HOUR = 3600.0
@@ -70,3 +70,10 @@ def test_a_clock_that_jumps_back_takes_nothing_away() -> None:
     score = change_usage(change_usage(Score(), 4.0, 0.0, T), -4.0, HOUR, T)
     assert score_at(score, HOUR - 5.0, T) == score.value
     assert change_usage(score, 1.0, HOUR - 5.0, T).at == HOUR
+
+
+def test_what_was_held_without_being_known_counts_as_if_it_had_been() -> None:
+    before = change_usage(change_usage(Score(), 4.0, 0.0, T), -4.0, HOUR, T)
+    known = change_usage(change_usage(before, 2.0, 2 * HOUR, T), -2.0, 3 * HOUR, T)
+    found_out = charge_afterwards(before, 2.0, HOUR, 3 * HOUR, T)
+    assert (found_out.value, found_out.usage) == (pytest.approx(known.value), known.usage)

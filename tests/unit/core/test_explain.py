@@ -159,12 +159,12 @@ CAUSES: dict[str, tuple[str, list[object], Change]] = {
     ),
     "back-off": (
         "back-off",
-        [FREE, waiting(1, gpus=1, not_before=20.0, retries=1, message="node lost")],
+        [FREE, waiting(1, gpus=1, not_before=20.0, faults=1, message="node lost")],
         PutJob(job=waiting(1, gpus=1)),
     ),
     "given-back": (
         "given-back",
-        [FREE, waiting(1, gpus=1, not_before=20.0, given_back=2, retries=1, message="Slurm did not begin it")],
+        [FREE, waiting(1, gpus=1, not_before=20.0, given_back=2, faults=1, message="Slurm did not begin it")],
         PutJob(job=waiting(1, gpus=1, given_back=2)),
     ),
     "queue-missing": (

@@ -123,8 +123,8 @@ class Life:
         if job.state is S.QUEUED:
             assert job.queued_at == event.at
             assert job.started_at is None
-            if job.retries > before.retries:
-                assert job.not_before == event.at + backoff_seconds(job.retries)
+            if job.faults > before.faults:
+                assert job.not_before == event.at + backoff_seconds(job.faults)
         if job.state is S.COMPLETED:
             assert (job.end_reason, job.exit_code) == (EndReason.EXIT_CODE, 0)
 
@@ -152,12 +152,12 @@ def test_no_sequence_of_events_breaks_a_job(data: st.DataObject, max_retries: in
 
 
 @pytest.mark.parametrize("reason", sorted(RETRIED))
-def test_failures_of_the_platform_are_retried_until_none_is_left(reason: EndReason) -> None:
+def test_failures_of_the_platform_use_up_no_retries(reason: EndReason) -> None:
     job = advance(Job(id="j-1", name="name", user="ann", max_retries=2), StartRequested(at=0.0)).job
     for _ in range(3):
         job = advance(job, Planned(at=1.0, allocation=ALLOCATION)).job
         job = advance(job, Ended(at=2.0, reason=reason, message="gone")).job
-    assert (job.state, job.end_reason, job.attempt, job.message) == (S.FAILED, reason, 3, "gone")
+    assert (job.state, job.attempt, job.message, job.retries, job.faults) == (S.QUEUED, 3, "gone", 0, 3)
 
 
 def test_the_retry_avoids_what_failed() -> None:
@@ -182,7 +182,7 @@ def test_a_retry_avoids_only_what_failed_where_that_is_known() -> None:
         advance(stopping, StopRequested(at=3.0, reason=EndReason.NODE_LOST, failed=("n1",)))
     node = StopRequested(at=3.0, reason=EndReason.NODE_LOST, failed=("n1",))
     moved = advance(advance(in_state(S.RUNNING), node).job, EVENTS["crash"]).job
-    assert (moved.state, moved.avoid_nodes, moved.retries) == (S.QUEUED, ("n1",), 1)
+    assert (moved.state, moved.avoid_nodes, moved.retries, moved.faults) == (S.QUEUED, ("n1",), 0, 1)
 
 
 def test_a_preempted_job_comes_back_and_spends_no_retry() -> None:
@@ -292,7 +292,7 @@ def test_a_failure_between_counts_as_a_failure_and_a_new_start_forgets_all() -> 
     lost = advance(
         advance(often, Planned(at=200.0, allocation=ALLOCATION)).job, Ended(at=210.0, reason=EndReason.LOST)
     ).job
-    assert (lost.given_back, lost.retries, lost.not_before) == (0, 1, 210.0 + BACKOFF_SECONDS)
+    assert (lost.given_back, lost.faults, lost.not_before) == (0, 1, 210.0 + BACKOFF_SECONDS)
     stopped = advance(often, StopRequested(at=300.0, reason=EndReason.STOPPED_BY_USER)).job
     afresh = advance(stopped, StartRequested(at=400.0)).job
     assert (afresh.given_back, afresh.not_before) == (0, 0.0)

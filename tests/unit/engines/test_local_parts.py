@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.engines.local.environment import base_environment
-from corral.engines.local.logs import LogWriter, log_end, read_log, segments
+from corral.engines.local.logs import PREFIX, LogPlaces, LogWriter
 from corral.engines.local.messages import MAX_MESSAGE_BYTES, BadFrame, take_frames
 from corral.engines.local.processes import descendants, start_ticks
 from corral.engines.local.rundir import (
@@ -43,21 +43,25 @@ def test_the_log_keeps_the_newest_bytes_under_their_offsets(
     written = b"".join(chunks)
     kept = sum(os.stat(os.path.join(directory, name)).st_size for name in os.listdir(directory))
     assert kept <= limit
-    assert log_end(directory) == len(written)
-    data, end = read_log(directory, 0, 1 << 20)
+    assert log_of(directory).end() == len(written)
+    data, end = log_of(directory).read(0, 1 << 20)
     assert end == len(written)
     assert written.endswith(data)
     assert len(data) == kept
     for offset in range(len(written) - len(data), len(written), 37):
-        piece, after = read_log(directory, offset, 50)
+        piece, after = log_of(directory).read(offset, 50)
         assert piece == written[offset : offset + 50]
         assert after == offset + len(piece)
-        assert read_log(directory, offset - len(written), 50)[0] == piece
+        assert log_of(directory).read(offset - len(written), 50)[0] == piece
+
+
+def log_of(directory: str) -> LogPlaces:
+    return LogPlaces(((directory, PREFIX),))
 
 
 def test_a_log_that_does_not_exist_is_empty(tmp_path: Path) -> None:
-    assert read_log(str(tmp_path / "none"), 0, 10) == (b"", 0)
-    assert read_log(str(tmp_path / "none"), -5, 10) == (b"", 0)
+    assert log_of(str(tmp_path / "none")).read(0, 10) == (b"", 0)
+    assert log_of(str(tmp_path / "none")).read(-5, 10) == (b"", 0)
 
 
 def test_output_that_cannot_be_written_is_dropped_and_counted(tmp_path: Path) -> None:
@@ -66,8 +70,8 @@ def test_output_that_cannot_be_written_is_dropped_and_counted(tmp_path: Path) ->
     assert writer.dropped_bytes == 4
     (tmp_path / "none").mkdir()
     writer.write(b"kept")
-    assert read_log(str(tmp_path / "none"), 0, 10) == (b"kept", 4)
-    assert segments(str(tmp_path / "none")) == [0]
+    assert log_of(str(tmp_path / "none")).read(0, 10) == (b"kept", 4)
+    assert list(log_of(str(tmp_path / "none")).segments()) == [0]
 
 
 def test_messages_are_taken_as_they_become_complete() -> None:

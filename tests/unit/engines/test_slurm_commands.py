@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from corral.engines.slurm.commands import SlurmCommands, SlurmRefused, SlurmUnavailable
-from corral.engines.slurm.listing import FORMAT
 from tests.unit.engines.test_slurm_seen import JOB_24, NODE_22, NODE_24
 
 NO_JSON = "echo \"scontrol: unrecognized option '--json'\" >&2; echo 'Try \"scontrol --help\"' >&2; exit 1"
@@ -117,15 +116,6 @@ def test_a_controller_that_is_away_says_nothing_about_the_version(programs: Prog
 
 @pytest.mark.parametrize("name", [b"caf\xe9", "训练".encode()[:4], "训练".encode()[:5]])
 def test_jobs_are_called_anything_and_are_cut_anywhere(programs: Programs, name: bytes) -> None:
-    cells = {"JobID": b"17", "State": b"RUNNING", "NodeList": b"gpu1", "NumCPUs": b"1", "tres-alloc": b"gres/gpu=2"}
-    columns = [column.split(":")[0] for column in FORMAT.split(",")]
-    row = b"".join({**cells, "Name": name}.get(column, b"N/A") + b"\x1f" for column in columns)
-    programs.answer_bytes("squeue", row + b"\n")
-    (job,) = programs.slurm.live()
-    assert (job.id, job.gpus, job.nodes) == (17, 2, ("gpu1",))
-    assert job.name.endswith("�")
-    assert len(programs.asked()) == 1
-
     document = json.dumps({"jobs": [{**JOB_24, "name": "NAME"}], "errors": []}).encode()
     programs.answer_bytes("squeue", document.replace(b"NAME", name))
     assert [job.name[-1] for job in programs.slurm.jobs()] == ["�"]

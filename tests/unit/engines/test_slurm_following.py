@@ -15,7 +15,7 @@ from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import SlurmRefused, SlurmUnavailable
 from corral.engines.slurm.following import AT_ONCE, AWAY_SECONDS, DAY, LOST_SECONDS, PAUSE_SECONDS, Following
 from corral.engines.slurm.rundir import Layout
-from corral.engines.slurm.seen import SlurmJob
+from corral.engines.slurm.seen import JobOwner, SlurmJob
 
 NOW = 1_700_000_000.0
 #: long after they were given to Slurm
@@ -63,18 +63,19 @@ def given(layout: Layout, number: int) -> Attempt:
         command=("true",),
         instances=(Instance(rank=0, node="node1", gpu_ids=(), gpu_indexes=()),),
     )
-    made = attempts.create(layout, order, NOW)
+    made = attempts.create(layout, order, NOW, JobOwner(uid=1001, name="ann"))
+    made.secret = "5eed"
     attempts.note_job(layout, made, number)
     return made
 
 
 def over(number: int, state: str = "TIMEOUT") -> SlurmJob:
-    name = f"{MARK}j-{number}.1"
+    name = f"{MARK}j-{number}.1-5eed"
     return SlurmJob(id=number, name=name, state=state, nodes=("node1",), started_at=NOW, ended_at=NOW + 9)
 
 
 def running(number: int) -> SlurmJob:
-    return SlurmJob(id=number, name=f"{MARK}j-{number}.1", state="RUNNING", nodes=("node1",), started_at=NOW)
+    return SlurmJob(id=number, uid=1001, state="RUNNING", nodes=("node1",), started_at=NOW)
 
 
 def following(books: Books, layout: Layout) -> Following:
@@ -148,7 +149,7 @@ def test_a_job_without_a_number_is_looked_for_by_its_name(layout: Layout) -> Non
     job_of = following(books, layout).job_of
     found = job_of(sent)
     assert found is not None
-    assert (found.id, books.asked) == (7, [("corral-x-j-7.1", NOW - DAY)])
+    assert (found.id, books.asked) == (7, [("corral-x-j-7.1-5eed", NOW - DAY)])
     # Sent again, it could run twice: not before it is known.
     books.problem = SlurmUnavailable("away")
     with pytest.raises(EngineUnavailable, match="away"):

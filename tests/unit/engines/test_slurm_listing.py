@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from corral.engines.slurm import listing
 from corral.engines.slurm.devices import Devices
-from corral.engines.slurm.listing import FORMAT, jobs_in
+from corral.engines.slurm.listing import table_format
 from corral.engines.slurm.seen import SlurmJob, Unreadable
 
-GAP = "\x1f"
+NONCE = "5eed5eed5eed5eed"
+GAP, END = f"\x1f{NONCE}\x1f", f"\x1e{NONCE}\x1e"
 RUNNING = {
     "JobID": "17",
+    "UserID": "1001",
     "State": "RUNNING",
     "SubmitTime": "2026-01-03T10:00:00",
     "StartTime": "2026-01-03T10:00:01",
@@ -20,18 +23,15 @@ RUNNING = {
     "NumCPUs": "4",
     "tres-alloc": "cpu=4,mem=2G,node=2,billing=4,gres/gpu=6,gres/gpu:a100=6",
     "NodeList": "node[1-2]",
-    "Name": "corral-1a2b-j-1.1",
-    "Comment": "corral-1a2b-j-1.1",
 }
 WAITING = {
     "JobID": "18",
+    "UserID": "0",
     "State": "PENDING",
     "SubmitTime": "2026-01-03T10:00:02",
     "Reason": "Resources",
     "NumCPUs": "1",
     "NodeList": "",
-    "Name": "train | é",
-    "Comment": "(null)",
 }
 #: what a job has where the books of Slurm have no column for GPUs
 WITHOUT_GPUS = "cpu=4,mem=2G,node=2,billing=4"
@@ -39,19 +39,21 @@ WITHOUT_GPUS = "cpu=4,mem=2G,node=2,billing=4"
 
 def table(*rows: dict[str, str]) -> str:
     """As squeue prints them: with spaces up to the width of each column."""
-    columns = [column.removesuffix(GAP).split(":") for column in FORMAT.split(",")]
-    return "".join(
-        "".join(f"{row.get(name, 'N/A'):<{int(width)}}{GAP}" for name, width in columns) + "\n" for row in rows
-    )
+    columns = [column.split(":") for column in table_format(NONCE).split(",")]
+    widths = {name: int(rest.split("\x1f")[0].split("\x1e")[0]) for name, rest in columns}
+    return "".join(GAP.join(f"{row.get(name, 'N/A'):<{widths[name]}}" for name in widths) + END + "\n" for row in rows)
+
+
+def jobs_in(text: str) -> list[SlurmJob]:
+    return listing.jobs_in(text, NONCE)
 
 
 def test_what_a_job_holds_is_told_for_each_of_its_nodes() -> None:
     running, waiting = jobs_in(table(RUNNING, WAITING))
     assert running == SlurmJob(
         id=17,
-        name="corral-1a2b-j-1.1",
+        uid=1001,
         state="RUNNING",
-        comment="corral-1a2b-j-1.1",
         nodes=("node1", "node2"),
         gpus=3,
         cpus=2,
@@ -61,7 +63,19 @@ def test_what_a_job_holds_is_told_for_each_of_its_nodes() -> None:
     )
     assert running.holds_nodes
     assert (waiting.state, waiting.reason, waiting.nodes, waiting.started_at) == ("PENDING", "Resources", (), None)
-    assert (waiting.name, waiting.comment) == ("train | é", "")
+    assert (waiting.uid, waiting.name, waiting.comment) == (0, "", "")
+
+
+def test_what_stands_between_columns_is_another_one_each_time_and_no_column_is_free_text() -> None:
+    assert listing.new_nonce() != listing.new_nonce()
+    names = {column.split(":")[0] for column in table_format(NONCE).split(",")}
+    assert names.isdisjoint({"Name", "Comment", "Command", "WorkDir", "Account", "WCKey", "AdminComment", "Dependency"})
+
+
+@pytest.mark.parametrize("text", ["\x1f", "\n", "\n18\x1f0\x1fRUNNING", "\x1b[31m", "\x1f5eed\x1f", "\x85"])
+def test_a_control_character_makes_a_row_unreadable_and_never_two_of_it(text: str) -> None:
+    with pytest.raises(Unreadable, match="control characters in a row"):
+        jobs_in(table({**RUNNING, "Reason": f"Resources{text}"}))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +107,9 @@ def test_nobody_waits_or_runs() -> None:
     [
         ({**RUNNING, "NodeList": "node[" + "1," * 300 + "9]"}, "NodeList of job 17 is cut off"),
         ({**RUNNING, "tres-alloc": "cpu=4," * 80}, "tres-alloc of job 17 is cut off"),
-        ({**RUNNING, "Name": f"a{GAP}b"}, "15 columns instead of 14"),
+        ({**RUNNING, "Reason": f"a{GAP}b"}, "14 columns instead of 13"),
+        ({**RUNNING, "Reason": f"a{END}b"}, "6 columns instead of 13"),
+        ({**RUNNING, "UserID": "eve"}, "invalid literal for int"),
         ({**RUNNING, "JobID": "17_[1-3]"}, "invalid literal for int"),
         ({**RUNNING, "SubmitTime": "yesterday"}, "does not match format"),
         ({**RUNNING, "NodeList": "node[a-b]"}, "invalid literal for int"),

@@ -11,7 +11,7 @@ from corral.core.model import EndReason, NodeState
 from corral.engines.slurm.ends import parse_exit, told_by_slurm, why_not_begun
 from corral.engines.slurm.fleet import FleetRules, nodes_seen, others_use, unexplained
 from corral.engines.slurm.hostlist import expand
-from corral.engines.slurm.seen import SlurmJob, Unreadable, by_attempt, gpus_in, jobs_of, nodes_of
+from corral.engines.slurm.seen import JobOwner, SlurmJob, Unreadable, gpus_in, jobs_of, nodes_of
 
 NODE_22: dict[str, Any] = {
     "name": "gpu1",
@@ -68,6 +68,7 @@ JOB_22: dict[str, Any] = {
     "job_state": "RUNNING",
     "state_reason": "None",
     "user_name": "ann",
+    "user_id": 1001,
     "comment": "corral-ab-j-1.1",
     "nodes": "gpu[1,3]",
     "cpus": 4,
@@ -167,10 +168,12 @@ def test_an_answer_about_something_else_is_not_an_empty_cluster(document: dict[s
 )
 def test_an_answer_in_other_words_is_unreadable_and_breaks_nothing(change: dict[str, Any]) -> None:
     with pytest.raises(Unreadable, match="its jobs are told in words that are not known here"):
-        jobs_of({"jobs": [JOB_24, {**JOB_24, **change}]})
+        jobs_of({"jobs": [{**JOB_24, **change}]})
     nameless = {name: value for name, value in NODE_24.items() if name != "name"}
     with pytest.raises(Unreadable, match=r"its nodes are told .* \(KeyError\('name'\)\)"):
-        nodes_of({"nodes": [NODE_24, nameless]})
+        nodes_of({"nodes": [nameless]})
+    # Nobody's job keeps the others from being seen.
+    assert len(jobs_of({"jobs": [JOB_24, {**JOB_24, **change}]})) == 1
 
 
 @pytest.mark.parametrize("job", [JOB_22, JOB_24])
@@ -178,8 +181,8 @@ def test_a_job_is_the_same_in_both_generations(job: dict[str, Any]) -> None:
     (seen,) = jobs_of({"jobs": [job]})
     assert (seen.state, seen.nodes, seen.gpus, seen.cpus, seen.memory_mib) == ("RUNNING", ("gpu1", "gpu3"), 4, 2, 100)
     assert (seen.submitted_at, seen.started_at, seen.ended_at, seen.exit_code) == (100.0, 101.0, None, 0)
-    assert by_attempt([seen], "corral-ab-") == {"j-1.1": [seen]}
-    assert by_attempt([seen], "corral-other-") == {}
+    assert JobOwner(uid=seen.uid, name="other").owns(seen)
+    assert not JobOwner(uid=4711, name=seen.user).owns(seen)
 
 
 @pytest.mark.parametrize("state", ["COMPLETING", ["COMPLETED", "COMPLETING"], ["FAILED", "COMPLETING"]])

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from corral.control.ports import AttemptPhase, Instance, LaunchOrder
 from corral.core.model import EndReason
-from corral.engines.slurm import attempts, news
+from corral.engines.slurm import attempts, news, rundir, text
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.ends import parse_exit
 from corral.engines.slurm.following import Following
 from corral.engines.slurm.news import News
-from corral.engines.slurm.occupancy import LINGER_SECONDS, Leaving
+from corral.engines.slurm.occupancy import LEAVE_SECONDS, LINGER_SECONDS, Leaving
 from corral.engines.slurm.rundir import Layout
-from corral.engines.slurm.seen import SlurmJob
+from corral.engines.slurm.seen import JobOwner, SlurmJob
 
 NOW = 1_700_000_000.0
+ADA = JobOwner(uid=1001, name="ada")
+EVE_UID = 1002
 ORDER = LaunchOrder(
     attempt_id="j-1.1",
     job_id="j-1",
@@ -42,7 +45,7 @@ def layout(tmp_path: Path) -> Layout:
 def attempt(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Attempt:
     monkeypatch.setattr(attempts, "clock", lambda: NOW + 100)
     os.mkdir(layout.place("j-1.1", 0))
-    return attempts.create(layout, ORDER, NOW)
+    return attempts.create(layout, ORDER, NOW, ADA)
 
 
 def tell(layout: Layout, *lines: str) -> None:
@@ -51,14 +54,8 @@ def tell(layout: Layout, *lines: str) -> None:
 
 
 def job(state: str, job_id: int = 7, **more: object) -> SlurmJob:
-    return SlurmJob(
-        id=job_id,
-        name="corral-x-j-1.1",
-        state=state,
-        nodes=("node1",),
-        started_at=NOW + 1,
-        **more,  # type: ignore[arg-type]
-    )
+    fields = {"uid": ADA.uid, "nodes": ("node1",), "started_at": NOW + 1, **more}
+    return SlurmJob(id=job_id, state=state, **fields)  # type: ignore[arg-type]
 
 
 def test_news_are_told_once_and_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
@@ -93,6 +90,55 @@ def test_news_that_nobody_can_have_written_are_passed_over(tmp_path: Path, monke
 def test_what_the_script_does_not_write_is_no_end(line: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         parse_exit(line, limit_seconds=None, since=NOW, now=NOW + 10)
+
+
+@pytest.mark.parametrize("code", ["-1", "256", "9" * 30])
+def test_no_program_ends_with_such_a_code(code: str) -> None:
+    with pytest.raises(ValueError, match="is not between"):
+        parse_exit(f"{NOW} exit_code {code} - {NOW}", limit_seconds=None, since=NOW, now=NOW + 10)
+
+
+def test_words_of_a_job_are_short_and_printable() -> None:
+    words = "\x1b]0;owned\x07\u202e no\u009bm program" + "x" * 5000
+    end = parse_exit(f"{NOW} launch_error - - {words}", limit_seconds=None, since=NOW, now=NOW + 10).exit
+    assert end.message.startswith(r"\x1b]0;owned\x07\u202e no\x9bm programxxx")
+    assert (end.message.isprintable(), len(end.message)) == (True, text.MAX_CHARS)
+
+
+def test_what_a_job_writes_is_read_forward_and_up_to_a_limit(
+    layout: Layout, attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = list[tuple[int, int]]()
+    read_on = rundir.read_on
+
+    def counted(path: str, offset: int) -> tuple[list[str], int]:
+        lines, behind = read_on(path, offset)
+        reads.append((offset, behind))
+        return lines, behind
+
+    monkeypatch.setattr(rundir, "read_on", counted)
+    tell(layout, "claimed 7", f"up {NOW + 1}")
+    attempt.look(layout)
+    tell(layout, *["up 1"] * 100_000, f"end {NOW + 5} exit_code 0 - {NOW + 5}")
+    for _ in range(3):
+        attempt.look(layout)
+    assert reads[0][0] == 0
+    assert [offset for offset, _ in reads[1:]] == [behind for _, behind in reads[:-1]], "never back"
+    assert reads[-1][1] <= rundir.MAX_TOLD_BYTES
+    assert not attempt.is_over, "an end behind that is Slurm's to say"
+    attempt.follow(job("FAILED", exit_code=3), layout, NOW + 6)
+    attempt.follow(job("FAILED", exit_code=3), layout, NOW + 60)
+    status = attempt.status()
+    assert status is not None
+    assert (status.exit_code, status.began_at) == (3, NOW + 1)
+
+
+def test_only_the_first_line_is_a_claim(layout: Layout, attempt: Attempt) -> None:
+    tell(layout, "claimed 7", "claimed 4711")
+    attempt.look(layout)
+    tell(layout, "claimed 4712")
+    attempt.look(layout)
+    assert attempt.claimed_by == 7
 
 
 def test_times_are_kept_between_the_order_and_now() -> None:
@@ -147,7 +193,8 @@ def test_who_failed_first_counts_although_slurm_tells_whole_seconds(layout: Layo
 
 
 def test_an_attempt_that_was_sent_twice_is_followed_where_it_runs(layout: Layout, attempt: Attempt) -> None:
-    first, second = job("RUNNING", 7), job("COMPLETED", 8)
+    name = attempt.job_name("corral-x-")
+    first, second = job("RUNNING", 7, name=name), job("COMPLETED", 8, name=name)
 
     class Answers:
         def jobs(self) -> list[SlurmJob]:
@@ -191,7 +238,7 @@ def test_what_was_half_made_is_made_anew_and_what_was_ordered_is_not(layout: Lay
         os.mkdir(layout.place("j-2.1", rank))
     assert not layout.was_ordered("j-2.1")
     assert os.listdir(layout.places) == []
-    attempts.create(layout, ORDER, NOW)
+    attempts.create(layout, ORDER, NOW, ADA)
     os.mkdir(layout.place("j-1.1", 0))
     assert layout.was_ordered("j-1.1")
     layout.forget("j-1.1", delete_logs=False)
@@ -200,15 +247,28 @@ def test_what_was_half_made_is_made_anew_and_what_was_ordered_is_not(layout: Lay
     assert (layout.was_ordered("j-1.1"), os.listdir(layout.places)) == (False, [])
 
 
-def test_a_job_whose_attempt_is_over_may_linger_and_then_holds_what_it_holds() -> None:
+def test_a_job_whose_attempt_is_over_may_linger_and_then_holds_what_it_holds(attempt: Attempt) -> None:
     leaving = Leaving()
-    leaving.note(7, NOW)
-    leaving.note(8, NOW)
-    leaving.note(None, NOW)
-    late = NOW + LINGER_SECONDS
-    assert (leaving.lingering(late - 1), leaving.stuck([job("RUNNING")], late - 1)) == ({7, 8}, [])
-    leaving.note(7, late)  # it is said at each observation
-    assert (leaving.lingering(late), leaving.stuck([job("COMPLETING")], late)) == (set(), [])
+    seven, eight, nine = (replace(attempt, id=f"j-{number}.1", job_id=number) for number in (7, 8, 9))
+    for one in (seven, eight, replace(attempt, job_id=None)):
+        leaving.note(one, NOW)
+    late, both = NOW + LINGER_SECONDS, [job("RUNNING", 7), job("RUNNING", 8)]
+    assert (leaving.lingering(both, late - 1), leaving.stuck(both, late - 1)) == ({7, 8}, [])
+    assert leaving.lingering([job("RUNNING", uid=EVE_UID)], late - 1) == set(), "another account's job has that id"
+    leaving.note(seven, late)  # it is said at each observation
+    assert (leaving.lingering(both, late), leaving.stuck([job("COMPLETING")], late)) == (set(), [])
+    leaving.note(nine, NOW)
+    assert leaving.stuck([job("RUNNING", 9, uid=EVE_UID)], late + 1) == [], "nobody else's job is cancelled"
+    leaving.note(seven, NOW)
     assert leaving.stuck([job("RUNNING")], late + 1) == [7]
     assert leaving.stuck([], late + 2) == []
     assert leaving.stuck([job("RUNNING")], late + 3) == [], "it was gone: this is another story"
+
+
+def test_who_runs_on_after_an_end_of_its_own_word_is_charged_for_it(attempt: Attempt) -> None:
+    leaving, seven = Leaving(), replace(attempt, job_id=7)
+    leaving.note(seven, NOW)
+    assert leaving.overran([job("RUNNING")], NOW + 1) == {}, "corral's script needs a moment to leave"
+    assert leaving.overran([job("RUNNING")], NOW + LEAVE_SECONDS) == {attempt.id: NOW + LEAVE_SECONDS}
+    assert leaving.overran([job("COMPLETING")], NOW + 9) == {}, "Slurm cleans up"
+    assert leaving.overran([job("RUNNING", uid=EVE_UID)], NOW + 9) == {}

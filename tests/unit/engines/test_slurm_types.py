@@ -65,8 +65,8 @@ def test_a_gpu_is_of_the_type_that_slurm_lists_at_its_place() -> None:
         # a plan of corral's has named the very one: another of the same type
         ({0}, 1, (0,), {1}),
         ({2}, 1, (2,), {4}),
-        # all of that type are named: none of another type
-        ({0}, 1, (0, 1), set()),
+        # all of that type are named: none of another type, but what a plan waits for
+        ({0}, 1, (0, 1), {0}),
         # some are told by number, others only counted
         ({0}, 2, (), {0, 4}),
         (set(), 2, (), {3, 4}),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corral.checkpoint.layout import last_of
 from corral.control.errors import Invalid
 from corral.control.ports import LogChunk
 from corral.server import linescan, logsearch
@@ -40,7 +41,7 @@ def found(shelf: Any, question: Question, *, limit: int = 1000, ranks: int = 1) 
     position: Position | None = Position(attempt=1, rank=0)
     matches = []
     while position is not None:
-        answer = search(shelf, "j-1", logs, question, position, limit)
+        answer = last_of(search(shelf, "j-1", logs, question, position, limit))
         matches += [(place.rank, match.line, match.offset, match.text) for place, match in answer.matches]
         assert len(answer.matches) <= limit
         position = answer.following
@@ -93,7 +94,7 @@ def test_one_request_reads_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) 
     for is_pattern in (False, True):
         shelf = Shelf({("j-1.1", 0): log}, chunk=300)
         question = Question(text="0999", is_pattern=is_pattern)
-        answer = search(shelf, "j-1", [(1, 0)], question, Position(attempt=1, rank=0), 5)  # type: ignore[arg-type]
+        answer = last_of(search(shelf, "j-1", [(1, 0)], question, Position(attempt=1, rank=0), 5))  # type: ignore[arg-type]
         assert answer.matches == []
         assert answer.following is not None
         assert shelf.read_bytes <= 1300

@@ -13,6 +13,7 @@ from corral.core.model import JobKind, Quota
 from corral.core.volumes import VolumeType
 from corral.server.configfile import ConfigError
 from corral.server.configimport import import_config
+from corral.server.sections import SlurmRestSettings, SlurmSettings
 from corral.server.settings import check_config, load_settings, show_settings, without_effect
 
 
@@ -78,6 +79,14 @@ def test_the_example_of_the_reference_is_valid_and_names_every_key(tmp_path: Pat
     assert defaults == ["local.virtual_nodes"]  # it stands beside virtual_gpus, which the example has
 
 
+def test_the_reference_explains_every_key_of_slurm() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "configuration.md").read_text()
+    rest = [f"rest.{name}" for name in SlurmRestSettings.model_fields]
+    keys = [f"cluster.slurm.{name}" for name in (*SlurmSettings.model_fields, *rest) if name != "rest"]
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert [key for key in keys if not any(f"`{key}`" in row.split("|")[1] for row in rows)] == []
+
+
 #: the file, where the first problem is, its key, and words of its message
 MISTAKES: list[tuple[str, int, str, str]] = [
     ("polices: {}\n", 1, "polices", "did you mean 'policies'"),
@@ -121,6 +130,7 @@ MISTAKES: list[tuple[str, int, str, str]] = [
     ("scheduling: {weights: {age: 0}}\n", 1, "scheduling.weights.age", "at least 0.001"),
     ("scheduling: {weights: {size: -1}}\n", 1, "scheduling.weights.size", "at least 0"),
     ("scheduling: {weights: {luck: 1}}\n", 1, "scheduling.weights.luck", "unknown"),
+    ("scheduling: {smallest_share: 0}\n", 1, "scheduling.smallest_share", "at least 0.001"),
     ("scheduling: {protected_starts: 0}\n", 1, "scheduling.protected_starts", "at least 1"),
     ("policies: {preemption_min_run_minutes: -1}\n", 1, "policies.preemption_min_run_minutes", "at least 0"),
     ("policies: {preemption_margin: 1}\n", 1, "policies.preemption_margin", "less than 1"),

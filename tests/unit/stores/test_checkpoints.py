@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Generator
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
+from corral.checkpoint import catalog
 from corral.checkpoint.environment import Surroundings
 from corral.checkpoint.keeper import Keeper
-from corral.checkpoint.layout import MANIFEST, Manifest, encode_manifest
+from corral.checkpoint.layout import MANIFEST, Manifest, encode_manifest, last_of
+from corral.control.ports import SavedWork
 from corral.stores.checkpoints import DirectoryCheckpoints
 from corral.stores.workspace import DirectoryWorkspace
 
@@ -57,7 +61,7 @@ def test_a_torn_one_is_never_chosen(place: Place, seed: int) -> None:
     rng = random.Random(seed)
     victim = rng.choice([three / "state", three / MANIFEST])
     os.truncate(victim, rng.randrange(victim.stat().st_size))
-    found = place.checkpoints.latest_good(JOB)
+    found = last_of(place.checkpoints.latest_good(JOB))
     assert found is not None
     assert found.path == str(two)
     newest = place.checkpoints.list(JOB)[0]
@@ -71,7 +75,7 @@ def test_a_changed_byte_is_found_by_reading(place: Place) -> None:
     body[len(body) // 2] ^= 1
     (two / "state").write_bytes(body)
     assert place.checkpoints.list(JOB)[0].is_good, "its length is right, and a list reads no content"
-    found = place.checkpoints.latest_good(JOB)
+    found = last_of(place.checkpoints.latest_good(JOB))
     assert found is not None
     assert found.path == str(one)
 
@@ -88,7 +92,7 @@ def test_a_program_may_have_a_format_of_its_own(place: Place) -> None:
     assert latest is not None
     assert latest <= time.time(), "nobody saves in the future"
     assert not place.checkpoints.has_any(JOB), "the platform cannot know whether these are whole"
-    assert place.checkpoints.latest_good(JOB) is None
+    assert last_of(place.checkpoints.latest_good(JOB)) is None
 
 
 def test_a_manifest_can_claim_what_it_wants(place: Place) -> None:
@@ -106,7 +110,7 @@ def test_a_link_in_place_of_the_directory_leads_nowhere(place: Place, tmp_path: 
     place.directory.rmdir()
     place.directory.symlink_to(other.directory)
     assert place.checkpoints.list(JOB) == []
-    assert place.checkpoints.latest_good(JOB) is None
+    assert last_of(place.checkpoints.latest_good(JOB)) is None
     assert place.checkpoints.mark(JOB) is None
     assert not place.checkpoints.has_any(JOB)
     with pytest.raises(NotADirectoryError):
@@ -117,7 +121,7 @@ def test_a_link_in_place_of_the_directory_leads_nowhere(place: Place, tmp_path: 
 def test_a_job_that_was_never_launched_has_nothing(place: Place) -> None:
     assert place.checkpoints.list("j-9") == []
     assert place.checkpoints.mark("j-9") is None
-    assert place.checkpoints.latest_good("j-9") is None
+    assert last_of(place.checkpoints.latest_good("j-9")) is None
     assert place.checkpoints.last_saved_at("j-9") is None
 
 
@@ -126,3 +130,39 @@ def test_a_program_hears_the_request(place: Place) -> None:
     assert not keeper.due()
     place.checkpoints.request(JOB)
     assert Keeper(Surroundings(directory=place.directory)).due()
+
+
+def looked_up(checkpoints: DirectoryCheckpoints, user: str = "ann") -> SavedWork | None:
+    answers: SimpleQueue[SavedWork | None] = SimpleQueue()
+    checkpoints.look_up(JOB, user, answers.put)
+    return answers.get(timeout=30)
+
+
+def test_a_good_one_is_looked_up(place: Place) -> None:
+    place.save(1)
+    found = looked_up(place.checkpoints)
+    assert found is not None
+    assert found.step == 1
+
+
+def test_what_takes_too_long_to_read_is_resumed_from_unverified(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*_: object, **__: object) -> Generator[None, None, None]:
+        while True:
+            yield
+
+    place.save(1)
+    monkeypatch.setattr(catalog, "latest_good_steps", endless)
+    hurried = DirectoryCheckpoints(place.workspace, verify_seconds=0.05)
+    found = looked_up(hurried)
+    assert found is not None
+    assert found.step == 1
+
+
+def test_what_cannot_be_read_counts_as_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> Generator[None, None, None]:
+        yield
+        raise OSError(5, "Input/output error")
+
+    place.save(1)
+    monkeypatch.setattr(catalog, "latest_good_steps", broken)
+    assert looked_up(place.checkpoints) is None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.checkpoint.layout import last_of
 from corral.control.ports.volume_files import FileKind, FileMissing, FileRefused
 from corral.core.checksums import checksum_of
 from corral.core.volumes import UPLOADS_DIRECTORY
@@ -55,10 +56,12 @@ class House:
             part.finish(checksum or checksum_of([content]))
 
     def complete(self, upload_id: str, content: bytes) -> None:
-        self.uploads.complete(
-            upload_id,
-            checksum_of([content]),
-            lambda staged, order: self.files.publish(staged, order.path.split("/")),
+        last_of(
+            self.uploads.complete(
+                upload_id,
+                checksum_of([content]),
+                lambda staged, order: self.files.publish(staged, order.path.split("/")),
+            )
         )
 
     def read(self, path: str) -> bytes:

@@ -209,6 +209,13 @@ class LicenceView(TypedDict):
     detail: str
 
 
+class IsolationView(TypedDict):
+    """How far jobs of different users are kept apart; `separation` is accounts, shared_accounts or single_user."""
+
+    separation: str
+    detail: str
+
+
 class AboutView(TypedDict):
     version: str
     build: str
@@ -217,4 +224,6 @@ class AboutView(TypedDict):
     store: dict[str, Any]
     engines: list[Any]
     parts: list[PartView]
+    #: not of older servers
+    isolation: NotRequired[IsolationView]
     licence: LicenceView

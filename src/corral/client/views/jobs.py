@@ -111,6 +111,7 @@ class JobView(TypedDict):
     started_at: str | None
     ended_at: str | None
     pinned_at: str | None
+    kept: bool
     attempt: int
     attempt_id: str | None
     allocation: AllocationView | None
@@ -119,6 +120,8 @@ class JobView(TypedDict):
     exit_code: int | None
     message: str
     retries: int
+    #: of the platform in a row; they are no retries
+    faults: NotRequired[int]
     not_before: str | None
     stopping_for: str | None
     preemptible: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -31,6 +31,12 @@ class SavedWork:
         return self.problem is None
 
 
+class Lookup(Protocol):
+    """A search for a checkpoint that is under way."""
+
+    def cancel(self) -> None: ...
+
+
 class Checkpoints(Protocol):
     """The checkpoint directory of every job. Safe for use by several threads.
 
@@ -51,8 +57,10 @@ class Checkpoints(Protocol):
     def last_saved_at(self, job_id: str) -> float | None:
         """When the program last saved its work, also one that has formats of its own. As quick as `list`."""
 
-    def latest_good(self, job_id: str) -> SavedWork | None:
-        """The newest of which every byte is as it was saved. Reads them all: may take minutes."""
+    def look_up(self, job_id: str, user: str, found: Callable[[SavedWork | None], None]) -> Lookup:
+        """Find the newest of which every byte is as it was saved, on threads of its own that users share fairly. Calls
+        `found` once, from any thread, unless it is cancelled before. What cannot be read counts as nothing. If reading
+        takes too long, it is the newest of which every length is right: the program verifies what it restores."""
 
     def request(self, job_id: str) -> None:
         """Ask the job's program to save soon. Quick."""

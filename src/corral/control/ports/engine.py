@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from corral.control.ports.store.holder import Leadership
 from corral.core.model import WHOLE, EndReason, Node
 
 
@@ -16,6 +17,11 @@ class EngineUnavailable(Exception):
 
 class LaunchRefused(Exception):
     """The engine will never start this attempt; the message says why, in words for the job's owner."""
+
+
+class AttemptTaken(LaunchRefused):
+    """An attempt of this id has run here already, and is over: the store that gives it again is older than that. The
+    next attempt of the job has another id."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,6 +142,8 @@ class AttemptStatus:
     message: str = ""
     #: the nodes or GPUs that failed under it, of an end that is their fault; none named: it may be any of its own
     failed: tuple[str, ...] = ()
+    #: of an end: when its programs had begun; None if the engine knows of no beginning
+    began_at: float | None = field(default=None, compare=False)
 
 
 class Withholding(StrEnum):
@@ -153,6 +161,8 @@ class Observation:
     attempts: tuple[AttemptStatus, ...]
     #: by node, of those that the engine was told to withhold; None where nobody but corral gives work to its nodes
     withheld: Mapping[str, Withholding] | None = None
+    #: attempts that were over by what they had written themselves, and until when their GPUs were held all the same
+    overran: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,6 +180,18 @@ class LogSource(Protocol):
 
 
 @runtime_checkable
+class Fenced(Protocol):
+    """An engine that several servers might reach, one after the other: it obeys only the one with the latest term."""
+
+    def term_seen(self) -> int:
+        """The latest term that was ever given here; 0 if none was."""
+
+    def lead(self, leadership: Leadership) -> None:
+        """From now on launches and stops are this term's. Those of an older one raise EngineUnavailable, and come to
+        nothing where they were on their way already."""
+
+
+@runtime_checkable
 class LaunchesAtOnce(Protocol):
     """An engine whose launches mostly wait for somebody else: they are handed over several at a time."""
 
@@ -183,6 +205,26 @@ class NodesElsewhere(Protocol):
 
     def address_of(self, node: str) -> str:
         """Where the server reaches a node. Raises EngineUnavailable while nobody can tell."""
+
+
+@runtime_checkable
+class FoldsAttempts(Protocol):
+    """An engine that leaves few files of attempts that are over."""
+
+    def fold_homes_with(self, fold_homes: Callable[[Sequence[str]], None]) -> None:
+        """Call this, from any thread, with jobs of which attempts were folded: their directories may be empty. What
+        it raises is tried again later."""
+
+
+@runtime_checkable
+class OnThisDisk(Protocol):
+    """An engine whose attempts write to disks of the server's own machine."""
+
+    def directories(self, attempt_id: str) -> Sequence[str]:
+        """Where the attempt writes besides its job's directory: what is in there belongs to the job. Quick."""
+
+    def kept_directory(self, attempt_id: str) -> str:
+        """Where everything is that is kept of the attempt, its log too."""
 
 
 class Engine(Protocol):

@@ -36,6 +36,7 @@ from corral.control.records.history import (
 )
 from corral.control.records.jobs import (
     EVERY_JOB,
+    KEPT_LABEL,
     TASK_LABEL,
     AttemptRecord,
     IdleWarning,
@@ -99,6 +100,7 @@ __all__ = [
     "DEFAULT_TARGET",
     "EVERYONE",
     "EVERY_JOB",
+    "KEPT_LABEL",
     "LATEST",
     "LOCAL_PROVIDER",
     "SHORT_LENGTH",

@@ -11,6 +11,8 @@ from corral.core.model import WHOLE, Allocation, EndReason, Job, JobKind, JobSta
 
 #: A word of a spec that marks the job of a task, with the task's name.
 TASK_LABEL = "task"
+#: A word of a spec that marks a job that stays however old it becomes, with the user who wanted it.
+KEPT_LABEL = "corral.kept"
 
 
 class MountKind(StrEnum):
@@ -128,7 +130,10 @@ class UsageRecord:
         return max(0.0, self.planned_at - self.queued_at)
 
     def gpu_seconds(self, since: float, until: float) -> float:
-        """GPU time that it held within a span."""
+        """GPU time that it held within a span. One that ended before it began has used none of what was kept for it:
+        on a cluster of others, such as Slurm, these had the GPUs."""
+        if self.ended_at is not None and self.started_at is None:
+            return 0.0
         begin, end = max(self.planned_at, since), min(until if self.ended_at is None else self.ended_at, until)
         return max(0.0, end - begin) * self.gpu_milli / WHOLE
 

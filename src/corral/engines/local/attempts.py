@@ -7,9 +7,9 @@ engine's decision.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
-import shutil
 import signal
 import time
 from collections.abc import Callable, Collection
@@ -36,15 +36,21 @@ from corral.engines.local.rundir import (
     Layout,
     boot_id,
     claim_state,
+    is_folded,
     is_safe_id,
     read_claim,
     read_json,
+    record_end,
     take_claim,
     write_json,
 )
 
+log = logging.getLogger("corral.engines.local")
+
 #: In the environment of every process of an instance; names it across all engines of a machine.
 RUN_DIR_VARIABLE = "CORRAL_RUN_DIR"
+#: The same for all jobs of one store, wherever they run.
+INSTALLATION_VARIABLE = "CORRAL_INSTALLATION"
 _BURIAL_SECONDS = 0.5
 
 
@@ -118,7 +124,8 @@ class AttemptFiles:
         try:
             os.makedirs(directory, mode=0o700)
         except FileExistsError:
-            if any(os.path.exists(os.path.join(directory, rank, CLAIM)) for rank in os.listdir(directory)):
+            names = os.listdir(directory)
+            if is_folded(names) or any(os.path.exists(os.path.join(directory, rank, CLAIM)) for rank in names):
                 return None
         for rank in range(len(marker.nodes)):
             with contextlib.suppress(FileExistsError):
@@ -159,11 +166,12 @@ class AttemptFiles:
         except FileNotFoundError:
             return []
 
-    def remove(self, attempt_id: str, *, delete_logs: bool) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._layout.marker(attempt_id))
-        if delete_logs:
-            shutil.rmtree(self._layout.attempt_dir(attempt_id), ignore_errors=True)
+    def remove(self, attempt_id: str) -> None:
+        """With its logs."""
+        for path in (self._layout.marker(attempt_id), self._layout.ended(attempt_id)):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        remove_tree(self._layout.attempt_dir(attempt_id))
 
     # -------------------------------------------------------------------------------------------- states
 
@@ -188,7 +196,7 @@ class AttemptFiles:
             progress = _progress(directory) if prepares and started_at is None else ""
             instance = replace(instance, started_at=started_at, prepares=prepares, progress=progress)
         # Read after the lock was tested: a supervisor records the exit before it lets go of its claim.
-        ended = read_exit(directory)
+        ended = read_exit(directory, also_old=state is ClaimState.FREE)
         if ended is None and state is ClaimState.FREE:
             ended = self._bury(attempt_id, instance.rank, directory)
             self._clear_up(attempt_id, instance.rank, directory)
@@ -241,7 +249,7 @@ class AttemptFiles:
 
     def _record(self, directory: str, reason: EndReason, message: str, ended_at: float) -> InstanceExit:
         body = {"reason": reason.value, "message": message, "exit_code": None, "signal": None, "ended_at": ended_at}
-        write_json(os.path.join(directory, EXIT), body, durable=True)
+        record_end(directory, body)
         return parse_exit(body)
 
     # -------------------------------------------------------------------------------------------- lost nodes
@@ -279,11 +287,17 @@ class AttemptFiles:
 
     # -------------------------------------------------------------------------------------------- stopping
 
-    def stop(self, tracked: Tracked, grace_seconds: float) -> None:
-        """Tell every supervisor to end its instance; an instance that has none yet will never get one."""
+    def stop(self, tracked: Tracked, grace_seconds: float, term: int = 0) -> None:
+        """Tell every supervisor to end its instance; an instance that has none yet will never get one.
+
+        Supervisors take no notice if a later term has begun."""
         # The file first: a supervisor that claims after the look below finds it there.
         stop_path = os.path.join(self._layout.attempt_dir(tracked.attempt_id), STOP)
-        write_json(stop_path, {"grace_seconds": grace_seconds})
+        try:
+            write_json(stop_path, {"grace_seconds": grace_seconds, "term": term})
+        except OSError as error:
+            # A full disk keeps nobody from stopping: what runs is signalled, and has the grace time of its order.
+            log.warning("the stop of %s cannot be written: %s", tracked.attempt_id, error)
         self.withdraw(tracked, EndReason.EXIT_CODE, "stopped before it started")
         tracked.stop_sent = True
         for instance in tracked.instances:
@@ -311,9 +325,10 @@ class AttemptFiles:
             tracked.instances[instance.rank] = replace(instance, claimed_at=at, exit=end)
 
 
-def read_exit(directory: str) -> InstanceExit | None:
-    body = read_json(os.path.join(directory, EXIT))
-    return None if body is None else parse_exit(body)
+def read_exit(directory: str, *, also_old: bool = True) -> InstanceExit | None:
+    """How an instance ended, None if it has not; `also_old` looks for what an earlier version wrote, too."""
+    body = read_claim(directory).end or (read_json(os.path.join(directory, EXIT)) if also_old else None)
+    return parse_exit(body) if body else None
 
 
 def _progress(directory: str) -> str:

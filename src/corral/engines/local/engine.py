@@ -14,34 +14,38 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from corral.control.ports import (
     AttemptStatus,
+    AttemptTaken,
     EngineUnavailable,
     LaunchOrder,
-    LaunchRefused,
+    Leadership,
     LogChunk,
     Observation,
 )
 from corral.core.model import EndReason, Node, NodeState
 from corral.engines.aggregation import aggregate, must_stop
+from corral.engines.fold_worker import QUIET_SECONDS, FoldWorker
 from corral.engines.local.attempts import AttemptFiles, Marker, Tracked, read_exit
 from corral.engines.local.cgroups import CgroupSupport, cgroup_support, sweep
 from corral.engines.local.container_orders import ContainerRuntime, container_name
 from corral.engines.local.container_runtime import find_runtime, in_background, remove_container, remove_leftovers
 from corral.engines.local.environment import MASTER_ADDR, base_environment
 from corral.engines.local.fleet import Fleet
+from corral.engines.local.fold import LocalFolds
 from corral.engines.local.instance_specs import Isolation, SpecWriter
 from corral.engines.local.link import SpawnerLink
-from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, log_end, read_log
+from corral.engines.local.logs import DEFAULT_LIMIT_BYTES, PREFIX, LogPlaces
 from corral.engines.local.meeting import meeting_port
 from corral.engines.local.messages import encode
 from corral.engines.local.places import remove_tree
-from corral.engines.local.rundir import Layout, is_safe_id
+from corral.engines.local.rundir import TMP, WORK, Layout, folded_prefix, is_folded, is_safe_id
 from corral.engines.local.storage.orders import StoragePlaces
 from corral.engines.local.storage.scratch import sweep_scratch
+from corral.engines.local.terms import read_term, write_term
 from corral.engines.local.watcher import Watcher
 
 #: A launch that nobody has claimed after this long is sent again, this many times.
@@ -74,6 +78,7 @@ class LocalEngine:
         isolation: Isolation | None = None,
         runtime: ContainerRuntime | None = None,
         storage: StoragePlaces | None = None,
+        fold_after_seconds: float = QUIET_SECONDS,
     ) -> None:
         """Without `runtime` the engine looks for Podman or Docker itself; without `storage` all is below the root."""
         self._layout = Layout(str(Path(root).resolve()))
@@ -99,6 +104,8 @@ class LocalEngine:
             places=self._places,
             environ=environ,
         )
+        self._folds = LocalFolds(self._layout)
+        self._fold_worker = FoldWorker(self._folds, quiet_seconds=fold_after_seconds)
         self._lock = threading.RLock()
         self._tracked: dict[str, Tracked] = {}
         self._pending: dict[str, _Pending] = {}
@@ -113,8 +120,19 @@ class LocalEngine:
         self._watcher = Watcher(self, self._layout.events_path, rescan_seconds)
         self._watcher.prime(self._tracked.values())
         self._watcher.start()
+        self._fold_worker.start()
         self._remove_leftovers()
         in_background(lambda: sweep_scratch(self._places, name, self._is_live))
+
+    # -------------------------------------------------------------------------------------------- Fenced
+
+    def term_seen(self) -> int:
+        return read_term(self._layout.term_path)
+
+    def lead(self, leadership: Leadership) -> None:
+        with self._lock:
+            write_term(self._layout.term_path, leadership.term)
+            self._specs = replace(self._specs, leadership=leadership)
 
     # -------------------------------------------------------------------------------------------- Engine
 
@@ -135,9 +153,9 @@ class LocalEngine:
             if tracked is None or len(tracked.instances) != len(order.instances):
                 tracked = self._files.create(order.attempt_id, self._marker_for(order))
                 if tracked is None:
-                    raise LaunchRefused(
+                    raise AttemptTaken(
                         f"attempt {order.attempt_id} is over here already: its id was given a second time, as happens "
-                        "when an older store is put back. Start the job again: the next attempt has another id."
+                        "when an older store is put back. The next attempt has another id."
                     )
                 self._tracked[order.attempt_id] = tracked
             elif order.attempt_id in self._pending:
@@ -152,6 +170,7 @@ class LocalEngine:
             if payloads:
                 if order.image:
                     self._layout.note_containers()
+                self._fold_worker.note_launch()
                 self._pending[order.attempt_id] = _Pending(payloads=payloads, sent_at=time.monotonic())
                 self._send(b"".join(payloads.values()))
                 self._end_on_lost_nodes(self._fleet.nodes())
@@ -165,18 +184,19 @@ class LocalEngine:
             self._files.refresh(tracked)
             if tracked.is_over:
                 return
-            self._files.stop(tracked, max(0.0, grace_seconds))
+            self._files.stop(tracked, max(0.0, grace_seconds), self._term)
             self._pending.pop(attempt_id, None)
         self._watcher.look_at(attempt_id)
 
     def logs(self, attempt_id: str, rank: int, offset: int, limit: int) -> LogChunk:
-        directory = self._layout.rank_dir(attempt_id, rank)
-        if not is_safe_id(attempt_id) or not os.path.isdir(directory):
+        whole, directory = self._layout.attempt_dir(attempt_id), self._layout.rank_dir(attempt_id, rank)
+        if not is_safe_id(attempt_id) or not os.path.isdir(whole):
             return LogChunk(data=b"", next_offset=max(0, offset), at_end=True)
         # Asked before reading: after the end nothing is written any more.
-        is_over = read_exit(directory) is not None
-        data, next_offset = read_log(directory, offset, max(1, limit))
-        at_end = is_over and next_offset >= log_end(directory)
+        is_over = read_exit(directory) is not None or is_folded(os.listdir(whole))
+        places = LogPlaces(((directory, PREFIX), (whole, folded_prefix(rank))))
+        data, next_offset = places.read(offset, max(1, limit))
+        at_end = is_over and next_offset >= places.end()
         return LogChunk(data=data, next_offset=next_offset, at_end=at_end)
 
     def forget(self, attempt_ids: Sequence[str], *, delete_logs: bool = False) -> None:
@@ -192,10 +212,26 @@ class LocalEngine:
                         continue  # a running attempt must stay known
                 self._tracked.pop(attempt_id, None)
                 self._pending.pop(attempt_id, None)
-            self._files.remove(attempt_id, delete_logs=delete_logs)
+            if delete_logs:
+                self._files.remove(attempt_id)
+            else:
+                self._folds.forget(attempt_id)
 
     def has(self, attempt_id: str) -> bool:
         return is_safe_id(attempt_id) and os.path.isdir(self._layout.attempt_dir(attempt_id))
+
+    def fold_homes_with(self, fold_homes: Callable[[Sequence[str]], None]) -> None:
+        self._fold_worker.fold_homes = fold_homes
+
+    def directories(self, attempt_id: str) -> Sequence[str]:
+        with self._lock:
+            tracked = self._find(attempt_id)
+            ranks = [] if tracked is None else [instance.rank for instance in tracked.instances]
+        own = [os.path.join(self._layout.rank_dir(attempt_id, rank), name) for rank in ranks for name in (WORK, TMP)]
+        return [*own, *(self._places.scratch_of(self._specs.engine, attempt_id, rank) for rank in ranks)]
+
+    def kept_directory(self, attempt_id: str) -> str:
+        return self._layout.attempt_dir(attempt_id)
 
     def withhold(self, node: str, reason: str) -> None:
         """Nobody but corral starts anything here."""
@@ -212,6 +248,7 @@ class LocalEngine:
                 return
             self._closed = True
         self._watcher.stop()
+        self._fold_worker.stop()
         with self._lock:
             if self._link is not None:
                 self._link.close()
@@ -232,7 +269,7 @@ class LocalEngine:
         """Bring one attempt up to date, and stop the rest of a gang in which one instance ended badly."""
         with self._lock:
             tracked = self._find(attempt_id)
-            if tracked is not None:
+            if tracked is not None and not self._is_superseded:
                 self._look(tracked)
             return tracked
 
@@ -240,10 +277,11 @@ class LocalEngine:
         """The safety net: everything not over, launches that nobody claimed included, and nodes that went down."""
         nodes = self._fleet.nodes()
         with self._lock:
-            for tracked in self._tracked.values():
-                self._look(tracked)
-            self._end_on_lost_nodes(nodes)
-            self._send_overdue()
+            if not self._is_superseded:
+                for tracked in self._tracked.values():
+                    self._look(tracked)
+                self._end_on_lost_nodes(nodes)
+                self._send_overdue()
             return list(self._tracked.values())
 
     def spawner_fileno(self) -> tuple[int, bool]:
@@ -269,6 +307,20 @@ class LocalEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise EngineUnavailable("the local engine is closed")
+        if self._is_superseded:
+            raise EngineUnavailable(
+                f"another server has taken over {self._layout.root} (it has term {self.term_seen()}, and this one "
+                f"{self._term}): this one starts and stops nothing any more"
+            )
+
+    @property
+    def _term(self) -> int:
+        return self._specs.leadership.term
+
+    @property
+    def _is_superseded(self) -> bool:
+        """Another server gives the orders here. One that was never given a term, as in a test, obeys whoever asks."""
+        return 0 < self._term < self.term_seen()
 
     def _marker_for(self, order: LaunchOrder) -> Marker:
         taken = {tracked.marker.master_port or 0 for tracked in self._tracked.values()}
@@ -303,7 +355,7 @@ class LocalEngine:
         if tracked.is_claimed:
             self._pending.pop(tracked.attempt_id, None)
         if not tracked.stop_sent and must_stop(tracked.instances):
-            self._files.stop(tracked, tracked.marker.grace_seconds)
+            self._files.stop(tracked, tracked.marker.grace_seconds, self._term)
 
     def _end_on_lost_nodes(self, nodes: Iterable[Node]) -> None:
         """A virtual node that a drill took down takes its attempts along, as a real one would."""

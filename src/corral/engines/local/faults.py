@@ -8,6 +8,7 @@ the list of what can be named in it, which the fleet leaves there.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -137,9 +138,13 @@ def write_faults(path: Path, faults: Faults) -> None:
 
 
 def _replace(path: Path, body: Mapping[str, Any]) -> None:
-    """Whole or not at all: a fleet may read at any moment."""
+    """Whole or not at all: a fleet may read at any moment. What is there already needs no room on the disk."""
+    text = json.dumps(body, indent=2) + "\n"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if path.read_text(encoding="utf-8") == text:
+            return
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(body, indent=2) + "\n", encoding="utf-8")
+    temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)
 
 

@@ -9,10 +9,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from corral.control.ports import Instance, LaunchOrder, LaunchRefused, Mount
+from corral.control.ports import NO_LEADERSHIP, Instance, LaunchOrder, LaunchRefused, Leadership, Mount
 from corral.engines.local import image_rights
 from corral.engines.local.accounts import Account, AccountRules, own_account
-from corral.engines.local.attempts import RUN_DIR_VARIABLE
+from corral.engines.local.attempts import INSTALLATION_VARIABLE, RUN_DIR_VARIABLE
 from corral.engines.local.cgroups import CgroupSupport
 from corral.engines.local.container_orders import (
     CONTAINER_TMP,
@@ -49,6 +49,8 @@ class Isolation:
     top: str = ""
     #: processes and threads of one instance; 0 means no limit
     max_processes: int = 0
+    #: setuid programs and file capabilities give jobs of other accounts than the server's no privileges
+    no_new_privileges: bool = True
     #: where NVIDIA's MPS listens; "" without it
     mps_directory: str = ""
     #: directories that every container sees, read-only
@@ -68,6 +70,8 @@ class SpecWriter:
     places: StoragePlaces
     #: of the server: what may be told of it to those who prepare storage
     environ: Mapping[str, str] = field(default_factory=dict)
+    #: whose orders these are
+    leadership: Leadership = NO_LEADERSHIP
 
     def check(self, order: LaunchOrder) -> None:
         """Raises LaunchRefused for what can never run here, before anything of it is on disk."""
@@ -82,6 +86,8 @@ class SpecWriter:
         account = self.account(order)
         env = self._env(order, instance, account, master_port)
         env[RUN_DIR_VARIABLE] = rank_dir
+        if self.leadership.installation:
+            env[INSTALLATION_VARIABLE] = self.leadership.installation
         scratch = self.places.scratch_of(self.engine, order.attempt_id, instance.rank)
         storage = self._storage(order, instance, scratch)
         return InstanceSpec(
@@ -91,6 +97,8 @@ class SpecWriter:
             rank_dir=rank_dir,
             events_path=self.layout.events_path,
             boot_id=self.boot_id,
+            term=self.leadership.term,
+            term_path=self.layout.term_path,
             command=list(order.command),
             env=env,
             workdir=order.workdir or "",
@@ -106,6 +114,8 @@ class SpecWriter:
             cgroup_pids=self.cgroups.pids if self._has_group(order) else "",
             cgroup_name=self.group_name(order.attempt_id, instance.rank),
             owner=_owner(account),
+            # Root has all privileges already, and the server's own account keeps those that it has.
+            no_new_privileges=self.isolation.no_new_privileges and account is not None and account.uid != 0,
             owned=job_directories(order),
             top=self.isolation.top or self.layout.root,
             venv=order.venv or "",

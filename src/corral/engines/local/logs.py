@@ -8,6 +8,7 @@ standard library is imported here.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 PREFIX = "log."
 DEFAULT_LIMIT_BYTES = 64 << 20
@@ -60,51 +61,65 @@ def segment_name(start: int) -> str:
     return f"{PREFIX}{start:015d}"
 
 
-def segments(directory: str) -> list[int]:
-    """Where the kept segments begin, oldest first."""
-    try:
-        names = os.listdir(directory)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return sorted(int(name[len(PREFIX) :]) for name in names if name.startswith(PREFIX))
+@dataclass(frozen=True)
+class LogPlaces:
+    """Where the segments of one instance's log are: its own directory, and the attempt's after that was folded."""
+
+    #: each with how the names of segments begin there
+    places: tuple[tuple[str, str], ...]
+
+    def segments(self) -> dict[int, str]:
+        """The path of each kept segment by the offset at which it begins, oldest first. One that is moved from the
+        first place to the second meanwhile is found in one of them."""
+        found: dict[int, str] = {}
+        for directory, prefix in self.places:
+            try:
+                names = os.listdir(directory)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            for name in names:
+                if name.startswith(prefix) and name[len(prefix) :].isdigit():
+                    found[int(name[len(prefix) :])] = os.path.join(directory, name)
+        return dict(sorted(found.items()))
+
+    def end(self) -> int:
+        """The offset after the last byte written so far."""
+        start = 0
+        for _ in range(_READ_TRIES):
+            found = self.segments()
+            if not found:
+                return 0
+            start = max(found)
+            try:
+                return start + os.stat(found[start]).st_size
+            except FileNotFoundError:
+                continue  # rotated away or moved meanwhile
+        return start
+
+    def read(self, offset: int, limit: int) -> tuple[bytes, int]:
+        """Up to `limit` bytes from `offset` on, and the offset after them. Skips what was rotated away."""
+        if offset < 0:
+            offset = max(0, self.end() + offset)
+        for _ in range(_READ_TRIES):
+            found = self.segments()
+            if not found:
+                return b"", offset
+            offset = max(offset, min(found))
+            try:
+                data = _read_segments(found, offset, limit)
+            except FileNotFoundError:
+                continue  # gone or moved between listing and opening: list again
+            return data, offset + len(data)
+        return b"", offset
 
 
-def log_end(directory: str) -> int:
-    """The offset after the last byte written so far."""
-    for _ in range(_READ_TRIES):
-        starts = segments(directory)
-        if not starts:
-            return 0
-        try:
-            return starts[-1] + os.stat(os.path.join(directory, segment_name(starts[-1]))).st_size
-        except FileNotFoundError:
-            continue  # rotated away meanwhile
-    return starts[-1]
-
-
-def read_log(directory: str, offset: int, limit: int) -> tuple[bytes, int]:
-    """Up to `limit` bytes from `offset` on, and the offset after them. Skips what was rotated away."""
-    if offset < 0:
-        offset = max(0, log_end(directory) + offset)
-    for _ in range(_READ_TRIES):
-        starts = segments(directory)
-        if not starts:
-            return b"", offset
-        offset = max(offset, starts[0])
-        try:
-            data = _read_segments(directory, starts, offset, limit)
-        except FileNotFoundError:
-            continue  # the oldest went between listing and opening: list again
-        return data, offset + len(data)
-    return b"", offset
-
-
-def _read_segments(directory: str, starts: list[int], offset: int, limit: int) -> bytes:
+def _read_segments(found: dict[int, str], offset: int, limit: int) -> bytes:
     collected = bytearray()
+    starts = list(found)
     for start, following in zip(starts, [*starts[1:], None], strict=True):
         if following is not None and following <= offset:
             continue
-        with open(os.path.join(directory, segment_name(start)), "rb") as segment:
+        with open(found[start], "rb") as segment:
             segment.seek(max(0, offset + len(collected) - start))
             collected += segment.read(limit - len(collected))
         if len(collected) >= limit:

@@ -88,6 +88,9 @@ class InstanceSpec(TypedDict):
     rank_dir: str
     events_path: str
     boot_id: str
+    #: of the server that gives the order, and the file with the latest one
+    term: int
+    term_path: str
     command: list[str]
     env: dict[str, str]
     #: "" means the run directory's own
@@ -106,6 +109,8 @@ class InstanceSpec(TypedDict):
     cgroup_name: str
     #: None means the server's own account
     owner: Owner | None
+    #: setuid programs and file capabilities give the job no privileges
+    no_new_privileges: bool
     #: directories of the job that the account gets
     owned: list[str]
     #: below it the way to the job's directories is opened for the account

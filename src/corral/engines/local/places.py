@@ -7,11 +7,14 @@ the spawner, so only the standard library is imported here.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
+import secrets
 import stat
 
 from corral.engines.local.messages import Owner
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_private(path: str, owner: Owner | None) -> None:
@@ -51,15 +54,66 @@ def open_way(path: str, top: str) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """What a job left may be without permissions or already gone; only what the kernel refuses stays."""
-    shutil.rmtree(path, ignore_errors=True)
-    if os.path.isdir(path):
-        for directory, _, _ in os.walk(path):
+    """What a job left may be without permissions, already gone, or deeper than any program could recurse; only what the
+    kernel refuses stays. Links are removed, not followed."""
+    try:
+        top = os.open(path, _DIRECTORY)
+    except OSError:
+        return  # gone, or nothing that was made for a job
+    mark, count = secrets.token_hex(4), 0
+    try:
+        left = _names(top)
+        while left:
+            for name in left:
+                count = _flatten(name, top, f".gone-{mark}-", count)
+            before, left = left, _names(top)
+            if left == before:
+                break  # the kernel keeps the rest
+    finally:
+        os.close(top)
+    with contextlib.suppress(OSError):
+        os.rmdir(path)
+
+
+def _flatten(name: str, top: int, mark: str, count: int) -> int:
+    """Remove what is right below the top. The directories in a directory are moved up first, so that nothing is ever
+    looked for at a greater depth."""
+    with contextlib.suppress(OSError):
+        os.unlink(name, dir_fd=top)
+        return count
+    try:
+        inner = _opened(name, top)
+    except OSError:
+        return count
+    try:
+        for below in _names(inner):
             try:
-                os.chmod(directory, 0o700)
+                os.unlink(below, dir_fd=inner)
             except OSError:
-                continue
-        shutil.rmtree(path, ignore_errors=True)
+                count += 1
+                with contextlib.suppress(OSError):
+                    os.rename(below, f"{mark}{count}", src_dir_fd=inner, dst_dir_fd=top)
+    finally:
+        os.close(inner)
+    with contextlib.suppress(OSError):
+        os.rmdir(name, dir_fd=top)
+    return count
+
+
+def _opened(name: str, top: int) -> int:
+    """A directory, also one that nobody may enter or change."""
+    inner = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+    try:
+        # Through the descriptor: the name may mean something else by now.
+        with contextlib.suppress(OSError):
+            os.chmod(f"/proc/self/fd/{inner}", 0o700)
+        return os.open(f"/proc/self/fd/{inner}/.", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        os.close(inner)
+
+
+def _names(directory: int) -> list[str]:
+    return sorted(os.listdir(directory))
 
 
 def barrier(path: str) -> str | None:

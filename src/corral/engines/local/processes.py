@@ -11,13 +11,17 @@ import ctypes
 import errno
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from corral.engines.local.messages import Owner
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_KEYCTL_JOIN_SESSION_KEYRING = 1
+#: The number of the system call `keyctl`, for which libc has no function.
+_SYS_KEYCTL = {"x86_64": 250, "aarch64": 219, "ppc64le": 271, "riscv64": 219, "s390x": 280}.get(os.uname().machine)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -114,8 +118,20 @@ def dies_of(pid: int, number: signal.Signals) -> bool:
 
 def processes_by_env(name: str) -> dict[str, set[int]]:
     """Every process that has this environment variable, by its value: what a dead supervisor left behind."""
-    prefix = name.encode() + b"="
     found: dict[str, set[int]] = {}
+    for pid, env in _environments(name):
+        found.setdefault(env[name], set()).add(pid)
+    return found
+
+
+def processes_with_env(name: str, value: str, other: str) -> list[tuple[int, dict[str, str]]]:
+    """Every process that has this value of one variable, and another variable besides: its number, and both."""
+    return [(pid, env) for pid, env in _environments(name, other) if env[name] == value]
+
+
+def _environments(*names: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Of each process that has all these variables: its number, and them."""
+    prefixes = {name: name.encode() + b"=" for name in names}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
             continue
@@ -124,10 +140,14 @@ def processes_by_env(name: str) -> dict[str, set[int]]:
                 lines = source.read().split(b"\0")
         except OSError:
             continue  # gone meanwhile, or another user's
-        for line in lines:
-            if line.startswith(prefix):
-                found.setdefault(os.fsdecode(line[len(prefix) :]), set()).add(int(entry))
-    return found
+        found = {
+            name: os.fsdecode(line[len(prefix) :])
+            for name, prefix in prefixes.items()
+            for line in lines
+            if line.startswith(prefix)
+        }
+        if len(found) == len(names):
+            yield int(entry), found
 
 
 class ExecFailed(Exception):
@@ -143,10 +163,14 @@ def enter_job(
     output: int,
     null: int,
     owner: Owner | None = None,
+    no_new_privileges: bool = False,
 ) -> None:
     """Turn the calling, freshly forked process into the job's main process. Raises ExecFailed; never returns."""
     if owner is not None:
+        _leave_keyring()
         _become(owner)
+    if no_new_privileges and _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "setuid programs could not be switched off")
     # After the change of accounts, which would switch it off again.
     die_with_parent()
     if os.getppid() != parent:
@@ -176,6 +200,15 @@ def _become(owner: Owner) -> None:
     os.setgroups(owner["groups"])
     os.setresgid(owner["gid"], owner["gid"], owner["gid"])
     os.setresuid(owner["uid"], owner["uid"], owner["uid"])
+
+
+def _leave_keyring() -> None:
+    """Take an empty session keyring: every process that inherits one can use the keys in it, whatever its account."""
+    if _SYS_KEYCTL is None or _libc.syscall(_SYS_KEYCTL, _KEYCTL_JOIN_SESSION_KEYRING, None) >= 0:
+        return
+    # Without keys in the kernel, or where a container forbids them, there is nothing to inherit.
+    if (problem := ctypes.get_errno()) not in (errno.ENOSYS, errno.EPERM):
+        raise OSError(problem, "its session keyring could not be replaced")
 
 
 def _exec_problem(program: str, path: str, error: OSError | ValueError) -> str:

@@ -15,7 +15,7 @@ import socket
 import sys
 import traceback
 
-from corral.engines.local.exits import record_failed_launch
+from corral.engines.local.exits import REASON_LOST, record_failed_launch
 from corral.engines.local.messages import InstanceSpec, take_frames
 from corral.engines.local.processes import name_process
 from corral.engines.local.supervisor import supervise
@@ -60,7 +60,7 @@ def _start(frame: bytes, connection: socket.socket) -> None:
     try:
         pid = os.fork()
     except OSError as error:
-        record_failed_launch(spec, f"no process could be started: {error.strerror}")
+        record_failed_launch(spec, f"no process could be started: {error.strerror}", REASON_LOST)
         return
     if pid:
         return

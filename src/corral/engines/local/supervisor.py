@@ -12,7 +12,7 @@ import os
 import select
 import signal
 import time
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from corral.engines.local.cgroups import Cgroup, CgroupSupport
 from corral.engines.local.container_job import ContainerJob, PullFailed, PullStopped, error_in
@@ -23,6 +23,7 @@ from corral.engines.local.exits import (
     REASON_OOM,
     REASON_PULL,
     REASON_TIME,
+    launch_reason,
     oom_message,
     record_exit,
     signal_name,
@@ -41,6 +42,7 @@ from corral.engines.local.processes import (
 )
 from corral.engines.local.rundir import STOP, TMP, WORK, add_to_claim, notify, read_json, take_claim
 from corral.engines.local.storage.preparing import InstanceStorage, PrepareFailed, PrepareStopped
+from corral.engines.local.terms import read_term
 
 #: How long processes that a finished job left behind may take to end by themselves.
 LINGER_SECONDS = 0.5
@@ -64,6 +66,8 @@ _RUNTIME_FAILED = 125
 
 def supervise(spec: InstanceSpec) -> None:
     """Run one instance from its claim to its exit record."""
+    if spec["term"] < read_term(spec["term_path"]):
+        return  # nobody wants it any more: the server that took over starts it itself
     supervisor = Supervisor(spec)
     if not supervisor.claim():
         return
@@ -124,8 +128,12 @@ class Supervisor:
         return True
 
     def run(self) -> None:
+        # After the claim: who takes over writes the term first, and looks at claims then.
+        if self._is_superseded(self._spec["term"]):
+            record_exit(self._spec, reason=REASON_LOST, message="another server took over before it started")
+            return
         # A stop that came before the claim found nobody to signal, but left its file.
-        if os.path.exists(self._stop_path):
+        if self._stop_order() is not None:
             record_exit(self._spec, reason=REASON_EXIT, message="stopped before it started")
             return
         name_process("corral-job")
@@ -140,9 +148,16 @@ class Supervisor:
             remove_tree(self._tmp)
             self._storage.leave(self._say)
 
-    @property
-    def _stop_path(self) -> str:
-        return os.path.join(self._spec["attempt_dir"], STOP)
+    def _is_superseded(self, term: int) -> bool:
+        return term < read_term(self._spec["term_path"])
+
+    def _stop_order(self) -> dict[str, Any] | None:
+        """The order to stop, unless there is none or it is that of a server that was superseded."""
+        path = os.path.join(self._spec["attempt_dir"], STOP)
+        if not os.path.exists(path):
+            return None
+        order = read_json(path) or {}
+        return None if self._is_superseded(int(order.get("term", 0))) else order
 
     @property
     def _tmp(self) -> str:
@@ -153,7 +168,7 @@ class Supervisor:
     def _has_storage(self) -> bool:
         """Prepare what it mounts; False if the attempt ends here. Counts for no time limit."""
         try:
-            self._storage.prepare(self._wake, lambda: self._stop_wanted, self._say)
+            self._storage.prepare(self._wake, self._must_stop, self._say)
         except PrepareStopped:
             record_exit(self._spec, reason=REASON_EXIT, message="stopped before it started")
             return False
@@ -167,7 +182,7 @@ class Supervisor:
         if self._container is None:
             return True
         try:
-            self._container.fetch_image(self._wake, lambda: self._stop_wanted, self._say)
+            self._container.fetch_image(self._wake, self._must_stop, self._say)
         except PullStopped:
             record_exit(self._spec, reason=REASON_EXIT, message="stopped before it started")
             return False
@@ -210,7 +225,8 @@ class Supervisor:
             pid = os.fork()
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
-            record_exit(self._spec, reason=REASON_LAUNCH, message=f"could not be prepared: {place}{error.strerror}")
+            message = f"could not be prepared: {place}{error.strerror}"
+            record_exit(self._spec, reason=launch_reason(error), message=message)
             if self._cgroup:
                 self._cgroup.remove()
             return False
@@ -245,6 +261,7 @@ class Supervisor:
                 output=output,
                 null=null,
                 owner=spec["owner"],
+                no_new_privileges=spec["no_new_privileges"],
             )
         except ExecFailed as error:
             os.write(report, str(error).encode(errors="replace"))
@@ -300,8 +317,10 @@ class Supervisor:
         now = time.monotonic()
         if self._stop_wanted:
             self._stop_wanted = False
-            self._told_to_end = True
-            self._terminate(self._grace_seconds())
+            order = self._stop_order()
+            if order is not None:
+                self._told_to_end = True
+                self._terminate(float(order.get("grace_seconds", self._spec["grace_seconds"])))
         elif self._main_status is None and not self._stopping and self._limit_at is not None and now >= self._limit_at:
             self._timed_out = self._told_to_end = True
             self._terminate(self._spec["grace_seconds"])
@@ -322,12 +341,12 @@ class Supervisor:
         elif container.end_lonely_first(inside):
             self._ended_first = True
 
+    def _must_stop(self) -> bool:
+        """Whether it was told to end while it is being prepared."""
+        return self._stop_wanted and self._stop_order() is not None
+
     def _want_stop(self) -> None:
         self._stop_wanted = True
-
-    def _grace_seconds(self) -> float:
-        stop = read_json(self._stop_path) or {}
-        return float(stop.get("grace_seconds", self._spec["grace_seconds"]))
 
     def _terminate(self, grace_seconds: float) -> None:
         """SIGTERM to all, SIGKILL after the grace time; of several requests the earliest end counts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,8 @@ from corral.engines.aggregation import InstanceExit, InstanceState, aggregate
 from corral.engines.slurm import rundir
 from corral.engines.slurm.ends import is_slurms_doing, parse_exit, time_told, told_by_slurm
 from corral.engines.slurm.rundir import Layout
-from corral.engines.slurm.seen import SlurmJob
+from corral.engines.slurm.seen import JobOwner, SlurmJob
+from corral.engines.slurm.text import plain
 
 #: How long what nodes write may take until the server sees it: network file systems keep what they knew for a while.
 SETTLE_SECONDS = 5.0
@@ -31,7 +33,14 @@ class Attempt:
     grace_seconds: float
     limit_seconds: float | None
     created_at: float
+    #: whose job it is in Slurm
+    owner: JobOwner = field(default_factory=JobOwner)
+    #: part of the job's name from the moment in which Slurm has it: nobody can have named a job so before
+    secret: str = ""
     job_id: int | None = None
+    #: Slurm itself says that the job with this id is the account's: sbatch runs as that account, which may change what
+    #: it prints, and a Slurm that was set up anew counts from the beginning
+    is_confirmed: bool = False
     was_stopped: bool = False
     up: dict[int, float] = field(default_factory=dict)
     exits: dict[int, InstanceExit] = field(default_factory=dict)
@@ -39,6 +48,8 @@ class Attempt:
     outside: dict[int, InstanceExit] = field(default_factory=dict)
     #: the Slurm job that says that it runs this attempt
     claimed_by: int | None = None
+    #: how far what its instances write was read
+    read_bytes: dict[int, int] = field(default_factory=dict)
     #: when the job was given to Slurm, as far as this server knows
     given_at: float = 0.0
     #: as Slurm last told, and since when it says that the job is over
@@ -59,6 +70,9 @@ class Attempt:
     @property
     def waits_in_slurm(self) -> bool:
         return not self.is_over and not self.up and self.seen is not None and self.seen.state == "PENDING"
+
+    def job_name(self, mark: str) -> str:
+        return f"{mark}{self.id}-{self.secret}" if self.secret else f"{mark}{self.id}"
 
     def status(self) -> AttemptStatus | None:
         """None while nobody has it: then launching it again is right."""
@@ -93,17 +107,19 @@ class Attempt:
         for rank in range(len(self.nodes)):
             if rank in self.exits:
                 continue
-            for line in rundir.read_lines(f"{layout.place(self.id, rank)}/told"):
+            done = self.read_bytes.get(rank, 0)
+            lines, self.read_bytes[rank] = rundir.read_on(f"{layout.place(self.id, rank)}/told", done)
+            for number, line in enumerate(lines):
                 with contextlib.suppress(ValueError):
-                    self._hear(rank, *line.split(" ", 1))
+                    self._hear(rank, *line.split(" ", 1), is_first=not done and not number)
 
-    def _hear(self, rank: int, word: str, rest: str = "") -> None:
+    def _hear(self, rank: int, word: str, rest: str = "", *, is_first: bool) -> None:
         """Raises ValueError for what no node of ours wrote."""
         now = clock()
-        if word == "claimed":
+        if word == "claimed" and is_first:
             self.claimed_by = int(rest)
         elif word == "up":
-            self.up[rank] = time_told(rest, self.created_at, now)
+            self.up.setdefault(rank, time_told(rest, self.created_at, now))
         elif word == "end":
             told = parse_exit(rest, limit_seconds=self.limit_seconds, since=self.created_at, now=now)
             by_others = told.is_from_outside and not self.was_stopped
@@ -112,6 +128,7 @@ class Attempt:
     def follow(self, job: SlurmJob | None, layout: Layout, now: float) -> None:
         """What Slurm says counts only where the nodes have left no word, and a while after it said so."""
         self.seen = job
+        self.is_confirmed |= job is not None
         if job is None or not job.is_over or self.is_over:
             return
         if self.over_since is None:
@@ -136,13 +153,18 @@ class Attempt:
 
     def give_up(self, reason: EndReason, message: str, at: float) -> None:
         self.verdict = AttemptStatus(
-            attempt_id=self.id, phase=AttemptPhase.ENDED, at=at, reason=reason, message=message
+            attempt_id=self.id,
+            phase=AttemptPhase.ENDED,
+            at=at,
+            reason=reason,
+            message=message,
+            began_at=max(self.up.values(), default=None),
         )
 
     def _waits_for(self) -> str:
         if self.seen is None or self.seen.state != "PENDING":
             return "given to Slurm"
-        return f"waits in Slurm: {self.seen.reason}"
+        return f"waits in Slurm: {plain(self.seen.reason)}"
 
 
 def _says_all(job: SlurmJob) -> bool:
@@ -150,7 +172,7 @@ def _says_all(job: SlurmJob) -> bool:
     return job.state in ("NODE_FAIL", "BOOT_FAIL") or job.started_at is None or not job.nodes
 
 
-def create(layout: Layout, order: LaunchOrder, now: float) -> Attempt:
+def create(layout: Layout, order: LaunchOrder, now: float, owner: JobOwner) -> Attempt:
     """Written down before Slurm hears of it: so the next server knows it."""
     attempt = Attempt(
         id=order.attempt_id,
@@ -159,6 +181,8 @@ def create(layout: Layout, order: LaunchOrder, now: float) -> Attempt:
         grace_seconds=order.grace_seconds,
         limit_seconds=order.time_limit_seconds,
         created_at=now,
+        owner=owner,
+        secret=secrets.token_hex(8),
     )
     document = {
         "nodes": attempt.nodes,
@@ -166,14 +190,17 @@ def create(layout: Layout, order: LaunchOrder, now: float) -> Attempt:
         "grace_seconds": attempt.grace_seconds,
         "limit_seconds": attempt.limit_seconds,
         "created_at": attempt.created_at,
+        "uid": owner.uid,
+        "account": owner.name,
+        "secret": attempt.secret,
     }
     _note(layout, attempt, document, sync=True)
     return attempt
 
 
 def note_job(layout: Layout, attempt: Attempt, job_id: int) -> None:
-    """If a crash takes it away, the job is found again by its name."""
-    attempt.job_id, attempt.given_at = job_id, clock()
+    """If a crash takes it away, the job is found again by its name, in which the attempt's secret is."""
+    attempt.job_id, attempt.given_at, attempt.is_confirmed = job_id, clock(), False
     _note(layout, attempt, {"job": job_id}, sync=False)
 
 
@@ -202,6 +229,9 @@ def load(layout: Layout, attempt_id: str) -> Attempt | None:
         grace_seconds=document["grace_seconds"],
         limit_seconds=document["limit_seconds"],
         created_at=document["created_at"],
+        # Earlier servers wrote neither.
+        owner=JobOwner(uid=document.get("uid"), name=document.get("account", "")),
+        secret=document.get("secret", ""),
         job_id=notes.get("job"),
         was_stopped=os.path.exists(layout.stop(attempt_id)),
     )

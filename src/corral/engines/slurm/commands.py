@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from corral.engines.slurm.hostlist import expand
-from corral.engines.slurm.listing import FORMAT, jobs_in
+from corral.engines.slurm.listing import VARIABLE, jobs_in, new_nonce, table_format
 from corral.engines.slurm.partitions import Partition, partitions_in
-from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, errors_of, jobs_of, nodes_of
+from corral.engines.slurm.seen import JobOwner, SlurmJob, SlurmNode, Unreadable, errors_of, jobs_of, nodes_of
+from corral.engines.slurm.text import plain
 
 log = logging.getLogger("corral.engines.slurm")
 
@@ -95,7 +96,7 @@ class Slurm(Protocol):
     def partitions(self) -> list[Partition]: ...
 
     def live(self) -> list[SlurmJob]:
-        """Those that wait or run, or are just about to be over."""
+        """Those that wait or run, or are just about to be over. Mostly without names and comments."""
 
     def jobs(self) -> list[SlurmJob]:
         """All that the controller knows: live, and those that ended a short while ago. Dear where there are many."""
@@ -108,6 +109,9 @@ class Slurm(Protocol):
 
     def reserved(self, name: str) -> list[str]:
         """The nodes of a reservation, none while it has not begun. Refused where there is none of that name."""
+
+    def submitter(self) -> JobOwner:
+        """Whose jobs those are that are submitted without `run_as`."""
 
     def submit(self, job: Submission) -> int: ...
 
@@ -153,8 +157,9 @@ class SlurmCommands:
         return partitions_in(self._run("scontrol", "--all", "--oneliner", "show", "partition"))
 
     def live(self) -> list[SlurmJob]:
+        nonce = new_nonce()
         try:
-            return jobs_in(self._run("squeue", "--noheader", f"--Format={FORMAT}"))
+            return jobs_in(self._run("squeue", "--noheader", env={**self._env, VARIABLE: table_format(nonce)}), nonce)
         except Unreadable as problem:
             log.info("squeue's table is left for its JSON: %s", problem)
             return [job for job in self.jobs() if not job.is_over]
@@ -173,8 +178,12 @@ class SlurmCommands:
 
     def reserved(self, name: str) -> list[str]:
         told = self._run("scontrol", "--oneliner", "show", "reservation", name)
-        words = {key: value for key, _, value in (word.partition("=") for word in told.split())}
+        # The first of a key counts: what people write about a reservation comes behind.
+        words = {key: value for key, _, value in (word.partition("=") for word in reversed(told.split()))}
         return expand(words.get("Nodes", "")) if words.get("State") == "ACTIVE" else []
+
+    def submitter(self) -> JobOwner:
+        return JobOwner(uid=os.geteuid())
 
     def submit(self, job: Submission) -> int:
         options = [
@@ -305,4 +314,4 @@ def _text(output: bytes) -> str:
 def _words_of(program: str, stderr: str) -> str:
     """Slurm's own words, without the name of the program before each line."""
     lines: Sequence[str] = [line.removeprefix(f"{program}: ").removeprefix("error: ") for line in stderr.splitlines()]
-    return "; ".join(line.strip() for line in lines if line.strip()) or f"{program} failed without a word"
+    return plain("; ".join(line.strip() for line in lines if line.strip())) or f"{program} failed without a word"

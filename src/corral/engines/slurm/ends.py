@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from corral.core.model import EndReason
 from corral.engines.aggregation import InstanceExit
 from corral.engines.slurm.seen import SlurmJob
+from corral.engines.slurm.text import plain
 
 #: Slurm's words for an end that is nobody's program's own.
 _REASONS = {
@@ -60,15 +61,23 @@ def parse_exit(line: str, *, limit_seconds: float | None, since: float, now: flo
     at, word, code, signal, rest = [*line.split(" ", 4), "", "", "", ""][:5]
     if (reason := _TOLD.get(word)) is None:
         raise ValueError(f"{word!r} is no reason")
-    exit_code = None if code == "-" else int(code)
+    exit_code = None if code == "-" else _number(code, 255)
     exit = InstanceExit(
         reason=reason,
         ended_at=time_told(at, since, now),
         exit_code=exit_code,
-        message=_words(reason, exit_code, None if signal == "-" else int(signal), rest, limit_seconds),
+        message=_words(reason, exit_code, None if signal == "-" else _number(signal, 127), rest, limit_seconds),
         main_ended_at=time_told(rest, since, now) if reason is not EndReason.LAUNCH_ERROR else None,
     )
     return ToldExit(exit=exit, is_from_outside=word == _OUTSIDE)
+
+
+def _number(text: str, most: int) -> int:
+    """Raises ValueError."""
+    number = int(text)
+    if not 0 <= number <= most:
+        raise ValueError(f"{number} is not between 0 and {most}")
+    return number
 
 
 def time_told(text: str, since: float, now: float) -> float:
@@ -81,7 +90,7 @@ def time_told(text: str, since: float, now: float) -> float:
 
 def _words(reason: EndReason, code: int | None, signal: int | None, rest: str, limit_seconds: float | None) -> str:
     if reason is EndReason.LAUNCH_ERROR:
-        return rest
+        return plain(rest)
     if reason is EndReason.TIMED_OUT:
         return (
             f"reached its time limit of {limit_seconds:g} s" if limit_seconds is not None else "reached its time limit"

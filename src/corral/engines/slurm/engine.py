@@ -1,8 +1,9 @@
 """The Slurm engine: one Slurm job for each attempt, on the nodes and with as many GPUs as the plan says.
 
 All truth is on the shared file system and in Slurm: a new engine over the same root knows everything that an earlier
-one knew. A job is found again by the engine's mark in its name, and a job that was sent twice runs once, because only
-the first can claim its attempt. Everybody is looked after together: one squeue and one sinfo for all.
+one knew. A job is an attempt's by its id and its account. One whose id was lost is found again by the attempt's secret
+in its name, and one that was sent twice runs once, because only the first can claim its attempt. Everybody is looked
+after together: one squeue and one sinfo for all.
 """
 
 from __future__ import annotations
@@ -17,16 +18,20 @@ from pathlib import Path
 
 from corral.control.ports import (
     AttemptStatus,
+    AttemptTaken,
     EngineUnavailable,
     LaunchOrder,
     LaunchRefused,
+    Leadership,
     LogChunk,
     Observation,
 )
 from corral.core.model import EndReason
 from corral.engines.aggregation import must_stop
+from corral.engines.fold_worker import QUIET_SECONDS, FoldWorker
 from corral.engines.local.messages import StorageSpec
 from corral.engines.local.storage.orders import StoragePlaces
+from corral.engines.local.terms import TERM, read_term, write_term
 from corral.engines.slurm import attempts, rundir, scripts
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable, Submission
@@ -39,11 +44,11 @@ from corral.engines.slurm.laying_out import give, lay_out
 from corral.engines.slurm.logs import read_log, trim_log
 from corral.engines.slurm.news import News
 from corral.engines.slurm.occupancy import Occupancy, named_gpus
-from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, place_of, submission
+from corral.engines.slurm.orders import SlurmRules, check_order, instance_environment, place_of, run_as, submission
 from corral.engines.slurm.partitions import Partition, PartitionClosed, Partitions, closed_nodes
 from corral.engines.slurm.preparing import Prepared, Preparing
 from corral.engines.slurm.reserving import Reserving
-from corral.engines.slurm.seen import SlurmNode
+from corral.engines.slurm.seen import JobOwner, SlurmNode
 from corral.engines.slurm.storage import slurm_specs, take_long, with_sources
 from corral.engines.slurm.submitters import Submitter
 from corral.engines.slurm.watcher import Watcher
@@ -69,6 +74,7 @@ class SlurmEngine:
         top: str = "",
         look_seconds: float = 0.02,
         rescan_seconds: float = 2.0,
+        fold_after_seconds: float = QUIET_SECONDS,
     ) -> None:
         """`account_of` says whose job an attempt is in Slurm; None means the server's own account. Below `top` the way
         to a job's directories may be opened for its account."""
@@ -92,10 +98,11 @@ class SlurmEngine:
         self._known_nodes: Mapping[str, SlurmNode] = {}
         self._devices = Devices()
         self._partitions = Partitions(slurm.partitions, refused=SlurmRefused)
-        self._occupancy = Occupancy(self._mark)
+        self._occupancy = Occupancy()
         self._reserving = Reserving(slurm, self._rules.extra)
         self._following = Following(slurm, self._layout, self._mark, self._submitted, self._lock)
         self._closed = False
+        self._term_path, self._term = str(root / TERM), 0
         for attempt_id in self._layout.live():
             if (attempt := attempts.load(self._layout, attempt_id)) is None:
                 # An earlier server was about to prepare it, and will say again that it is wanted.
@@ -108,6 +115,18 @@ class SlurmEngine:
         self._preparing = Preparing(self._mark, self._layout, storage, os.environ, self._take_prepared)
         self._watcher = Watcher(self, look_seconds=look_seconds, rescan_seconds=rescan_seconds)
         self._watcher.start()
+        self._fold_worker = FoldWorker(self._layout, quiet_seconds=fold_after_seconds)
+        self._fold_worker.start()
+
+    # -------------------------------------------------------------------------------------------- Fenced
+
+    def term_seen(self) -> int:
+        return read_term(self._term_path)
+
+    def lead(self, leadership: Leadership) -> None:
+        # An attempt that an older server gives to Slurm after this is the same attempt, and only one can claim it.
+        write_term(self._term_path, leadership.term)
+        self._term = leadership.term
 
     # -------------------------------------------------------------------------------------------- Engine
 
@@ -116,6 +135,7 @@ class SlurmEngine:
         with self._lock:
             self._check_open()
             mine, stuck = self._occupancy.own_jobs(self._attempts, live, attempts.clock())
+            overran = self._occupancy.overran(live, attempts.clock())
         jobs = asked(lambda: self._devices.told(live, mine, self._slurm.jobs))
         reserved = self._reserving.nodes(seen, attempts.clock())
         closed = closed_nodes(asked(self._partitions.now), self._rules.partitions)
@@ -123,6 +143,8 @@ class SlurmEngine:
             log.warning("Slurm jobs %s run on although their attempts are over: they are cancelled", stuck)
             asked(lambda: self._slurm.cancel(*stuck))
         self._following.follow(self._attempts.values(), jobs, attempts.clock())
+        # Not left to the watcher alone, which asks seldom after a slow answer.
+        self._take_back(list(self._attempts.values()))
         with self._lock:
             named = named_gpus(self._attempts.values(), self._preparing.orders())
             lost = self._occupancy.lost_gpus(seen, jobs)
@@ -135,6 +157,7 @@ class SlurmEngine:
             nodes=nodes_seen(seen, others_use(jobs, mine, lost), named, self._rules.fleet, reserved, closed),
             attempts=(*(status for status in statuses if status is not None), *on_their_way),
             withheld=self._words.found(seen),
+            overran=overran,
         )
 
     def launch(self, order: LaunchOrder) -> None:
@@ -164,6 +187,7 @@ class SlurmEngine:
                 with self._lock:
                     self._submitted(attempt, job.id)
                 return
+            self._fold_worker.note_launch()
             self._submit(order, attempt)
 
     def stop(self, attempt_id: str, grace_seconds: float) -> None:
@@ -179,7 +203,7 @@ class SlurmEngine:
                 return
             attempt.was_stopped = True
             rundir.write_text(self._layout.stop(attempt_id), f"{max(0.0, grace_seconds):.3f}\n", mode=0o644)
-        if (job_id := self._job_id_of(attempt)) is None:
+        if (job_id := self._job_id_of(attempt)) is None or not self._is_its_own(attempt):
             return
         # One that waits is gone at once; one that has begun is asked, and the nodes keep its grace time.
         asked(lambda: self._slurm.cancel(job_id, only_pending=True))
@@ -224,8 +248,13 @@ class SlurmEngine:
 
     def has(self, attempt_id: str) -> bool:
         return rundir.is_safe_id(attempt_id) and (
-            os.path.exists(self._layout.place(attempt_id, 0)) or self._preparing.has(attempt_id)
+            os.path.exists(self._layout.place(attempt_id, 0))
+            or rundir.has_folded_log(self._layout.place(attempt_id, 0))
+            or self._preparing.has(attempt_id)
         )
+
+    def fold_homes_with(self, fold_homes: Callable[[Sequence[str]], None]) -> None:
+        self._fold_worker.fold_homes = fold_homes
 
     def subscribe(self, sink: Callable[[AttemptStatus], None]) -> None:
         self._watcher.subscribe(sink)
@@ -237,6 +266,7 @@ class SlurmEngine:
             self._closed = True
         self._preparing.close()
         self._watcher.stop()
+        self._fold_worker.stop()
 
     def describe(self) -> Mapping[str, str]:
         return {"kind": "slurm", "root": str(self._layout.root), "mark": self._mark}
@@ -265,6 +295,8 @@ class SlurmEngine:
     def rescan(self) -> list[Attempt]:
         """The safety net: all that are not over, and what Slurm says of them. Nobody live, nothing asked."""
         with self._lock:
+            if self._is_superseded:
+                return list(self._attempts.values())
             live = [attempt for attempt in self._attempts.values() if not attempt.is_over]
         if live:
             jobs = asked(self._slurm.live)
@@ -289,6 +321,15 @@ class SlurmEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise EngineUnavailable("the Slurm engine is closed")
+        if self._is_superseded:
+            raise EngineUnavailable(
+                f"another server has taken over {self._layout.root} (it has term {self.term_seen()}, and this one "
+                f"{self._term}): this one starts and stops nothing any more"
+            )
+
+    @property
+    def _is_superseded(self) -> bool:
+        return 0 < self._term < self.term_seen()
 
     def _specs(self, order: LaunchOrder) -> dict[int, list[StorageSpec]]:
         """What each instance mounts. Raises LaunchRefused."""
@@ -320,7 +361,7 @@ class SlurmEngine:
             attempt = self._attempts.get(order.attempt_id)
             if attempt is None:
                 self._check_new(order)
-                attempt = attempts.create(self._layout, order, attempts.clock())
+                attempt = attempts.create(self._layout, order, attempts.clock(), JobOwner())
                 self._attempts[order.attempt_id] = attempt
             if not attempt.is_over and not attempt.was_submitted:
                 attempts.conclude(self._layout, attempt, reason, words)
@@ -328,15 +369,16 @@ class SlurmEngine:
 
     def _check_new(self, order: LaunchOrder) -> None:
         if self._layout.was_ordered(order.attempt_id):
-            raise LaunchRefused(
+            raise AttemptTaken(
                 f"attempt {order.attempt_id} is over here already: its id was given a second time, as happens when an "
-                "older store is put back. Start the job again: the next attempt has another id."
+                "older store is put back. The next attempt has another id."
             )
 
     def _prepare(self, order: LaunchOrder, specs: Mapping[int, list[StorageSpec]], said: Sequence[str] = ()) -> Attempt:
         """Everything that its nodes need, before Slurm hears of it."""
         self._check_new(order)
         who, first = self._account_of(order), order.instances[0].node
+        owner = self._owner(who)
         lay_out(
             self._layout,
             order,
@@ -348,21 +390,28 @@ class SlurmEngine:
         if who is not None:
             top = self._top or self._layout.root
             give(self._layout, order, specs[0], who, top, self._storage.volumes if self._storage else "")
-        attempt = attempts.create(self._layout, order, attempts.clock())
+        attempt = attempts.create(self._layout, order, attempts.clock(), owner)
         with self._lock:
             self._attempts[order.attempt_id] = attempt
         return attempt
 
-    def _submission(self, order: LaunchOrder, partitions: Sequence[Partition]) -> Submission:
+    def _owner(self, who: Submitter | None) -> JobOwner:
+        """Whose job Slurm will say it is."""
+        if who is None or run_as(who) is None:
+            return asked(self._slurm.submitter)
+        return JobOwner(uid=who.account.uid, name=who.account.name)
+
+    def _submission(self, order: LaunchOrder, attempt: Attempt, partitions: Sequence[Partition]) -> Submission:
         place = place_of(order, self._rules, partitions)
         script = scripts.batch_script(order, self._layout, self._program)
-        name = f"{self._mark}{order.attempt_id}"
+        name = attempt.job_name(self._mark)
         nodes = self._nodes_with([instance.node for instance in order.instances])
         return submission(order, self._rules, self._account_of(order), place, nodes, name=name, script=script)
 
     def _submit(self, order: LaunchOrder, attempt: Attempt) -> None:
+        self._check_open()
         try:
-            job_id = self._partitions.decide(lambda known: self._slurm.submit(self._submission(order, known)))
+            job_id = self._partitions.decide(lambda known: self._slurm.submit(self._submission(order, attempt, known)))
         except PartitionClosed as closed:
             # Planned anew it may go elsewhere; the nodes of that partition are withheld from now on.
             with self._lock:
@@ -384,8 +433,9 @@ class SlurmEngine:
         self._layout.note_submission(attempts.clock())
         if attempt.was_stopped:
             # It was stopped while it was on its way.
-            with contextlib.suppress(SlurmUnavailable):
-                self._slurm.cancel(job_id)
+            with contextlib.suppress(EngineUnavailable):
+                if self._is_its_own(attempt):
+                    asked(lambda: self._slurm.cancel(job_id))
         self._watcher.look_soon()
 
     def _job_id_of(self, attempt: Attempt) -> int | None:
@@ -397,6 +447,13 @@ class SlurmEngine:
             if not attempt.was_submitted:
                 attempt.give_up(EndReason.EXIT_CODE, "stopped before it began", attempts.clock())
             return attempt.job_id
+
+    def _is_its_own(self, attempt: Attempt) -> bool:
+        """Whether Slurm says that the job is its account's: no wrong id may end a stranger's job."""
+        if not attempt.is_confirmed:
+            jobs = asked(self._slurm.live)
+            attempt.is_confirmed = any(job.id == attempt.job_id and attempt.owner.owns(job) for job in jobs)
+        return attempt.is_confirmed
 
     def _is_broken(self, attempt: Attempt) -> bool:
         return not attempt.was_stopped and must_stop(attempt.instances())
@@ -421,5 +478,5 @@ class SlurmEngine:
         states = {job.id: job.state for job in asked(self._slurm.jobs)}
         with self._lock:
             for job_id, (attempt, job) in late.items():
-                if states.get(job_id, "CANCELLED") == "CANCELLED":
+                if states.get(job_id, "CANCELLED") == "CANCELLED" and not attempt.is_over:
                     attempts.conclude(self._layout, attempt, EndReason.PREEMPTED, why_not_begun(job))

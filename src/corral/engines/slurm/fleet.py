@@ -181,11 +181,12 @@ def _gpus(node: SlurmNode, rules: FleetRules) -> Iterable[Gpu]:
 
 
 def _taken_gpus(gpus: Sequence[Gpu], kinds: Sequence[str], others: Others, named: frozenset[str]) -> tuple[str, ...]:
-    """So many that no plan of corral's has named, of the types that others have: those that others really have before
-    any others. Slurm chooses which devices a job gets, and takes the first that are free; the next plan shall name the
-    same, so that readings of a device are shown with the job that has it."""
-    free = [gpu for gpu in reversed(gpus) if gpu.id not in named]
-    theirs_first = sorted(free, key=lambda gpu: gpu.index not in others.gpu_indexes)
+    """As many as others have, of their types: first those that no plan of corral's has named, and of these first those
+    that others really have. Slurm chooses which devices a job gets, and takes the first that are free; the next plan
+    shall name the same, so that readings of a device are shown with the job that has it. Where others have more than
+    plans leave, a plan waits for them in Slurm: what it names is taken, also in the moment in which it ends."""
+    last_first = gpus[::-1]
+    theirs_first = sorted(last_first, key=lambda gpu: (gpu.id in named, gpu.index not in others.gpu_indexes))
     left = Counter(kinds[index] for index in others.gpu_indexes if index < len(kinds))
     of_any = others.gpus - left.total()
     taken = []

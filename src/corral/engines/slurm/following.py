@@ -1,9 +1,13 @@
-"""Brings attempts together with what Slurm says of them: its live jobs, all that it remembers, and then its books."""
+"""Brings attempts together with what Slurm says of them: its live jobs, all that it remembers, and then its books.
+
+A job is an attempt's by the id that Slurm gave it and by the account that Slurm says it has. Where no id is known,
+after a crash, it is the account's first job with the attempt's secret in its name.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
@@ -11,7 +15,7 @@ from corral.control.ports import EngineUnavailable
 from corral.engines.slurm.attempts import Attempt
 from corral.engines.slurm.commands import Slurm, SlurmRefused, SlurmUnavailable
 from corral.engines.slurm.rundir import Layout
-from corral.engines.slurm.seen import SlurmJob, by_attempt
+from corral.engines.slurm.seen import SlurmJob
 
 log = logging.getLogger("corral.engines.slurm")
 
@@ -62,45 +66,63 @@ class Following:
             pending = [attempt for attempt in attempts if not attempt.is_over]
             for attempt in pending:
                 attempt.look(self._layout)
-        for ask in (lambda: live, self._slurm.jobs):
-            known = by_attempt(asked(ask), self._mark)
-            with self._lock:
-                pending = [one for one in pending if not self._is_followed(one, known.get(one.id, ()), now)]
-            if not pending:
-                return
-        booked = self._booked([attempt.job_id for attempt in pending if attempt.job_id is not None], now)
+            known = {job.id: job for job in live}
+            pending = [one for one in pending if _is_doubtful(one, now) or not self._is_followed(one, known, now)]
+        if not pending:
+            return
+        remembered = asked(self._slurm.jobs)
+        with self._lock:
+            for attempt in pending:
+                if _is_doubtful(attempt, now):
+                    self._settle_claim(attempt, remembered)
+            known = {job.id: job for job in remembered}
+            pending = [one for one in pending if not self._is_followed(one, known, now)]
+        if not pending:
+            return
+        # An id that is another account's job now is not looked for: accounting may not say whose a job is.
+        wanted = [one.job_id for one in pending if one.job_id is not None and one.job_id not in known]
+        booked = self._booked(wanted, now)
         with self._lock:
             self._settle(pending, booked, now)
 
     def job_of(self, attempt: Attempt) -> SlurmJob | None:
         """Looked for in the queue and, as that forgets after a while, in the books."""
-        found = by_attempt(asked(self._slurm.jobs), self._mark).get(attempt.id)
-        if not found:
-            found = by_attempt(asked(lambda: self._named(attempt)), self._mark).get(attempt.id)
-        return found[-1] if found else None
+        found = self._named_as(attempt, asked(self._slurm.jobs))
+        found = found or self._named_as(attempt, asked(lambda: self._booked_as(attempt)))
+        claimed = [job for job in found if job.id == attempt.claimed_by]
+        return next(iter(claimed or found), None)
 
-    def _is_followed(self, attempt: Attempt, jobs: Iterable[SlurmJob], now: float) -> bool:
+    def _named_as(self, attempt: Attempt, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
+        """The first is corral's own: until then nobody else could know the name."""
+        name = attempt.job_name(self._mark)
+        mine = [job for job in jobs if name in (job.name, job.comment) and attempt.owner.owns(job)]
+        return sorted(mine, key=lambda job: job.id)
+
+    def _settle_claim(self, attempt: Attempt, jobs: Iterable[SlurmJob]) -> None:
+        """What a job writes about itself makes nobody else's job an attempt's."""
+        claimed_by, attempt.claimed_by = attempt.claimed_by, None
+        if claimed_by is not None and any(job.id == claimed_by for job in self._named_as(attempt, jobs)):
+            self._adopt(attempt, claimed_by)
+
+    def _is_followed(self, attempt: Attempt, known: Mapping[int, SlurmJob], now: float) -> bool:
         """False if it is not over, and nothing is said of it although there should be."""
-        named = list(jobs)
-        # Sent twice, after an answer that never came, it runs as the one that has claimed it.
-        mine = [job for job in named if job.id == attempt.claimed_by]
-        mine = mine or [job for job in named if attempt.job_id in (None, job.id)]
-        if mine:
-            if attempt.job_id != mine[-1].id:
-                self._adopt(attempt, mine[-1].id)
-            attempt.follow(mine[-1], self._layout, now)
+        job = known.get(attempt.job_id) if attempt.job_id is not None else None
+        if job is not None and attempt.owner.owns(job):
+            attempt.follow(job, self._layout, now)
             return True
+        if job is not None:
+            attempt.is_confirmed = False
         return attempt.is_over or not attempt.was_submitted or now - attempt.created_at < FRESH_SECONDS
 
     def _settle(self, missing: Sequence[Attempt], booked: Sequence[SlurmJob] | None, now: float) -> None:
         """The controller has forgotten these: they ended while nobody looked. The books know how; while those do not
         answer, these wait, and nobody else."""
         patience = AWAY_SECONDS if booked is None else LOST_SECONDS
-        kept = by_attempt(booked or (), self._mark)
+        kept = {job.id: job for job in booked or ()}
         for attempt in missing:
-            jobs = [job for job in kept.get(attempt.id, ()) if job.id == attempt.job_id]
-            if jobs:
-                attempt.follow(jobs[-1], self._layout, now)
+            job = kept.get(attempt.job_id) if attempt.job_id is not None else None
+            if job is not None and attempt.owner.owns(job):
+                attempt.follow(job, self._layout, now)
             elif attempt.over_since is None:
                 attempt.over_since = now
             elif now > attempt.over_since + patience:
@@ -121,9 +143,17 @@ class Following:
             self._books_again_at = now + PAUSE_SECONDS
             return None
 
-    def _named(self, attempt: Attempt) -> list[SlurmJob]:
+    def _booked_as(self, attempt: Attempt) -> list[SlurmJob]:
         try:
-            return self._slurm.named(f"{self._mark}{attempt.id}", attempt.created_at - DAY)
+            return self._slurm.named(attempt.job_name(self._mark), attempt.created_at - DAY)
         except SlurmRefused as refusal:
             log.info("no accounting: %s", refusal)
             return []
+
+
+def _is_doubtful(attempt: Attempt, now: float) -> bool:
+    """Another job than the known one says that it runs the attempt: it was sent twice, after an answer that never came,
+    or a program has written that itself. The id of one that was just sent is about to be stored."""
+    if attempt.job_id is None and now - attempt.created_at < FRESH_SECONDS:
+        return False
+    return attempt.claimed_by not in (None, attempt.job_id)

@@ -1,27 +1,38 @@
 """What squeue prints of the jobs that wait or run, as corral reads it: pure.
 
-Its JSON tells of every job that the controller remembers, whatever one asks for, in some 4 kB for each: where jobs are
+Its JSON lists every job that the controller remembers, whatever one asks for, in some 4 kB for each: where jobs are
 short, that is a hundred times as much as is wanted. So the jobs that are not over are read from a table of our own,
 and JSON is left for those that ended without a word from their nodes.
+
+Anybody who may run sbatch chooses the name and the comment of a job, newlines and control characters included. So the
+table has neither, and what stands between its columns and rows is drawn anew for each call and passed in the
+environment, which no other account can read: no text of a job can end a column or begin a row.
 """
 
 from __future__ import annotations
 
 import calendar
+import re
+import secrets
 import time
 from collections.abc import Mapping
 
 from corral.engines.slurm.hostlist import expand
 from corral.engines.slurm.seen import SlurmJob, Unreadable, gpus_in, memory_mib
 
-#: What stands between two columns: nothing that a name or a comment has in it.
-_GAP = "\x1f"
+#: The variable in which squeue looks for its columns.
+VARIABLE = "SQUEUE_FORMAT2"
+#: A number cannot begin it: squeue would take that for the width of the column.
+_GAP = "\x1f{}\x1f"
+_ROW = "\x1e{}\x1e"
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 #: GPUs that were asked for on each node, or by something else. Slurm tells of those that a job has only where its books
 #: have a column for them (AccountingStorageTRES).
 _ASKED = ("tres-per-node", "tres-per-job", "tres-per-socket", "tres-per-task")
-#: squeue cuts off what is longer. Names and comments of corral's own are never that long.
+#: squeue cuts off what is longer.
 _COLUMNS = {
     "JobID": 12,
+    "UserID": 12,
     "State": 16,
     "SubmitTime": 20,
     "StartTime": 20,
@@ -30,28 +41,41 @@ _COLUMNS = {
     "tres-alloc": 240,
     **dict.fromkeys(_ASKED, 60),
     "NodeList": 480,
-    "Name": 128,
-    "Comment": 128,
 }
 #: In these a part is as wrong as nothing.
 _WHOLE = ("tres-alloc", "NodeList")
 
-FORMAT = ",".join(f"{name}:{width}{_GAP}" for name, width in _COLUMNS.items())
+
+def new_nonce() -> str:
+    """For one call."""
+    return secrets.token_hex(8)
 
 
-def jobs_in(table: str) -> list[SlurmJob]:
-    """Raises Unreadable for a row that is cut off, has a column too many, or no number where there should be one."""
+def table_format(nonce: str) -> str:
+    gap, end = _GAP.format(nonce), _ROW.format(nonce)
+    names = list(_COLUMNS)
+    return ",".join(f"{name}:{_COLUMNS[name]}{end if name == names[-1] else gap}" for name in names)
+
+
+def jobs_in(table: str, nonce: str) -> list[SlurmJob]:
+    """Raises Unreadable for a row that is cut off, has a column too many, a control character in it, or no number where
+    there should be one."""
+    *rows, rest = table.split(_ROW.format(nonce))
+    if rest.strip():
+        raise Unreadable(f"a row without its end: {rest[:200]!r}")
     try:
-        return [_job(line) for line in table.split("\n") if line.strip()]
+        return [_job(row.removeprefix("\n"), _GAP.format(nonce)) for row in rows]
     except ValueError as problem:
         raise Unreadable(str(problem)) from problem
 
 
-def _job(line: str) -> SlurmJob:
-    cells = [cell.strip() for cell in line.split(_GAP)]
-    if len(cells) != len(_COLUMNS) + 1:
-        raise Unreadable(f"{len(cells) - 1} columns instead of {len(_COLUMNS)}: {line[:200]!r}")
-    row = {name: "" if cell in ("N/A", "(null)") else cell for name, cell in zip(_COLUMNS, cells, strict=False)}
+def _job(line: str, gap: str) -> SlurmJob:
+    cells = [cell.strip(" ") for cell in line.split(gap)]
+    if len(cells) != len(_COLUMNS):
+        raise Unreadable(f"{len(cells)} columns instead of {len(_COLUMNS)}: {line[:200]!r}")
+    if any(map(_UNPRINTABLE.search, cells)):
+        raise Unreadable(f"control characters in a row: {line[:200]!r}")
+    row = {name: "" if cell in ("N/A", "(null)") else cell for name, cell in zip(_COLUMNS, cells, strict=True)}
     for name in _WHOLE:
         if len(row[name]) >= _COLUMNS[name]:
             raise Unreadable(f"{name} of job {row['JobID']} is cut off")
@@ -59,10 +83,9 @@ def _job(line: str) -> SlurmJob:
     share = max(1, len(nodes))
     return SlurmJob(
         id=int(row["JobID"]),
-        name=row["Name"],
+        uid=int(row["UserID"]),
         state=row["State"],
         reason="" if row["Reason"] == "None" else row["Reason"],
-        comment=row["Comment"],
         nodes=tuple(nodes),
         gpus=_gpus(row, share),
         cpus=int(row["NumCPUs"] or 0) // share,

@@ -10,13 +10,22 @@ import ctypes
 import ctypes.util
 import logging
 import os
+from typing import BinaryIO
 
 from corral.engines.slurm.attempts import Attempt
-from corral.engines.slurm.rundir import Layout, NotPlain, log_start, open_plain, read_line, write_text
+from corral.engines.slurm.rundir import (
+    LOG,
+    Layout,
+    NotPlain,
+    folded_log,
+    log_start,
+    open_plain,
+    read_line,
+    write_text,
+)
 
 log = logging.getLogger("corral.engines.slurm")
 
-LOG = "log"
 _KEEP_SIZE_AND_PUNCH = 0x01 | 0x02
 _BLOCK = 4096
 _libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
@@ -25,7 +34,7 @@ _libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
 def read_log(place: str, offset: int, limit: int) -> tuple[bytes, int, int]:
     """Bytes from an offset on (negative: so many before the end), where the next read continues, and where it ends."""
     try:
-        with open_plain(f"{place}/{LOG}") as file:
+        with _opened(place) as file:
             end = os.fstat(file.fileno()).st_size
             start = max(_start(place), end + offset if offset < 0 else offset)
             file.seek(start)
@@ -33,6 +42,13 @@ def read_log(place: str, offset: int, limit: int) -> tuple[bytes, int, int]:
     except (FileNotFoundError, NotADirectoryError, NotPlain):
         return b"", max(0, offset), 0
     return data, start + len(data), end
+
+
+def _opened(place: str) -> BinaryIO:
+    try:
+        return open_plain(f"{place}/{LOG}")
+    except (FileNotFoundError, NotADirectoryError):
+        return open_plain(folded_log(place))
 
 
 def trim_log(layout: Layout, attempt: Attempt, limit_bytes: int) -> None:

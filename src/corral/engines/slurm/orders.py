@@ -103,7 +103,7 @@ def submission(
         account=(who.books if who else "") or rules.account,
         qos=rules.qos,
         env={"PATH": rules.path, "HOME": "/", **_SCRIPT_LANGUAGE},
-        run_as=_run_as(who),
+        run_as=run_as(who),
         extra=rules.extra,
     )
 
@@ -134,8 +134,8 @@ def _meeting_port(order: LaunchOrder) -> int | None:
     return FIRST_PORT + zlib.crc32(order.attempt_id.encode()) % PORTS
 
 
-def _run_as(who: Submitter | None) -> Account | None:
-    """None without a need to become somebody else."""
+def run_as(who: Submitter | None) -> Account | None:
+    """None where the job is submitted as the server's own account."""
     if who is None or who.account.uid == os.geteuid():
         return None
     return Account(uid=who.account.uid, gid=who.account.gid, groups=who.account.groups)

@@ -30,7 +30,7 @@ from corral.engines.slurm.commands import (
 )
 from corral.engines.slurm.partitions import Partition, partitions_of
 from corral.engines.slurm.rest_words import Answer, answer_of, is_classic
-from corral.engines.slurm.seen import SlurmJob, SlurmNode, Unreadable, jobs_of, nodes_of, reserved_in
+from corral.engines.slurm.seen import JobOwner, SlurmJob, SlurmNode, Unreadable, jobs_of, nodes_of, reserved_in
 from corral.engines.slurm.tokens import Token, Tokens
 
 log = logging.getLogger("corral.engines.slurm")
@@ -110,6 +110,17 @@ class SlurmRest:
     def reserved(self, name: str) -> list[str]:
         document = self._asked("GET", f"slurm/{{}}/reservation/{quote(name, safe='')}")
         return self._read(lambda found: reserved_in(found, time.time()), document)
+
+    def submitter(self) -> JobOwner:
+        """The token's user, who need not have an account on this machine. Without a token, at a socket, slurmrestd
+        does not say as whom it submits: then the ids that it gave count alone."""
+        token = self._tokens.current()
+        if token is None or not (name := self._user or token.user):
+            return JobOwner()
+        try:
+            return JobOwner(uid=pwd.getpwnam(name).pw_uid, name=name)
+        except KeyError:
+            return JobOwner(name=name)
 
     def submit(self, job: Submission) -> int:
         user = self._name_of(job.run_as) if job.run_as is not None else ""

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from corral.engines.slurm.commands import Submission, gres_words
 from corral.engines.slurm.partitions import UNLIMITED
 from corral.engines.slurm.seen import NOTHING_FOUND
+from corral.engines.slurm.text import plain
 
 #: the oldest first; the newest that slurmrestd offers is used
 VERSIONS = ("v0.0.38", "v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45")
@@ -81,13 +82,13 @@ class Answer:
 def answer_of(status: int, document: Any, text: str) -> Answer:
     """`document` is None where the answer was no JSON."""
     if not isinstance(document, Mapping):
-        return Answer(status=status, document={}, words=" ".join(text.split())[:200] or f"HTTP status {status}")
+        return Answer(status=status, document={}, words=plain(" ".join(text.split()), 200) or f"HTTP status {status}")
     errors = [item for item in document.get("errors") or () if isinstance(item, Mapping)]
     errors += _refusals(document)
     codes = frozenset(code for item in errors if (code := _code(item)) is not None)
     if codes == {NOTHING_FOUND}:
         return Answer(status=200, document=document)
-    words = "; ".join(dict.fromkeys(filter(None, map(_words, errors))))
+    words = plain("; ".join(dict.fromkeys(filter(None, map(_words, errors)))))
     if not words and status >= 400:
         words = f"HTTP status {status}"
     return Answer(status=status, document=document, words=words, codes=codes)

@@ -6,6 +6,7 @@ moved as well. Everything that differs is told apart here and nowhere else.
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from corral.engines.slurm.hostlist import expand, parts
+
+log = logging.getLogger("corral.engines.slurm")
 
 _Read = TypeVar("_Read")
 
@@ -60,9 +63,13 @@ class SlurmNode:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlurmJob:
     id: int
-    name: str
+    #: "" where it is not read: anybody names jobs as they like
+    name: str = ""
     #: in capitals, without flags
     state: str
+    #: whose job it is; accounting has the name only, and squeue's table the number only
+    uid: int | None = None
+    user: str = ""
     #: why it waits or how it ended
     reason: str = ""
     comment: str = ""
@@ -90,6 +97,20 @@ class SlurmJob:
     @property
     def holds_nodes(self) -> bool:
         return not self.is_over and self.state not in ("PENDING", "REQUEUED") and bool(self.nodes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobOwner:
+    """The account whose jobs an attempt's Slurm job is one of, as far as this machine knows it."""
+
+    uid: int | None = None
+    name: str = ""
+
+    def owns(self, job: SlurmJob) -> bool:
+        """False if Slurm names another account. Users of Slurm choose the names of their jobs, but not this."""
+        if self.uid is not None and job.uid is not None:
+            return self.uid == job.uid
+        return not self.name or not job.user or self.name == job.user
 
 
 class Unreadable(Exception):
@@ -170,6 +191,8 @@ def _job(item: Mapping[str, Any]) -> SlurmJob:
     return SlurmJob(
         id=int(item["job_id"]),
         name=str(item.get("name") or ""),
+        uid=_number(item.get("user_id")),
+        user=str(item.get("user_name") or item.get("user") or ""),
         # Over, but for what has to be cleaned up on its nodes, which it holds until then. Older versions say only that.
         state="COMPLETING" if "COMPLETING" in flags else state,
         reason=str(item.get("state_reason") or _of(item, "state", "reason") or ""),
@@ -238,11 +261,19 @@ def _list(document: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]
 
 
 def _each(document: Mapping[str, Any], name: str, read: Callable[[Mapping[str, Any]], _Read]) -> list[_Read]:
+    """One row that cannot be read is left out: nobody's job keeps corral from seeing the others. The GPUs that such a
+    job holds still count as used on their nodes (`fleet.unexplained`)."""
+    found, problem = list[_Read](), None
     items = _list(document, name)
-    try:
-        return [read(item) for item in items]
-    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+    for item in items:
+        try:
+            found.append(read(item))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            log.warning("one of Slurm's %s cannot be read (%r): %.300r", name, error, item)
+            problem = error
+    if problem is not None and not found:
         raise Unreadable(f"its {name} are told in words that are not known here ({problem!r})") from problem
+    return found
 
 
 def _number(value: Any) -> int | None:
@@ -292,15 +323,3 @@ def _node_list(value: Any) -> str:
         value = value.get("list") or value.get("nodes")
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value or "")
     return "" if text in ("None assigned", "(null)") else text
-
-
-def by_attempt(jobs: Iterable[SlurmJob], mark: str) -> dict[str, list[SlurmJob]]:
-    """The jobs that carry an engine's mark in their comment or, as accounting may not keep comments, their name; the
-    latest last."""
-    found: dict[str, list[SlurmJob]] = {}
-    for job in sorted(jobs, key=lambda job: job.id):
-        for text in (job.comment, job.name):
-            if text.startswith(mark):
-                found.setdefault(text.removeprefix(mark), []).append(job)
-                break
-    return found

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("corral.engines.slurm")
 
-#: A controller that is slow, or does not answer, is asked at most this seldom.
+#: A controller that is slow is asked at least this often; one that does not answer at all, a little more often.
 MAX_PAUSE_SECONDS = 60.0
+MAX_AWAY_SECONDS = 10.0
 #: No more than this part of the time is spent asking.
 _BUSY_SHARE = 0.03
+#: The same for looking at marks, which everybody's jobs can write.
+_LOOK_SHARE = 0.2
 
 
 class Watcher:
@@ -59,16 +62,20 @@ class Watcher:
     def _run(self) -> None:
         pause, rescan_at = self._rescan_seconds, 0.0
         while not self._stopping.is_set():
+            begun = time.monotonic()
             self._guarded(lambda: self._tell(self._engine.take_events()))
+            looked = time.monotonic() - begun
             if time.monotonic() >= rescan_at:
                 begun = time.monotonic()
                 answered = self._guarded(lambda: self._tell(self._engine.rescan()))
                 took = time.monotonic() - begun
-                pause = self._rescan_seconds if answered else min(MAX_PAUSE_SECONDS, pause * 2)
+                pause = self._rescan_seconds if answered else min(MAX_AWAY_SECONDS, pause * 2)
                 rescan_at = time.monotonic() + min(MAX_PAUSE_SECONDS, max(pause, took / _BUSY_SHARE))
             # Whatever is launched, or stopped, asks for a look by itself.
             self._wanted.wait(self._look_seconds if self._engine.is_busy else self._rescan_seconds)
             self._wanted.clear()
+            if looked > self._look_seconds:
+                self._stopping.wait(min(self._rescan_seconds, looked / _LOOK_SHARE - looked))
 
     def _guarded(self, work: Callable[[], None]) -> bool:
         """Nothing that goes wrong may end the thread: the next look may find everything in order."""

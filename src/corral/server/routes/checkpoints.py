@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from corral.control import checkpoints
 from corral.control.ports import Checkpoints
 from corral.control.records import JobRecord
@@ -24,7 +22,7 @@ async def list_checkpoints(job: str, caller: AnyCaller, context: Context) -> Lis
     """What the job's program has saved with the checkpoint helper, the newest first."""
     found = (await context.read(find_job, caller, job)).job
     try:
-        saved = await asyncio.to_thread(context.checkpoints.list, found.id)
+        saved = await context.readers.call(caller.name, lambda: context.checkpoints.list(found.id))
     except OSError as error:
         reason = error.strerror or str(error)
         raise Problem(503, "Unavailable", f"The checkpoints of {found.id} cannot be read: {reason}") from error

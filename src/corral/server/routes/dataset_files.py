@@ -90,7 +90,8 @@ async def download_dataset_file(
         headers["Content-Range"] = f"bytes {start}-{start + length - 1}/{entry.size}"
     headers["Content-Length"] = str(length)
     pieces = await looked_up(context.library.content, found.target, entry, start, length)
-    return downloads.Download(pieces, inner.rpartition("/")[2], status=status, headers=headers)
+    through = context.readers.pieces(caller.name, pieces)
+    return downloads.Download(through, inner.rpartition("/")[2], status=status, headers=headers)
 
 
 @router.get("/{dataset}/diff", operation_id="diff_dataset", responses=problems(404, 503))
@@ -154,6 +155,7 @@ async def put_dataset_object(
     if len(pack) != 64 or not all(digit in "0123456789abcdef" for digit in pack):
         raise invalid_field("pack", "must be 64 hexadecimal digits")
     found = await context.read(datasets.writable, caller, dataset)
+    context.disk_guard.check_room(0)
     async with context.library.taking_in:
         index, data = await _received(request, pack, index_bytes)
         await looked_up(context.library.take_in, found.target, caller.name, pack, index, data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Request
@@ -10,6 +11,7 @@ from starlette.responses import Response
 
 from corral.control.errors import Forbidden, NotFound
 from corral.control.ports import OutputMissing, OutputRefused
+from corral.core.quantities import format_bytes
 from corral.server import archives, downloads
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.paging import Limit, read_cursor, write_cursor
@@ -37,7 +39,9 @@ async def list_files(
     context.audit.read(caller, "files.read", found.id, owner=found.user, item="/".join(parts))
     after = _after(cursor)
     try:
-        entries, last = await asyncio.to_thread(context.outputs.entries, found.id, parts, after=after, limit=limit)
+        entries, last = await context.readers.call(
+            caller.name, lambda: context.outputs.entries(found.id, parts, after=after, limit=limit)
+        )
     except (OutputMissing, OutputRefused) as error:
         raise _refusal(error, found.id, path) from error
     following = None if last is None else write_cursor((last,))
@@ -70,10 +74,16 @@ async def download_file(
         raise _refusal(error, found.id, path) from error
     try:
         name = parts[-1] if parts else f"{found.name}-outputs"
+        through = partial(context.readers.pieces, caller.name)
+        limit = context.disk_limits.job_bytes
         if opened.is_directory:
-            return downloads.directory_download(opened, name)
+            return downloads.directory_download(opened, name, limit, through)
+        if limit is not None and opened.size_bytes > limit:
+            size = format_bytes(opened.size_bytes)
+            words = f"{path}: it says that it has {size}, and a job may have {format_bytes(limit)} on the disk"
+            raise Forbidden(words, field="path")
         wanted = request.headers.get("range")
-        return downloads.file_download(opened, name, wanted, request.headers.get("if-range"))
+        return downloads.file_download(opened, name, wanted, request.headers.get("if-range"), through)
     except BaseException:
         opened.close()
         raise

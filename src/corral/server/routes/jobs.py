@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Query, Response
 from pydantic import Field
 
-from corral.control import cloning, editing, idling, jobs, scaling, views, workbenches
+from corral.control import cloning, editing, idling, jobs, retention, scaling, views, workbenches
 from corral.control.catalog import Catalog, load_catalog
 from corral.control.errors import NotFound, in_list
 from corral.control.job_clusters import homes_of
@@ -215,6 +215,18 @@ async def pin_job(job: str, caller: AnyCaller, context: Context) -> JobView:
 @router.post("/jobs/{job}/unpin", operation_id="unpin_job", responses=problems(403, 404, 409))
 async def unpin_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     return job_view(await context.execute(_changed, jobs.unpin, caller, job), caller)
+
+
+@router.post("/jobs/{job}/keep", operation_id="keep_job", responses=problems(404))
+async def keep_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    """Keep it, with its logs and files, however old it becomes."""
+    return job_view(await context.execute(_changed, retention.keep, caller, job), caller)
+
+
+@router.post("/jobs/{job}/let-go", operation_id="let_go_job", responses=problems(404))
+async def let_go_job(job: str, caller: AnyCaller, context: Context) -> JobView:
+    """Let it go when it is older than finished jobs are kept."""
+    return job_view(await context.execute(_changed, retention.let_go, caller, job), caller)
 
 
 @router.post("/jobs/{job}/move", operation_id="move_job", responses=problems(403, 404, 409))

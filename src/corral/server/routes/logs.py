@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Request
@@ -16,7 +16,7 @@ from corral.server import archives, downloads
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.context import ServerContext
 from corral.server.logfiles import log_download, logs_download
-from corral.server.loglines import LogFollower, LogPlace, place_after, read_text
+from corral.server.loglines import LogFollower, LogPlace, place_after, text_pieces
 from corral.server.logsearch import Position, Question, search
 from corral.server.paging import Cursor, Limit, read_cursor, write_cursor
 from corral.server.problems import invalid_field
@@ -69,13 +69,14 @@ async def read_logs(
         return StreamingResponse(follower.events(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
     if not found.attempt:
         return Response("", media_type="text/plain; charset=utf-8")
-    text = read_text(context.logs, attempt_id(found.id, attempt or found.attempt), place)
-    return StreamingResponse(text, media_type="text/plain; charset=utf-8")
+    text = text_pieces(context.logs, attempt_id(found.id, attempt or found.attempt), place)
+    return StreamingResponse(context.readers.pieces(caller.name, text), media_type="text/plain; charset=utf-8")
 
 
 @router.get("/{job}/logs/search", operation_id="search_logs", responses=problems(404, 503))
 async def search_logs(
     job: str,
+    request: Request,
     caller: AnyCaller,
     context: Context,
     q: Annotated[str, Query(min_length=1, max_length=1000, description="What to look for.")],
@@ -96,7 +97,8 @@ async def search_logs(
         return ListView(items=[])
     question = Question(text=q, is_pattern=regex, ignore_case=ignore_case)
     start = _start(cursor, logs)
-    answer = await asyncio.to_thread(search, context.logs, found.id, logs, question, start, limit)
+    steps = search(context.logs, found.id, logs, question, start, limit)
+    answer = await context.readers.run(caller.name, steps, request)
     following = None
     if answer.following is not None:
         place = answer.following
@@ -123,9 +125,10 @@ async def download_logs(
     """What the job has written so far, to be saved; `all` is every attempt or rank."""
     found = await _read_by(caller, context, job)
     logs = _logs(found, attempt, rank)
+    through = partial(context.readers.pieces, caller.name)
     if "all" in (attempt, rank):
-        return logs_download(context.logs, found, logs)
-    return log_download(context.logs, found, *(logs[0] if logs else (0, 0)))
+        return logs_download(context.logs, found, logs, through)
+    return log_download(context.logs, found, *(logs[0] if logs else (0, 0)), through=through)
 
 
 async def _read_by(caller: Caller, context: ServerContext, ref: str) -> Job:

@@ -8,7 +8,6 @@ from corral.control import people
 from corral.control.permissions import functions_of
 from corral.control.ports import Transaction
 from corral.control.records import CredentialKind, CredentialRecord, Function, Scope
-from corral.core.installation import Limits
 from corral.core.model import JobKind, Quota
 from corral.server.auth.callers import AnyCaller, Context, SignedIn
 from corral.server.auth.identity import Identity
@@ -36,6 +35,7 @@ from corral.server.schemas.people import (
     quota_view,
     token_view,
 )
+from corral.server.settings import Settings
 
 router = resource_router("/me", "me")
 
@@ -43,14 +43,14 @@ router = resource_router("/me", "me")
 @router.get("", operation_id="get_me", responses=problems())
 async def get_me(identity: SignedIn, context: Context) -> MeView:
     """The caller, with the limits that hold for them; for a session also its CSRF token."""
-    return await context.read(_me, identity, context.settings.limits)
+    return await context.read(_me, identity, context.settings)
 
 
 @router.patch("", operation_id="edit_me", responses=problems(403))
 async def edit_me(body: ProfileEdit, identity: SignedIn, caller: AnyCaller, context: Context) -> MeView:
     """One's own profile. Role, group and permission group are for operators to change."""
     await context.execute(people.edit_profile, caller, display_name=body.display_name, email=body.email)
-    return await context.read(_me, identity, context.settings.limits)
+    return await context.read(_me, identity, context.settings)
 
 
 @router.post("/password", status_code=204, operation_id="change_password", responses=problems(403, 429))
@@ -114,7 +114,8 @@ async def delete_token(token_id: str, caller: AnyCaller, context: Context) -> Re
     return Response(status_code=204)
 
 
-def _me(tables: Transaction, identity: Identity, limits: Limits) -> MeView:
+def _me(tables: Transaction, identity: Identity, settings: Settings) -> MeView:
+    limits = settings.limits
     user = people.existing(tables, identity.user)
     pools = {group.name: group.pool for group in tables.people.groups()}
     return MeView(
@@ -134,6 +135,7 @@ def _me(tables: Transaction, identity: Identity, limits: Limits) -> MeView:
             max_gpus_per_job=limits.max_gpus_per_job,
             max_total_gpus=limits.max_total_gpus,
             max_seconds=limits.max_seconds,
+            smallest_share=settings.scheduling.smallest_share,
         ),
         quota=quotas_of_user(tables, user.name),
     )

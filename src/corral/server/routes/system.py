@@ -17,7 +17,15 @@ from corral.server.licences import current_licence, public_key_of
 from corral.server.problems import Problem
 from corral.server.routing import PREFIX, StrictRoute, problems
 from corral.server.schemas.base import rfc3339
-from corral.server.schemas.system import AboutView, HealthView, LicencePut, LicenceView, PartView, licence_view
+from corral.server.schemas.system import (
+    AboutView,
+    HealthView,
+    IsolationView,
+    LicencePut,
+    LicenceView,
+    PartView,
+    licence_view,
+)
 from corral.server.summary import counted
 
 router = APIRouter(tags=["system"], route_class=StrictRoute)
@@ -36,7 +44,8 @@ async def get_about(caller: AnyCaller, context: Context) -> AboutView:
         uptime_seconds=context.clock.now() - context.started_at,
         store=dict(context.store.describe()),
         engines=sorted({cluster.engine for cluster in context.settings.cluster}),
-        parts=[*await parts_of(context), *_exporters(context)],
+        parts=[*await parts_of(context), _disk(context), *_exporters(context)],
+        isolation=IsolationView(separation=context.separated.separation, detail=context.separated.detail),
         licence=licence_view(await current_licence(context)),
     )
 
@@ -63,7 +72,7 @@ async def healthz() -> HealthView:
 @router.get(f"{PREFIX}/readyz", operation_id="readyz", responses={503: problems(503)[503]})
 @router.get("/readyz", include_in_schema=False)
 async def readyz(context: Context) -> HealthView:
-    """The store answers, the controller works and every engine was observed."""
+    """The store and the home directory can be written, the controller works and every engine was observed."""
     missing = [part.detail for part in await parts_of(context) if not part.healthy]
     if missing:
         raise Problem(503, "Not ready", "Not ready: " + "; ".join(missing) + ".", slug="not-ready")
@@ -108,6 +117,12 @@ async def parts_of(context: ServerContext) -> list[PartView]:
     return parts
 
 
+def _disk(context: ServerContext) -> PartView:
+    """A server whose disk is almost full launches nothing, and is ready all the same."""
+    problem = context.disk_guard.problem()
+    return PartView(name="disk", healthy=not problem, detail=f"nothing is launched: {problem}" if problem else "")
+
+
 def _exporters(context: ServerContext) -> list[PartView]:
     """Of other nodes. Without one its GPUs have no readings; the server is ready all the same."""
     return [
@@ -123,4 +138,4 @@ async def _fault_of_store(context: ServerContext) -> str:
         return "the store does not answer"
     except Exception:  # noqa: BLE001 - whatever ails the store, the answer is the same
         return "the store cannot be read"
-    return ""
+    return await context.write_proof.problem(READY_SECONDS)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
+from functools import partial
 from typing import Annotated
 
 from fastapi import Header, Query, Request
@@ -19,6 +20,7 @@ from corral.server.auth.callers import AnyCaller, Context
 from corral.server.context import ServerContext
 from corral.server.paging import read_cursor, write_cursor
 from corral.server.problems import Problem, invalid_field
+from corral.server.readers import checksum_steps
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView
 from corral.server.schemas.volume_files import (
@@ -29,7 +31,8 @@ from corral.server.schemas.volume_files import (
     time_ms,
     time_text,
 )
-from corral.server.volume_files import Reached, check_unwritten
+from corral.server.volume_files import Reached, check_size, check_unwritten
+from corral.stores.fair_pool import Steps
 from corral.stores.uploads import ChecksumMismatch, PartsMissing, UploadOrder
 
 router = resource_router("/volumes", "volume files")
@@ -68,8 +71,8 @@ async def list_volume_files(
     with as_problems(path):
         reached = await reached_volume(context, caller, volume)
         context.audit.read(caller, "files.read", reached.volume.id, owner=reached.volume.owner, item="/".join(parts))
-        found, last = await asyncio.to_thread(
-            reached.files.listed, parts, recursive=recursive, after=after, limit=limit
+        found, last = await context.readers.call(
+            caller.name, lambda: reached.files.listed(parts, recursive=recursive, after=after, limit=limit)
         )
     following = None if last is None else write_cursor(list(last))
     return ListView(items=[file_view(entry) for entry in found], next_cursor=following)
@@ -107,29 +110,35 @@ async def download_volume_file(
         try:
             if if_match not in (None, "*", opened.tag):
                 raise Problem(412, "Changed", f"{path} is another one by now.", slug="file-changed")
+            check_size(reached.volume, opened.size_bytes)
             wanted, if_range = request.headers.get("range"), request.headers.get("if-range")
-            return await asyncio.to_thread(_download, opened, parts[-1], wanted, if_range)
+            through = partial(context.readers.pieces, caller.name)
+            return await asyncio.to_thread(_download, opened, parts[-1], wanted, if_range, through)
         except BaseException:
             opened.close()
             raise
 
 
 @router.get("/{volume}/files/checksum", operation_id="checksum_volume_file", responses=problems(404, 409, 503))
-async def checksum_volume_file(volume: str, caller: AnyCaller, context: Context, path: Path) -> ChecksumView:
+async def checksum_volume_file(
+    volume: str, request: Request, caller: AnyCaller, context: Context, path: Path
+) -> ChecksumView:
     """The checksum of a file, made of all of it: that takes as long as reading it."""
     parts = parts_of(path)
 
-    def computed(reached: Reached) -> ChecksumView:
+    def computed(reached: Reached) -> Steps[ChecksumView]:
         opened = reached.files.open(parts)
         try:
-            return checksum_view(path, opened, checksum_of(opened.pieces(0, opened.size_bytes)))
+            check_size(reached.volume, opened.size_bytes)
+            checksum = yield from checksum_steps(opened.pieces(0, opened.size_bytes))
+            return checksum_view(path, opened, checksum)
         finally:
             opened.close()
 
     with as_problems(path):
         reached = await reached_volume(context, caller, volume)
         context.audit.read(caller, "files.read", reached.volume.id, owner=reached.volume.owner, item="/".join(parts))
-        return await asyncio.to_thread(computed, reached)
+        return await context.readers.run(caller.name, computed(reached), request)
 
 
 @router.put(
@@ -165,7 +174,7 @@ async def put_volume_file(
         reached = await reached_volume(context, caller, volume, writes=True)
         check_checksum(x_checksum)
         room = context.volume_storage.room
-        room.announce(reached.volume, order.id, len(content))
+        context.volume_storage.announce(reached, order.id, len(content))
         try:
             stored = await asyncio.to_thread(
                 reached.uploads.put, order, content, lambda staged, _: reached.files.publish(staged, parts)
@@ -200,7 +209,7 @@ async def delete_volume_file(
     parts = named_parts_of(path)
     with as_problems(path):
         reached = await reached_volume(context, caller, volume, writes=True)
-        await asyncio.to_thread(reached.files.delete, parts, recursive=recursive)
+        await context.readers.call(caller.name, lambda: reached.files.delete(parts, recursive=recursive))
         owner = reached.volume.owner
         context.audit.note(caller, "files.deleted", reached.volume.id, owner=owner, item="/".join(parts))
         context.volume_storage.tell_change(reached.volume)
@@ -284,7 +293,9 @@ def _after(cursor: str | None) -> list[str] | None:
     return list(key)
 
 
-def _download(opened: OpenedFile, name: str, wanted: str | None, if_range: str | None) -> downloads.Download:
+def _download(
+    opened: OpenedFile, name: str, wanted: str | None, if_range: str | None, through: downloads.Through
+) -> downloads.Download:
     size = opened.size_bytes
     changed = formatdate(opened.modified_ms // 1000, usegmt=True)
     headers = {
@@ -306,4 +317,4 @@ def _download(opened: OpenedFile, name: str, wanted: str | None, if_range: str |
         pieces, length = iter([content]), len(content)
     headers["Content-Length"] = str(length)
     status = 206 if part is not None else 200
-    return downloads.Download(pieces, name, status=status, headers=headers, close=opened.close)
+    return downloads.Download(through(pieces, opened.close), name, status=status, headers=headers)

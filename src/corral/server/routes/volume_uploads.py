@@ -114,7 +114,7 @@ async def put_volume_upload_part(
     responses=problems(403, 404, 409, 503),
 )
 async def complete_volume_upload(
-    volume: str, upload: str, body: UploadComplete, caller: AnyCaller, context: Context
+    volume: str, upload: str, body: UploadComplete, request: Request, caller: AnyCaller, context: Context
 ) -> VolumeFileView:
     """Verify all of it and give it its name, in one step. That takes as long as reading it."""
 
@@ -123,7 +123,8 @@ async def complete_volume_upload(
 
     with _upload_problems(upload):
         reached = await reached_volume(context, caller, volume, writes=True)
-        stored = await asyncio.to_thread(reached.uploads.complete, upload, body.checksum, publish)
+        steps = reached.uploads.complete(upload, body.checksum, publish)
+        stored = await context.readers.run(caller.name, steps, request)
         context.volume_storage.room.end(reached.volume, upload)
         context.volume_storage.tell_change(reached.volume)
         return file_view(stored)

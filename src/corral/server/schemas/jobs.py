@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD
-from corral.control.records import AttemptRecord, IdleWarning, JobRecord, JobSpec, MountKind, MountSpec
+from corral.control.records import KEPT_LABEL, AttemptRecord, IdleWarning, JobRecord, JobSpec, MountKind, MountSpec
 from corral.control.work import Caller
 from corral.core.model import WHOLE, Allocation, Job, JobKind, JobState, Prediction
 from corral.core.quantities import format_bytes
@@ -117,6 +117,7 @@ class JobView(View):
     started_at: str | None
     ended_at: str | None
     pinned_at: str | None
+    kept: bool = Field(default=False, description="It stays however old it becomes.")
     attempt: int
     attempt_id: str | None
     allocation: AllocationView | None
@@ -127,6 +128,7 @@ class JobView(View):
     exit_code: int | None
     message: str
     retries: int
+    faults: int = Field(description="Faults of the platform in a row since it last saved; they are no retries.")
     not_before: str | None
     stopping_for: str | None
     preemptible: bool
@@ -207,6 +209,7 @@ def job_view(
         memory_bytes=request.memory_bytes,
         models=list(request.models),
         labels=dict(request.labels),
+        kept=KEPT_LABEL in spec.labels,
         flavor=spec.labels.get(FLAVOR_WORD),
         package=spec.labels.get(PACKAGE_WORD),
         preset=spec.preset,
@@ -237,6 +240,7 @@ def job_view(
         exit_code=job.exit_code,
         message=job.message,
         retries=job.retries,
+        faults=job.faults,
         not_before=rfc3339(job.not_before) if job.not_before else None,
         stopping_for=job.stopping_for,
         preemptible=job.preemptible,

@@ -39,6 +39,7 @@ class LimitsView(View):
     max_gpus_per_job: int | None
     max_total_gpus: int | None
     max_seconds: float | None
+    smallest_share: float = Field(description="The smallest share of a GPU that a job may ask for.")
 
 
 class QuotaView(View):

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from corral.control.licence import Licence, LicenceState
+from corral.server.isolation import Separation
 from corral.server.schemas.base import Body, Text, View, rfc3339_or_none
 
 
@@ -19,6 +20,16 @@ class PartView(View):
 
     name: str
     healthy: bool
+    detail: str
+
+
+class IsolationView(View):
+    """How far jobs of different users are kept apart from each other and from the server."""
+
+    separation: Separation = Field(
+        description="accounts: each user has an account of the machine; shared_accounts: some users share one; "
+        "single_user: jobs run as the server's own account and can change everything that it stores."
+    )
     detail: str
 
 
@@ -41,6 +52,7 @@ class AboutView(View):
     store: dict[str, str]
     engines: list[str]
     parts: list[PartView]
+    isolation: IsolationView
     licence: LicenceView
 
 

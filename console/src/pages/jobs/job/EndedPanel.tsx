@@ -24,6 +24,7 @@ const LAST_LINES = 12;
 const NEXT: Readonly<Record<string, keyof typeof words>> = {
   exit_code: "nextExit",
   oom_killed: "nextMemory",
+  disk_quota: "nextDisk",
   timed_out: "nextTime",
   node_lost: "nextHardware",
   gpu_failed: "nextHardware",

@@ -91,6 +91,10 @@ export const words = defineWords({
     "Its program failed: the last lines of the log usually say why. Repair it, then start it again.",
     "程序出错：日志最后几行通常说明原因。修复后再次启动。",
   ],
+  nextDisk: [
+    "It wrote more than a job may have on the disk: keep fewer checkpoints, or write to a volume.",
+    "写入的数据超出作业的磁盘限额：请减少保留的检查点，或写入存储卷。",
+  ],
   nextMemory: ["It needed more memory than it asked for: clone it with more.", "内存不足：请克隆并申请更多内存。"],
   nextTime: [
     "It reached its time limit: start it again to go on from its last checkpoint, or clone it with more time.",

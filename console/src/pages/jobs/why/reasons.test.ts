@@ -29,7 +29,7 @@ describe("why a job waits, in words", () => {
   it("shows durations and sizes with units", () => {
     const givenBack = { seconds_left: 90, times: 3, said: "waited: PartitionDown" };
     expect(told({ rule: "given-back", numbers: givenBack })).toContain("waited: PartitionDown");
-    expect(told({ rule: "back-off", numbers: { seconds_left: 90, retry: 1, max_retries: 3 } })).toContain("1 分 30 秒");
+    expect(told({ rule: "back-off", numbers: { seconds_left: 90, faults: 1 } })).toContain("1 分 30 秒");
     const memory = { resource: "memory_bytes", asked: 2 ** 31, held: 0, limit: 2 ** 30 };
     expect(told({ rule: "quota", numbers: memory })).toBe("内存配额：上限 1 GiB，已占用 0 B，申请 2 GiB。");
   });

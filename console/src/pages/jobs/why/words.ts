@@ -38,8 +38,8 @@ export const sentences = defineWords({
     "它排在 {jobs} 个作业之后，最迟 {seconds_left} 后结束。",
   ],
   "back-off": [
-    "Retry {retry} of {max_retries} waits {seconds_left} after a failure.",
-    "第 {retry} 次重试（共 {max_retries} 次）在失败后还需等待 {seconds_left}。",
+    "After fault {faults} of the platform in a row it is tried again in {seconds_left}.",
+    "平台连续第 {faults} 次故障后，将在 {seconds_left} 后重试。",
   ],
   "given-back": [
     "Its cluster gave it back {times} times in a row before it began; it is tried again in {seconds_left}: {said}",
@@ -141,8 +141,7 @@ export const numbers = defineWords({
   coming_gpus: ["GPUs coming back", "即将让出 GPU"],
   grace_seconds: ["within", "时限"],
   seconds_left: ["time left", "剩余时间"],
-  retry: ["retry", "重试"],
-  max_retries: ["retries at most", "最多重试"],
+  faults: ["faults of the platform in a row", "平台连续故障"],
   jobs: ["jobs before it", "前置作业"],
   free: ["free", "空闲"],
   owed: ["owed to others", "应留给其他队列"],

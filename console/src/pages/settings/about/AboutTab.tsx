@@ -1,4 +1,4 @@
-import { Group, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
+import { Alert, Group, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
 
 import { $api, type Schema } from "@/api/client";
 import { LicencePanel } from "@/pages/settings/about/LicencePanel";
@@ -22,6 +22,7 @@ export function AboutTab() {
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Parts parts={about.parts} />
         <Stack>
+          <IsolationPanel isolation={about.isolation} />
           <StorePanel store={about.store} />
           <LicencePanel licence={about.licence} />
         </Stack>
@@ -64,6 +65,26 @@ function Parts({ parts }: { parts: readonly Schema<"PartView">[] }) {
           { key: "detail", title: t("detail"), render: (part) => part.detail || t("noDetail") },
         ]}
       />
+    </Panel>
+  );
+}
+
+function IsolationPanel({ isolation }: { isolation: Schema<"IsolationView"> }) {
+  const t = useWords(words);
+  return (
+    <Panel title={t("isolation")}>
+      <Stack gap={6}>
+        <Alert
+          color={isolation.separation === "accounts" ? "green" : "orange"}
+          title={t(isolation.separation)}
+          role="note"
+        >
+          {t(`${isolation.separation}_text`)}
+        </Alert>
+        <Text size="sm" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+          {isolation.detail}
+        </Text>
+      </Stack>
     </Panel>
   );
 }

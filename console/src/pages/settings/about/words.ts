@@ -15,6 +15,22 @@ export const words = defineWords({
   part: ["Part", "组件"],
   health: ["Health", "状态"],
   detail: ["Detail", "说明"],
+  isolation: ["Isolation of jobs", "作业隔离"],
+  accounts: ["Many users", "多用户"],
+  accounts_text: [
+    "Jobs run as the account of their user and cannot reach the server or each other's files.",
+    "作业以其用户的系统账户运行，无法访问服务器或他人的文件。",
+  ],
+  shared_accounts: ["Some users share an account", "部分用户共用账户"],
+  shared_accounts_text: [
+    "Jobs cannot reach the server, but users who share an account can change each other's files and processes.",
+    "作业无法访问服务器，但共用账户的用户可以修改彼此的文件和进程。",
+  ],
+  single_user: ["Single user", "单用户"],
+  single_user_text: [
+    "Jobs run as the server's own account: every user who submits a job can read and change everything that the server stores.",
+    "作业以服务器自身的账户运行：任何提交作业的用户都能读取和修改服务器存储的全部内容。",
+  ],
   licence: ["Licence", "许可证"],
   holder: ["Holder", "持有者"],
   expires: ["Expires", "到期"],

@@ -12,6 +12,7 @@ from corral.control.ports.store.fleet import (
     HealthTable,
     ImageTable,
 )
+from corral.control.ports.store.holder import NO_LEADERSHIP, Leadership, Place, StoreHeld, StoreHolder
 from corral.control.ports.store.jobs import (
     AttemptTable,
     CycleTable,
@@ -45,6 +46,7 @@ from corral.control.ports.store.whatif import (
 )
 
 __all__ = [
+    "NO_LEADERSHIP",
     "AlertTable",
     "AttemptTable",
     "CatalogTable",
@@ -58,9 +60,11 @@ __all__ = [
     "HealthTable",
     "ImageTable",
     "JobTable",
+    "Leadership",
     "MetaTable",
     "NameTaken",
     "PeopleTable",
+    "Place",
     "ProviderTable",
     "ReceiptTable",
     "ReportTable",
@@ -71,6 +75,8 @@ __all__ = [
     "SshKeyTable",
     "Store",
     "StoreConflict",
+    "StoreHeld",
+    "StoreHolder",
     "StoreSuperseded",
     "Transaction",
     "UsageTable",

@@ -27,6 +27,9 @@ from corral.core.plan import PreemptionRule
 
 
 class JobTable(Protocol):
+    def skip_ids(self, used: int) -> int:
+        """Give no id up to this number any more; how many are skipped that were still to come."""
+
     def next_ids(self, count: int) -> list[str]:
         """Ids that nobody else will ever get, growing: j-1, j-2, …"""
 
@@ -53,6 +56,11 @@ class JobTable(Protocol):
 
     def some(self, job_ids: Sequence[str]) -> dict[str, Job]:
         """Those of them that there are."""
+
+    def ended(self, after: str | None, limit: int) -> list[JobRecord]:
+        """Jobs that are over, in the order of their ids, from the one behind `after` on."""
+
+    def count_ended(self) -> int: ...
 
     def live(self) -> list[Job]:
         """Every job that is not ended, in the order of their ids."""
@@ -164,6 +172,9 @@ class EventTable(Protocol):
         """Newest first. Raises ValueError for a bad cursor."""
 
     def count(self, where: EventFilter) -> int: ...
+
+    def prune(self, before: float, limit: int) -> int:
+        """Drop at most so many of the oldest, those that are older than this; how many went."""
 
 
 class CycleTable(Protocol):

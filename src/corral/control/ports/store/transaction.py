@@ -8,6 +8,7 @@ from typing import Protocol
 
 from corral.control.ports.store.datasets import DatasetTable
 from corral.control.ports.store.fleet import CatalogTable, FleetTable, HealthTable, ImageTable
+from corral.control.ports.store.holder import Leadership
 from corral.control.ports.store.jobs import (
     AttemptTable,
     CycleTable,
@@ -65,8 +66,12 @@ class Transaction(Protocol):
 class Store(Protocol):
     """Where everything is kept. Synchronous; never held open across a network call."""
 
-    def take_over(self) -> None:
-        """Become the only writer: from now on every other server's `write` raises StoreSuperseded."""
+    def take_over(self, above: int = 0) -> Leadership:
+        """Become the only writer: from now on every other server's `write` raises StoreSuperseded.
+
+        The term is greater than every one before, and than `above`: engines may know a later one than a store that was
+        restored. Raises StoreHeld.
+        """
 
     def write(self) -> AbstractContextManager[Transaction]:
         """Committed, durably, when the block ends; rolled back when it raises. One at a time."""

@@ -1,51 +1,111 @@
 """How much is in a directory, counted as the disk sees it.
 
 Blocks and not lengths, so that a sparse file counts for what it takes; a file with several names counts once; links are
-not followed. Runs in the supervisor too, so only the standard library is imported here.
+not followed, also where a job puts one in the place of a directory meanwhile. Runs in the supervisor too, so only the
+standard library is imported here.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import time
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
 
 _BLOCK_BYTES = 512
 #: After so many files the disk is left to others for a moment.
 _POLITE_FILES = 2000
 _POLITE_SECONDS = 0.01
+#: Each level is held open, since a path may be longer than the kernel takes.
+MAX_DEPTH = 256
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class TooDeep(OSError):
+    """More directories in each other than are looked at: what is below is not counted."""
+
+
+@dataclass(frozen=True)
+class DiskUse:
+    bytes: int
+    #: directories too
+    files: int
 
 
 def used_bytes(path: str) -> int:
     """What vanishes while it is looked at does not count. Raises OSError if the directory itself cannot be read."""
-    total, looked_at = 0, 0
-    seen: set[tuple[int, int]] = set()
-    waiting = [path]
-    while waiting:
-        directory = waiting.pop()
+    steps = measure_steps([path], must_exist=True)
+    while True:
         try:
-            entries = list(os.scandir(directory))
-        except FileNotFoundError:
-            if directory == path:
+            next(steps)
+        except StopIteration as end:
+            use: DiskUse = end.value
+            return use.bytes
+        time.sleep(_POLITE_SECONDS)
+
+
+def measure_steps(paths: Iterable[str], *, must_exist: bool = False) -> Generator[None, None, DiskUse]:
+    """The use of these directories together. Yields after some thousand files. Raises TooDeep, and with `must_exist`
+    OSError if one of them cannot be read."""
+    counted = _Counted()
+    for path in paths:
+        try:
+            descriptor = os.open(path, _DIRECTORY)
+        except OSError:
+            if must_exist:
                 raise
             continue
-        except PermissionError:
-            if directory == path:
-                raise
-            continue  # a job's own, closed to everybody: without root's rights nothing is known of it
-        for entry in entries:
-            try:
-                found = entry.stat(follow_symlinks=False)
-                is_directory = entry.is_dir(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            if is_directory:
-                waiting.append(entry.path)
-            elif found.st_nlink > 1:
-                if (found.st_dev, found.st_ino) in seen:
+        yield from counted.walk(descriptor)
+    return DiskUse(bytes=counted.bytes, files=counted.files)
+
+
+class _Counted:
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.files = 0
+        self._seen: set[tuple[int, int]] = set()
+
+    def walk(self, root: int) -> Generator[None, None, None]:
+        """Takes the descriptor over."""
+        way = [(root, self._directories(root))]
+        try:
+            while way:
+                parent, names = way[-1]
+                if not names:
+                    os.close(way.pop()[0])
                     continue
-                seen.add((found.st_dev, found.st_ino))
-            total += found.st_blocks * _BLOCK_BYTES
-            looked_at += 1
-            if looked_at % _POLITE_FILES == 0:
-                time.sleep(_POLITE_SECONDS)
-    return total
+                try:
+                    # A job may have put something else there since it was listed, or closed it to everybody.
+                    inner = os.open(names.pop(), _DIRECTORY, dir_fd=parent)
+                except OSError:
+                    continue
+                way.append((inner, []))
+                if len(way) > MAX_DEPTH:
+                    raise TooDeep(f"it has more than {MAX_DEPTH} directories in each other")
+                before = self.files // _POLITE_FILES
+                way[-1] = (inner, self._directories(inner))
+                if self.files // _POLITE_FILES > before:
+                    yield
+        finally:
+            for descriptor, _ in way:
+                os.close(descriptor)
+
+    def _directories(self, descriptor: int) -> list[str]:
+        """Count what is in a directory; the names of the directories in it."""
+        found = []
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                try:
+                    about = os.stat(entry.name, dir_fd=descriptor, follow_symlinks=False)
+                except OSError:
+                    continue  # gone since
+                if stat.S_ISDIR(about.st_mode):
+                    found.append(entry.name)
+                elif about.st_nlink > 1:
+                    if (about.st_dev, about.st_ino) in self._seen:
+                        continue
+                    self._seen.add((about.st_dev, about.st_ino))
+                self.bytes += about.st_blocks * _BLOCK_BYTES
+                self.files += 1
+        return found

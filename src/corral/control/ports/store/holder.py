@@ -1,0 +1,62 @@
+"""Who has a store: the home that may act on it, and where its engines have their places.
+
+Two servers on one store would run every job twice. A server in another home is therefore refused unless an operator
+says that it takes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where an engine keeps its attempts. The same path on another machine is another place."""
+
+    id: str
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreHolder:
+    """A home, as the store knows it."""
+
+    #: random, kept in the home; and the inode of the file that it is kept in, by which a copy is told from the original
+    home: str
+    inode: int
+    path: str
+    host: str
+    #: of the running system: processes of another boot cannot be seen, or are gone
+    boot_id: str = ""
+    #: since when it has the store, and when its server was last started
+    since: float = 0.0
+    started_at: float = 0.0
+    #: by the names of clusters
+    places: Mapping[str, Place] = field(default_factory=dict)
+
+    def is_same(self, other: StoreHolder) -> bool:
+        """Whether both are one home: neither another one nor a copy."""
+        return (self.home, self.inode) == (other.home, other.inode)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leadership:
+    """What a server has that took over a store."""
+
+    #: grows with every server that takes over; engines refuse orders of an older one
+    term: int
+    #: random, of the store: jobs have it in their environment, so that they can be found
+    installation: str
+
+
+#: Of engines that nobody leads, as in a test: whoever asks is obeyed.
+NO_LEADERSHIP = Leadership(term=0, installation="")
+
+
+class StoreHeld(Exception):
+    """Another home has this store. Nothing was written."""
+
+    def __init__(self, holder: StoreHolder) -> None:
+        super().__init__(f"the store belongs to the home {holder.path} on {holder.host}")
+        self.holder = holder

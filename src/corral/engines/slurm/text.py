@@ -1,0 +1,16 @@
+"""Text of jobs, nodes and Slurm's programs, fit to be stored and shown: short, without control characters. Pure."""
+
+from __future__ import annotations
+
+#: of one message
+MAX_CHARS = 500
+
+
+def plain(text: str, limit: int = MAX_CHARS) -> str:
+    """Control, format and bidirectional characters are written as escapes, and what is longer than `limit` is cut."""
+    shown = "".join(letter if letter.isprintable() else _escaped(letter) for letter in text[: limit + 1])
+    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape", errors="surrogatepass").decode("ascii")

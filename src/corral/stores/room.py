@@ -1,0 +1,54 @@
+"""Room that an SQLite store keeps for itself, so that it can still write when the disk is full.
+
+Two things grow when a store is written to: the file, which takes free pages of its own first, and the write-ahead log,
+which is used from its beginning again. So free pages are kept in the file, and the log's file has blocks to grow into.
+A PostgreSQL store is on a disk of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+
+from sqlalchemy import Connection
+
+#: Enough for some thousand stops, sign-ins and events.
+FREE_BYTES = 4 << 20
+LOG_BYTES = 16 << 20
+#: Of <linux/falloc.h>: blocks are allocated, and the file stays as long as it is.
+_KEEP_SIZE = 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_longlong, ctypes.c_longlong)
+
+
+def missing_bytes(connection: Connection) -> int:
+    """How much room the file lacks; 0 while there is at least half of it."""
+    pages = int(connection.exec_driver_sql("PRAGMA freelist_count").scalar_one())
+    free = pages * int(connection.exec_driver_sql("PRAGMA page_size").scalar_one())
+    return 0 if free >= FREE_BYTES // 2 else FREE_BYTES - free
+
+
+def fill(connection: Connection, size_bytes: int) -> None:
+    """Take so much of the disk."""
+    connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS corral_room (zeros BLOB)")
+    connection.exec_driver_sql("INSERT INTO corral_room VALUES (zeroblob(?))", (size_bytes,))
+
+
+def release(connection: Connection) -> None:
+    """In a transaction of its own: pages that are freed in the one that took them were never written."""
+    connection.exec_driver_sql("DROP TABLE IF EXISTS corral_room")
+
+
+def allocate_log(path: str) -> None:
+    """Raises OSError if there is no room. Some file systems cannot do it: there the log has what it had before."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        if _libc.fallocate(descriptor, _KEEP_SIZE, 0, LOG_BYTES) != 0:
+            number = ctypes.get_errno()
+            if number != errno.EOPNOTSUPP:
+                raise OSError(number, os.strerror(number), path)
+    finally:
+        # No lock of SQLite's is lost with this: they are on the other two files.
+        os.close(descriptor)
