@@ -339,10 +339,7 @@ class Controller:
             outbox = self._outbox_of(job, instruction)
             if isinstance(instruction, Launch):
                 if job is not None and job.allocation is not None and job.attempt_id == instruction.attempt_id:
-                    spec = self._state.specs.get(job.id) or self._read_spec(job.id)
-                    env = {**self._workspace.env(job.id), **told_at_launch(self._policies.checkpoints, spec)}
-                    picture = self._state.snapshot
-                    outbox.put(LaunchEffect(order=launch_order(job, spec, picture.nodes, env, picture.volumes)))
+                    self._order_launch(job, outbox)
             else:
                 outbox.put(StopEffect(attempt_id=instruction.attempt_id, grace_seconds=instruction.grace_seconds))
         for cluster, effect in work.node_effects:
@@ -355,6 +352,24 @@ class Controller:
             for outbox in self._outboxes.values():
                 outbox.put(DeleteEffect(attempts={job.id: _attempts(job) for job in work.deleted}))
 
+    def _order_launch(self, job: Job, outbox: Lanes) -> None:
+        """Touches no file of the job: the outbox's thread prepares its directories. What cannot be ordered ends that
+        attempt, and nothing else."""
+        try:
+            spec = self._state.specs.get(job.id) or self._read_spec(job.id)
+        except Exception:
+            log.exception("the launch of %s waits: what it runs cannot be read", job.attempt_id)
+            return  # reconciling finds it missing, and orders it again
+        try:
+            env = {**self._workspace.env(job.id), **told_at_launch(self._policies.checkpoints, spec)}
+            picture = self._state.snapshot
+            order = launch_order(job, spec, picture.nodes, env, picture.volumes)
+        except Exception as error:
+            log.exception("%s cannot be launched", job.attempt_id)
+            self._launch_refused(job.attempt_id, f"it cannot be ordered: {type(error).__name__}: {error}")
+            return
+        outbox.put(LaunchEffect(order=order))
+
     def _read_spec(self, job_id: str) -> JobSpec:
         with self._store.read() as tx:
             record = tx.jobs.get(job_id)
@@ -363,7 +378,7 @@ class Controller:
         return record.spec
 
     def _outbox_of(self, job: Job | None, instruction: Instruction) -> Lanes:
-        if isinstance(instruction, Stop) and instruction.cluster is not None:
+        if isinstance(instruction, Stop) and instruction.cluster in self._outboxes:
             return self._outboxes[instruction.cluster]
         if job is not None and job.allocation is not None:
             node = self._state.snapshot.nodes.get(job.allocation.grants[0].node)

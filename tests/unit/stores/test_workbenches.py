@@ -74,7 +74,7 @@ def test_a_directory_that_is_a_link_is_refused(files: DirectoryWorkbenches, home
     (tmp_path / "elsewhere").mkdir()
     home.rename(home.with_name("moved"))
     home.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match=r"Not a directory|symbolic link"):
+    with pytest.raises(OSError, match="a link is in the way"):
         files.prepare("j-1", {}, [])
     assert files.status("j-1") is None
     assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -29,6 +29,7 @@ from corral.engines.local.rundir import (
     EXIT,
     LOST,
     ORDER,
+    PRIVATE,
     PROGRESS,
     STOP,
     TMP,
@@ -233,8 +234,8 @@ class AttemptFiles:
 
     def _clear_up(self, attempt_id: str, rank: int, directory: str) -> None:
         """What its supervisor would have removed."""
-        remove_tree(os.path.join(directory, TMP))
-        remove_tree(os.path.join(directory, AUTH))
+        for name in (TMP, AUTH, PRIVATE):
+            remove_tree(os.path.join(directory, name))
         self._remove_scratch(attempt_id, rank)
         if os.path.exists(os.path.join(directory, ENVIRONMENT)):
             self._remove_container(attempt_id, rank)

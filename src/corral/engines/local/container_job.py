@@ -18,8 +18,9 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from corral.engines.local.container_mounts import enter_container_mounts
 from corral.engines.local.image_rights import ImageRights, plain_id
-from corral.engines.local.messages import ContainerSpec
+from corral.engines.local.messages import ContainerSpec, InstanceSpec
 from corral.engines.local.processes import die_with_parent, dies_of, pid_namespace, send
 
 #: How long the runtime may take to answer a question or to remove a container.
@@ -53,10 +54,12 @@ class ContainerJob:
         #: the image that the attempt may run, once that is known
         self._image_id = ""
 
-    @property
-    def command(self) -> list[str]:
-        before, after = self._spec["run"][: self._spec["image_at"]], self._spec["run"][self._spec["image_at"] + 1 :]
-        return [*before, self._image_id or self._spec["image"], *after]
+    def entered(self, spec: InstanceSpec) -> list[str]:
+        """In the process that becomes the runtime: makes what the container sees ready; gives the command. Raises
+        CannotMount."""
+        command = list(enter_container_mounts(spec, self._spec))
+        command[self._spec["image_at"]] = self._image_id or self._spec["image"]
+        return command
 
     @property
     def env(self) -> dict[str, str]:

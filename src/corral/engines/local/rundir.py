@@ -37,6 +37,8 @@ OVER = "over"
 STOP = "stop"
 WORK = "work"
 TMP = "tmp"
+#: Where everything is mounted that an instance gets to see, in its own namespace only.
+PRIVATE = "storage"
 #: How far the preparation of an instance is, in words; while it starts.
 PROGRESS = "progress"
 #: Of a container, while it runs: its environment, and the login that its image is pulled with.
