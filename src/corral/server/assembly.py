@@ -24,6 +24,7 @@ from corral.control.work import SYSTEM, Work
 from corral.engines import holder
 from corral.server import secrets, workbench_ports
 from corral.server.app import VERSION, build_app
+from corral.server.audit import AuditNotes, written_by
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords, one_time_password
 from corral.server.auth.providers import SignIn
@@ -31,6 +32,7 @@ from corral.server.auth.throttle import LoginThrottle
 from corral.server.context import ServerContext
 from corral.server.dataset_access import renewed_tokens
 from corral.server.dataset_library import DatasetLibrary
+from corral.server.event_texts import EventTexts
 from corral.server.foundation import Foundation, laid
 from corral.server.imaging import Imaging
 from corral.server.mounting import Mounting
@@ -97,9 +99,11 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         identities=Identities(store, touch=lambda *used: _touch(controller, *used), now=clock.now),
         passwords=passwords,
         throttle=_throttle(settings),
+        audit=AuditNotes(written_by(controller)),
         box=box,
         sign_in=SignIn(box=box, clock=clock),
         feed=base.feed,
+        event_texts=EventTexts(),
         estimating=workers.estimating,
         reporting=workers.reporting,
         simulating=workers.simulating,
@@ -146,7 +150,7 @@ def _origins(base: Foundation) -> WorkbenchOrigins:
 def _throttle(settings: Settings) -> LoginThrottle:
     return LoginThrottle(
         attempts=settings.server.login_attempts,
-        window_seconds=settings.server.login_window_seconds,
+        longest_seconds=settings.server.login_window_seconds,
         monotonic=time.monotonic,
     )
 

@@ -27,6 +27,7 @@ from corral.control.ports import (
 )
 from corral.control.state import State
 from corral.control.work import Work
+from corral.server.audit import AuditNotes
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
 from corral.server.auth.providers import SignIn
@@ -36,6 +37,7 @@ from corral.server.dataset_library import DatasetLibrary
 from corral.server.disk_guard import DiskGuard
 from corral.server.disk_limits import DiskLimits
 from corral.server.estimating import Estimating
+from corral.server.event_texts import EventTexts
 from corral.server.isolation import Separated
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import RETRY_AFTER_SECONDS, Problem
@@ -113,11 +115,14 @@ class ServerContext:
     identities: Identities
     passwords: Passwords
     throttle: LoginThrottle
+    #: lines of the audit log about reads and refused sign-ins
+    audit: AuditNotes
     #: secrets that are kept encrypted
     box: SecretBox
     #: signing in with providers
     sign_in: SignIn
     feed: EventFeed
+    event_texts: EventTexts
     #: when waiting jobs are expected to start
     estimating: Estimating
     #: makes reports and has their files

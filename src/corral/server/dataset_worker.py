@@ -206,7 +206,7 @@ def _commit(repository: Repository, order: Mapping[str, Any], line: Line) -> dic
     }
     source = order["source"]
     if source["kind"] == "tree":
-        done = adopt(repository, order["dataset"], source["tree"], **words)
+        done = adopt(repository, order["dataset"], source["tree"], sent=frozenset(source["sent"]), **words)
         return _committed(done)
     with _inside(source["base"], source["parts"]) as directory:
         on_progress = line.progress("storing")

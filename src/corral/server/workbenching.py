@@ -15,10 +15,11 @@ from typing import Any
 from corral.control import workbenches
 from corral.control.controller import Controller, ControllerStopped
 from corral.control.errors import Missing
+from corral.control.kinds import HOST_COMMAND
 from corral.control.ports import Clock, LaunchOrder, LaunchRefused, Store, Tool, ToolProbe, Transaction, WorkbenchStatus
 from corral.control.records import JobRecord, JobSpec, Role
 from corral.control.state import State
-from corral.control.workbenches import HOST_COMMAND, Idle, idle_seconds
+from corral.control.workbenches import Idle, idle_seconds
 from corral.control.worker import Worker
 from corral.core.model import CLUSTER_LABEL, Job, JobKind, JobState, Request
 from corral.engines.local.accounts import Account, AccountRules

@@ -37,6 +37,7 @@ ORDER = ContainerOrder(
     workdir="/home/ada/project",
     tmp="/run/7/tmp",
     rank_dir="/run/7",
+    rights="/run/images",
     mounts=(ContainerMount(source="/home/ada/project", target="/home/ada/project"),),
     account=ADA,
 )

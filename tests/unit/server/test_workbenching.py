@@ -13,9 +13,9 @@ import pytest
 
 from corral.control.controller import Controller
 from corral.control.errors import Missing
+from corral.control.kinds import HOST_COMMAND
 from corral.control.ports import Clock, EngineUnavailable, Instance, LaunchOrder, LaunchRefused, Store, Tool
 from corral.control.records import JobRecord, JobSpec, Role, UserRecord
-from corral.control.workbenches import HOST_COMMAND
 from corral.core.model import Job, Request
 from corral.engines.local.accounts import Account, AccountRules
 from corral.server.workbenching import Workbenching

@@ -88,6 +88,8 @@ class ContainerOrder:
     #: becomes the container's /tmp
     tmp: str
     rank_dir: str
+    #: where the node notes which images came by a login
+    rights: str
     mounts: tuple[ContainerMount, ...]
     account: Account
     memory_bytes: int = 0
@@ -106,12 +108,15 @@ def container_spec(runtime: ContainerRuntime, order: ContainerOrder) -> Containe
     auth_file = os.path.join(order.rank_dir, AUTH, "config.json")
     # Without a time Podman would ask it to end first, for ten seconds.
     at_once = ["--time", "0"] if runtime.kind is RuntimeKind.PODMAN else []
+    run = [*program, "run", *run_options(runtime, order, name, env_file)]
     return ContainerSpec(
         image=order.image,
         name=name,
         exists=[*program, "image", "inspect", "--format", "{{.Id}}", order.image],
         pull=pull_command(runtime, order.image, auth_file if order.login else ""),
-        run=[*program, "run", *run_options(runtime, order, name, env_file), order.image, *order.command],
+        run=[*run, order.image, *order.command],
+        image_at=len(run),
+        rights=order.rights,
         inspect=[*program, "container", "inspect", "--format", _STATE, name],
         terminate=[*program, "kill", "--signal", "TERM", name],
         remove=[*program, "rm", "--force", "--volumes", *at_once, name],

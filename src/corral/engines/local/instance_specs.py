@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from corral.control.ports import NO_LEADERSHIP, Instance, LaunchOrder, LaunchRefused, Leadership
+from corral.engines.local import image_rights
 from corral.engines.local.accounts import Account, AccountRules, own_account
 from corral.engines.local.attempts import INSTALLATION_VARIABLE, RUN_DIR_VARIABLE
 from corral.engines.local.cgroups import CgroupSupport
@@ -192,6 +193,7 @@ class SpecWriter:
                 workdir=workdir,
                 tmp=os.path.join(rank_dir, TMP),
                 rank_dir=rank_dir,
+                rights=os.path.join(self.layout.root, image_rights.DIRECTORY),
                 mounts=(
                     *(ContainerMount(source=path, target=path) for path in places),
                     *(

@@ -40,10 +40,14 @@ class ContainerSpec(TypedDict):
 
     image: str
     name: str
-    #: tells by its exit code whether the image is here already
+    #: prints the image's id if it is here already, and fails if not
     exists: list[str]
     pull: list[str]
     run: list[str]
+    #: where the image stands in `run`: it is run by its id, which nobody can give another meaning meanwhile
+    image_at: int
+    #: where the node notes which images came by a login
+    rights: str
     #: prints whether it was OOM-killed, when it started, and the runtime's own message, with `|` between
     inspect: list[str]
     terminate: list[str]

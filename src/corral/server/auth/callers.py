@@ -27,7 +27,7 @@ from corral.server.settings import Settings
 COOKIE = "corral_session"
 CSRF_HEADER = "X-CSRF-Token"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-#: What a browser may do with a one-time password: look, replace it, go away.
+#: What a session may do with a one-time password: look, replace it, go away.
 _WITH_ONE_TIME_PASSWORD = frozenset({f"{PREFIX}/me", f"{PREFIX}/me/password", f"{PREFIX}/auth/logout"})
 #: What a token of scope `jobs` may change.
 _JOB_PATHS = re.compile(rf"{PREFIX}/(presets/[^/]+/run|jobs|tasks|workbenches)([/:].*)?")
@@ -45,13 +45,15 @@ async def identity_of(request: Request, context: Context) -> Identity:
     if authorization is not None:
         of_token = await _of_bearer(authorization, context)
         _check_scope(request, of_token)
+        if of_token.must_change_password and request.url.path not in _WITH_ONE_TIME_PASSWORD:
+            raise password_change_required()
         return of_token
     _check_page(request, context)
     identity = await _of_session(request, context)
     if request.method not in SAFE_METHODS:
         _check_csrf(request, identity)
     if identity.must_change_password and request.url.path not in _WITH_ONE_TIME_PASSWORD:
-        raise _one_time_password()
+        raise password_change_required()
     return identity
 
 
@@ -69,6 +71,8 @@ async def bearer_of(connection: HTTPConnection, context: ServerContext) -> Ident
         raise _from_elsewhere()
     of_token = await _of_bearer(authorization, context)
     _require_scope(of_token, {Scope.FULL, Scope.JOBS})
+    if of_token.must_change_password:
+        raise password_change_required()
     return of_token
 
 
@@ -229,10 +233,9 @@ def _check_csrf(request: Request, identity: Identity) -> None:
         raise Problem(403, "CSRF token missing or wrong", detail, slug="csrf")
 
 
-def _one_time_password() -> Problem:
-    return Problem(
-        403, "Password must be changed", "Replace the one-time password first.", slug="password-change-required"
-    )
+def password_change_required(hint: str = "") -> Problem:
+    detail = f"Replace the one-time password first. {hint}".strip()
+    return Problem(403, "Password must be changed", detail, slug="password-change-required")
 
 
 def _from_elsewhere() -> Problem:

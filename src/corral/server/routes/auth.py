@@ -15,10 +15,17 @@ from corral.server.auth.callers import (
     address_of,
     check_own_page,
     is_secure,
+    password_change_required,
     session_cookie,
 )
 from corral.server.auth.secrets import new_credential_id, new_token, secret_hash
-from corral.server.auth.sessions import open_session, set_session_cookie, sign_in, user_with_password
+from corral.server.auth.sessions import (
+    open_session,
+    replace_password,
+    set_session_cookie,
+    sign_in,
+    user_with_password,
+)
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.people import LoginCreate, LoginView
 
@@ -33,9 +40,17 @@ router = resource_router("/auth", "sign-in")
     dependencies=[Depends(check_own_page)],
 )
 async def login(body: LoginCreate, request: Request, context: Context) -> Response:
-    """With `token_name` the answer holds a bearer token, without it sets a session cookie."""
+    """With `token_name` the answer holds a bearer token, without it sets a session cookie.
+
+    A one-time password gives no token: send `new_password` beside it, which replaces it. A session that it opens can
+    only replace it.
+    """
     address = address_of(request)
     user = await user_with_password(context, body.user, body.password, address)
+    if body.new_password is not None:
+        user = await replace_password(context, user, body.password, body.new_password, address)
+    elif user.must_change_password and body.token_name is not None:
+        raise password_change_required("Give new_password, too: a one-time password gives no token.")
     caller = Caller(name=user.name, is_operator=user.role is Role.OPERATOR, source=address)
     view = LoginView(user=user.name, role=user.role, must_change_password=user.must_change_password)
     now = context.clock.now()

@@ -16,7 +16,7 @@ from corral.control.providers import SignInOutcome
 from corral.control.records import ProviderRecord
 from corral.server.auth.callers import Context, address_of, is_secure
 from corral.server.auth.outside import ProviderFailed
-from corral.server.auth.sessions import open_session, set_session_cookie
+from corral.server.auth.sessions import note_failed_sign_in, open_session, set_session_cookie
 from corral.server.auth.tickets import TICKET_SECONDS, safe_next
 from corral.server.context import ServerContext
 from corral.server.pages.plain import failure_page
@@ -117,6 +117,7 @@ async def finish_sign_in(id: str, request: Request, context: Context) -> Respons
         answer = await _finished(id, request, context)
     except (Refusal, ProviderFailed) as error:
         log.warning("sign-in with %.40r failed: %s", id, error)
+        note_failed_sign_in(context, None, address_of(request), provider=id[:40])
         answer = answer_of(request, _problem(error))
     name, path = _ticket_cookie(context, id)
     answer.delete_cookie(name, path=path, httponly=True, samesite="lax", secure=is_secure(context.settings))
@@ -133,6 +134,8 @@ async def _finished(provider_id: str, request: Request, context: ServerContext) 
     identity = await context.sign_in.finish(provider, ticket, query)
     outcome = await context.execute(providers.sign_in, address_of(request), identity)
     if outcome.user is None:
+        known = outcome.identity.user if outcome.is_disabled else None
+        note_failed_sign_in(context, known, address_of(request), provider=provider_id)
         return answer_of(request, _not_let_in(provider, outcome))
     session = await open_session(context, outcome.user, address_of(request))
     answer = RedirectResponse(ticket.next, status_code=302)
