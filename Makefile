@@ -76,6 +76,7 @@ check: setup $(PACKAGES) ## lint, format, types, layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python scripts/check_job_paths.py
 	@$(NODE) npm run --silent check
 
 bench: setup ## measure, and print tables with ratios

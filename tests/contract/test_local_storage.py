@@ -122,23 +122,70 @@ def test_at_the_very_path_that_was_asked_for_and_read_only_there(
 
 
 @needs_root
-def test_without_mounts_an_account_comes_in_by_name_only(
+def test_at_a_path_of_the_system_it_is_mounted_in_a_private_place(
     mapped: LocalHarness, volumes: DirectoryVolumes, job_dir: Path
 ) -> None:
-    """At a path of the system's nothing is mounted: the variable and the link are what there is."""
+    """The variable and the link lead there; read-only is enforced there too, and no hard link leads out of it."""
     for number in (1, 2):
         volumes.create(f"v-{number}", GIB, "ada")
+    Path(str(volumes.path_of("v-2")), "shared").write_text("shared words\n")
     text = (
         f'cd "$CORRAL_MOUNT_DATA" && echo made > new && pwd && cat {job_dir}/mounts/data/new; '
+        'touch "$CORRAL_MOUNT_MORE/new" 2>&1; cat "$CORRAL_MOUNT_MORE/shared"; ln new $TMPDIR/kept 2>&1; '
         f"ls {volumes.path_of('v-2')} 2>&1; ls {Path(str(volumes.path_of('v-1'))).parent} 2>&1"
     )
-    storage = (volume("data", 1, "/var/data"),)
+    storage = (volume("data", 1, "/var/data"), volume("more", 2, "/etc/more", read_only=True))
     mapped.launch(order(*script(text), storage=storage, env={"CORRAL_JOB_DIR": str(job_dir)}))
     mapped.listener.ended()
     lines = mapped.output().splitlines()
-    assert lines[:2] == [volumes.path_of("v-1"), "made"]
-    assert "Permission denied" in lines[2]
-    assert "Permission denied" in lines[3]
+    assert lines[0].endswith("/j-1.1/0/storage/0")
+    assert lines[1] == "made"
+    assert "Read-only file system" in lines[2]
+    assert lines[3] == "shared words"
+    assert "Invalid cross-device link" in lines[4]
+    assert all("Permission denied" in line for line in lines[5:7]), lines
+    assert Path(str(volumes.path_of("v-1")), "new").read_text() == "made\n"
+    wait_until(lambda: not (place_of(mapped) / "storage").exists(), "the private place is removed")
+
+
+def place_of(harness: LocalHarness, attempt_id: str = "j-1.1") -> Path:
+    return Path(harness.engine._layout.rank_dir(attempt_id, 0))
+
+
+@needs_root
+@pytest.mark.parametrize("path", ["/corral-not-there", "/corral-not-there/in/it", "/mnt/corral-not-there/x"])
+def test_a_mount_point_that_the_machine_lacks_is_made_for_the_job_alone(
+    mapped: LocalHarness, volumes: DirectoryVolumes, path: str
+) -> None:
+    volumes.create("v-1", GIB, "ada")
+    before = {name: sorted(os.listdir(name)) for name in ("/", "/mnt")}
+    text = f"echo made > {path}/new && pwd; ls -d /usr/bin /proc/self /tmp; touch {os.path.dirname(path)}/y 2>&1; true"
+    mapped.launch(order(*script(text), storage=(volume("data", 1, path),)))
+    assert mapped.listener.ended().exit_code == 0, mapped.output()
+    lines = mapped.output().splitlines()
+    assert lines[1:4] == ["/proc/self", "/tmp", "/usr/bin"]
+    assert "Permission denied" in lines[4]
+    assert Path(str(volumes.path_of("v-1")), "new").read_text() == "made\n"
+    assert {name: sorted(os.listdir(name)) for name in ("/", "/mnt")} == before
+
+
+@needs_root
+def test_what_cannot_be_bound_is_refused(
+    mapped: LocalHarness, volumes: DirectoryVolumes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that allows no mount namespaces: the directory itself is shown to no job."""
+    volumes.create("v-1", GIB, "ada")
+    spec = mapped.engine._specs.spec
+    harmful = order(*script('echo "$CORRAL_MOUNTS"'), storage=(volume("data", 1, "/var/data", read_only=True),))
+    storage = spec(harmful, harmful.instances[0], None)["storage"]
+
+    def refused() -> None:
+        raise PermissionError(1, "Operation not permitted", "a mount namespace")
+
+    monkeypatch.setattr(mounting.namespace, "enter", refused)
+    owner = spec(harmful, harmful.instances[0], None)["owner"]
+    with pytest.raises(PermissionError, match="a mount namespace"):
+        mounting.enter_mounts(storage, owner, "", str(place_of(mapped)))
 
 
 def test_the_nodes_own_disk_is_empty_at_first_and_gone_with_the_attempt(local: LocalHarness, place: Path) -> None:
@@ -196,11 +243,20 @@ def test_a_link_in_the_way_leads_nowhere(
 
 @pytest.mark.parametrize(
     ("path", "can_be"),
-    [("/", False), ("/etc", False), ("/usr/share/data", False), ("/var/lib", False), ("/no/such/place", False),
-     ("/corral-not-there", True), ("/mnt/corral-not-there", True), ("/mnt/a/b", False), ("/tmp", True)],
+    [("/", False), ("/etc", False), ("/usr/share/data", False), ("/var/lib", False),
+     ("/corral-not-there", True), ("/tmp", True)],
 )  # fmt: skip
 def test_mounts_cover_nothing_of_the_system(path: str, can_be: bool) -> None:
-    assert mounting.can_be_mounted_at(path) is can_be
+    assert mounting.is_outside_system(path) is can_be
+
+
+@pytest.mark.parametrize(
+    ("path", "copied"),
+    [("/corral-not-there", "/"), ("/corral/not/there", "/"), ("/mnt/corral-not-there", "/mnt"), ("/mnt/a/b", "/mnt"),
+     ("/tmp", None), ("/tmp/corral-not-there", None), ("/usr/corral-not-there", None)],
+)  # fmt: skip
+def test_mount_points_are_made_in_few_places(path: str, copied: str | None) -> None:
+    assert mounting.missing_point(path) == copied
 
 
 @needs_podman

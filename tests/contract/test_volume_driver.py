@@ -108,8 +108,10 @@ def test_every_account_writes_in_it_and_none_comes_in_from_outside(tmp_path: Pat
     assert data.parent.stat().st_mode & 0o077 == 0
     assert let_pass(str(data.parent), {12345})
     assert may_pass(str(data.parent)) == {12345}
+    assert driver.is_let_in("v-1")
     for _ in range(2):
         driver.let_go("v-1")
+    assert not driver.is_let_in("v-1")
     assert may_pass(str(data.parent)) == set()
     assert data.parent.stat().st_mode & 0o077 == 0
     driver.let_go("v-9")

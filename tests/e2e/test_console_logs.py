@@ -69,6 +69,24 @@ def line(page: Page, number: int) -> Any:
     return page.get_by_role("log").locator(f'[data-line="{number}"]')
 
 
+def test_what_would_act_unseen_is_shown(visit: Visit, server: CorralServer) -> None:
+    """Titles, links, C1 and changes of direction are symbols, on the page and in what is copied."""
+    evil = "\x1b]0;owned\x07\x9b31m \u202eexe.gpj\u2066\x1b[31mred\x1b[0m"
+    job = submit(server, name="evil", command=["sh", "-c", 'printf "%s\\n" "$EVIL"'], env={"EVIL": evil})
+    wait_for_end(server, job)
+    console = visit("ann")
+    page = console.open(f"/jobs/{job}?tab=logs", "evil")
+    shown = "␛]0;owned␇\\u009b31m \\u202eexe.gpj\\u2066red"
+    expect(line(page, 1)).to_contain_text(shown)
+    assert not set("\x1b\x07\x9b\u202e\u2066") & set(page.get_by_role("log").inner_text())
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy the last").click()
+    expect(page.get_by_text("Copied as it is shown here. Download the log for its exact text.")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()").strip() == shown
+    with server.http("ann") as http:
+        assert http.get(f"/jobs/{job}/logs/download").text == f"{evil}\n", "the file is exact"
+
+
 def test_colours_progress_bars_search_and_wrapping(visit: Visit, server: CorralServer) -> None:
     program = (
         r"printf '\033[31mred\033[0m \033[1;38;5;196mbright\033[0m \033[38;2;1;2;3mtrue\033[0m\n'; "
@@ -90,7 +108,7 @@ def test_colours_progress_bars_search_and_wrapping(visit: Visit, server: CorralS
     expect(line(page, 1).get_by_text("bright")).to_have_css("color", "rgb(255, 0, 0)")
     expect(line(page, 1).get_by_text("true")).to_have_css("color", "rgb(1, 2, 3)")
     expect(line(page, 2)).to_have_text("2100% done")
-    expect(line(page, 3)).to_have_text("3broken ")
+    expect(line(page, 3)).to_have_text("3broken ␛[38;5")
     page.get_by_role("button", name="To the end").click()
     expect(line(page, 404)).to_be_visible()
     page.get_by_role("textbox", name="Search the log").fill("LINE 200 of")

@@ -60,6 +60,7 @@ def test_a_new_password_keeps_the_session(visit: Visit, server: CorralServer) ->
     page.get_by_role("button", name="Change the password").click()
     expect(page.get_by_text("is not the present password")).to_be_visible()
     page.get_by_role("textbox", name="Present password").fill("password-of-carl")
+    page.get_by_role("checkbox", name="Also revoke all my API tokens").check()
     page.get_by_role("button", name="Change the password").click()
     expect(page.get_by_text("Your password is changed. You stay signed in here.")).to_be_visible()
     expect(page.get_by_role("textbox", name="Present password")).to_have_value("")
@@ -67,6 +68,8 @@ def test_a_new_password_keeps_the_session(visit: Visit, server: CorralServer) ->
     page.get_by_label("Display name").fill("Carl")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Your profile is saved.")).to_be_visible()
+    with server.http("carl") as program:
+        assert program.get("/me").status_code == 401, "the token that a program had is revoked"
     login = {"user": "carl", "password": "a-new-password-of-carl"}
     assert httpx.post(f"{server.url}/api/v1/auth/login", json=login).is_success
 

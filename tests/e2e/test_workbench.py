@@ -1,4 +1,4 @@
-"""A workbench as a scientist uses one: Jupyter in a real browser through the server's own door. And what strangers get:
+"""A workbench as a scientist uses one: Jupyter in a real browser, at an origin of its own. And what strangers get:
 nothing."""
 
 from __future__ import annotations
@@ -27,23 +27,28 @@ def bench(server: CorralServer) -> dict[str, Any]:
     return create(server, "ann", "bench", gpus=1)
 
 
-def signed_in(browser: Browser, server: CorralServer, user: str, path: str) -> Page:
-    """A browser of one's own that asked for a page, was sent to sign in, and got there."""
+def signed_in(browser: Browser, server: CorralServer, user: str, path: str, origin: str | None = None) -> Page:
+    """A browser of one's own that asked for a page, was sent to sign in, and got there, or to another origin."""
     page = browser.new_context().new_page()
     page.goto(f"{server.url}{path}", wait_until="domcontentloaded")
     assert page.url == f"{server.url}/signin?next={quote(path, safe='')}", "who is not signed in is asked to"
     page.get_by_label("User").fill(user)
     page.get_by_role("textbox", name="Password").fill(f"password-of-{user}")
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(f"{server.url}{path}", wait_until="domcontentloaded")
+    page.wait_for_url(f"{origin or server.url}{path}", wait_until="domcontentloaded")
     return page
+
+
+def origin_of(server: CorralServer, view: dict[str, Any]) -> str:
+    return f"http://{view['id']}.localhost:{server.port}"
 
 
 # ---------------------------------------------------------------- Jupyter
 
 
 def test_a_cell_runs_in_a_real_browser(browser: Browser, server: CorralServer, bench: dict[str, Any]) -> None:
-    page = signed_in(browser, server, "ann", f"/workbenches/{bench['id']}/jupyter/lab")
+    origin = origin_of(server, bench)
+    page = signed_in(browser, server, "ann", f"/workbenches/{bench['id']}/jupyter/lab", origin)
     changes: list[tuple[str, int]] = []
     page.on("response", lambda answer: changes.append((answer.request.method, answer.status)))
     page.locator('.jp-LauncherCard[data-category="Notebook"]').first.click(timeout=60_000)
@@ -55,7 +60,11 @@ def test_a_cell_runs_in_a_real_browser(browser: Browser, server: CorralServer, b
     cell.press("Shift+Enter")
     output = page.locator(".jp-OutputArea-output").first
     expect(output).to_contain_text("GPU 0 42", timeout=60_000)
-    assert "token" not in page.url
+    assert page.url.startswith(f"{origin}/workbenches/{bench['id']}/jupyter/lab"), "an origin of its own"
+    assert "ticket" not in page.url
+    kept = {cookie["name"]: cookie for cookie in page.context.cookies(origin + f"/workbenches/{bench['id']}/jupyter/")}
+    assert "corral_session" not in kept
+    assert kept["corral_workbench"]["httpOnly"]
     assert ("POST", 201) in changes, "what Jupyter changes passes its own check against forged requests"
     assert [change for change in changes if change[1] in (401, 403)] == []
     page.context.close()
@@ -87,32 +96,26 @@ def test_operators_come_in_with_a_token_but_not_with_a_browser(server: CorralSer
     with httpx.Client(timeout=30) as http:
         body = {"user": "operator", "password": "first-password-of-the-operator"}
         http.post(f"{server.url}/api/v1/auth/login", json=body).raise_for_status()
-        told = problem(http.get(f"{address}api/status"), 403)
+        told = problem(http.get(f"{address}lab"), 403)
     assert "operators_open" in told["detail"]
 
 
-def test_pages_of_others_can_change_nothing(server: CorralServer, bench: dict[str, Any]) -> None:
-    address = bench["jupyter"]["address"]
-    with httpx.Client(timeout=30) as http:
-        http.post(
-            f"{server.url}/api/v1/auth/login", json={"user": "ann", "password": "password-of-ann"}
-        ).raise_for_status()
-        session = {"Cookie": f"corral_session={http.cookies['corral_session']}"}
-        xsrf = httpx.get(f"{address}lab", headers=session).cookies["_xsrf"]
-    own = {"Cookie": f"{session['Cookie']}; _xsrf={xsrf}", "X-XSRFToken": xsrf}
-    for origin in ("http://evil.example", "http://127.0.0.1:1", "null"):
-        problem(httpx.post(f"{address}api/kernels", headers={**own, "Origin": origin}), 403)
-        problem(httpx.get(f"{address}api/contents", headers={**own, "Origin": origin}), 403)
-        with pytest.raises(InvalidStatus) as refused:
-            Kernel(address, own, "any").channel(origin=origin)
-        assert refused.value.response.status_code == 403
-    problem(httpx.post(f"{address}api/kernels", headers=own), 403)
-    started = httpx.post(f"{address}api/kernels", headers={**own, "Origin": server.url}, timeout=60)
-    assert started.status_code == 201
-    assert Kernel(address, {**own, "Origin": server.url}, started.json()["id"]).run("print(1 + 1)") == "2\n"
-    # Jupyter's own check is in force behind ours.
-    forged = {**own, "Origin": server.url, "X-XSRFToken": "forged"}
-    assert httpx.post(f"{address}api/kernels", headers=forged).status_code == 403
+def test_a_bookmark_of_the_workbench_leads_through_the_console(
+    browser: Browser, server: CorralServer, bench: dict[str, Any]
+) -> None:
+    path = f"/workbenches/{bench['id']}/jupyter/"
+    page = signed_in(browser, server, "ann", f"{path}lab", origin_of(server, bench))
+    page.context.clear_cookies(name="corral_workbench")
+    page.goto(f"{origin_of(server, bench)}{path}tree?x=1", wait_until="domcontentloaded")
+    assert page.url == f"{origin_of(server, bench)}{path}tree?x=1", "a new ticket, without asking"
+    page.goto(f"{origin_of(server, bench)}/", wait_until="domcontentloaded")
+    assert page.url.startswith(f"{origin_of(server, bench)}{path}")
+    # Who signs out at the console is out here, too.
+    token = page.request.get(f"{server.url}/api/v1/me").json()["csrf_token"]
+    page.request.post(f"{server.url}/api/v1/auth/logout", headers={"X-CSRF-Token": token})
+    page.goto(f"{origin_of(server, bench)}{path}lab", wait_until="domcontentloaded")
+    assert page.url.startswith(f"{server.url}/signin?next=")
+    page.context.close()
 
 
 def test_a_token_that_may_only_look_does_not_reach_it(server: CorralServer, bench: dict[str, Any]) -> None:
@@ -139,6 +142,7 @@ def test_the_program_in_it_learns_nothing_of_who_comes(server: CorralServer, tmp
     assert "corral_session" not in answer.text
     assert "csrf" not in answer.text.lower()
     assert not {"service-worker-allowed", "access-control-allow-origin"} & {*answer.headers}
+    assert answer.headers["content-security-policy"] == "sandbox", "no browser shows it as a page of the console"
     assert answer.headers.get_list("set-cookie") == [f"mine=1; Path=/workbenches/{view['id']}/jupyter/"] * 2
 
 

@@ -287,5 +287,6 @@ def test_new_users_get_the_quota_of_the_settings(tmp_path: Path) -> None:
         assert mine["kinds"]["workbench"]["memory_bytes"]["limit"] == 64 * GIB
         assert mine["kinds"]["training"]["gpus"]["limit"] is None
         assert mine["volumes"]["block"]["limit"] == 1024 * GIB
-        told = problem(ann.post("/jobs", json={"command": SLEEP, "kind": "workbench", "gpus": 4}), 409)
+        bench = {"name": "bench", "image": "example.org/bench:1", "gpus": 4}
+        told = problem(ann.post("/workbenches", json=bench), 409)
         assert (told["asked"], told["held"], told["limit"]) == (4, 0, 3)

@@ -282,7 +282,7 @@ def test_a_function_that_is_taken_away_is_gone_at_the_next_request(house: House)
         for path, sent, function in (
             ("/jobs", body, "train"),
             ("/jobs", {**body, "nodes": 2}, "distribute"),
-            ("/jobs", {**body, "kind": "workbench"}, "workbench"),
+            ("/workbenches", {"name": "bench", "image": "example.org/bench:1"}, "workbench"),
             ("/jobs:plan", body, "train"),
             ("/jobs:batch", {"jobs": [body]}, "train"),
             ("/tasks", {"task": "mine"}, "tasks"),

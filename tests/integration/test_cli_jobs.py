@@ -217,7 +217,8 @@ def order(person: Person) -> list[str]:
 
 def test_filters_narrow_the_list(operator: Person, maria: Person) -> None:
     ids = [operator.submit("--name", f"filter-{n}", "--hold", "--", "true") for n in range(3)]
-    mine = maria.submit("--name", "filter-m", "--kind", "workbench", "--hold", "--", "true")
+    bench = ("filter-m", "--image", "example.org/bench:1", "--hold")
+    mine = maria.read("workbench", "create", *bench)["id"]
     named = operator.read("jobs", "--name", "filter-")["items"]
     assert [job["id"] for job in named] == [mine, *reversed(ids)]
     assert [job["id"] for job in operator.read("jobs", "--user", "maria", "--name", "filter")["items"]] == [mine]

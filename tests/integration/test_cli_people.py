@@ -66,10 +66,11 @@ def test_a_scientist_may_do_less_than_an_operator(server: CorralServer, operator
     assert nora.run("whoami").code == 3
     operator.ok("user", "enable", "nora")
     operator.ok("user", "password", "nora", "--password-stdin", stdin="another-password-2")
-    again = nora.run("login", "--user", "nora", "--password-stdin", stdin="another-password-2", code=0)
+    both = "another-password-2\nthird-password-3\n"
+    again = nora.run("login", "--user", "nora", "--password-stdin", stdin=both, code=0)
     assert "nora (operator)" in again.out
-    nora.ok("passwd", "--password-stdin", stdin="another-password-2\nthird-password-3\n")
-    nora.ok("login", "--user", "nora", "--password-stdin", stdin="third-password-3")
+    nora.ok("passwd", "--password-stdin", stdin="third-password-3\nfourth-password-4\n")
+    nora.ok("login", "--user", "nora", "--password-stdin", stdin="fourth-password-4")
     operator.ok("user", "rm", "-y", "nora")
     assert nora.run("whoami").code == 3
 

@@ -135,7 +135,7 @@ def test_submitting_at_once_fills_the_quota_and_never_exceeds_it(server: CorralS
             assert sum(job["gpus"] for job in jobs if job["user"] == user) == limit
         assert {job["state"] for job in jobs} <= {"queued", "starting", "running"}
         # Only the kind with a limit is full.
-        workbench = http.post("/jobs", json={**a_job(1), "kind": "workbench"})
+        workbench = http.post("/workbenches", json={"name": "bench", "image": "example.org/bench:1", "gpus": 1})
         assert workbench.status_code == 201
 
 

@@ -343,7 +343,7 @@ def test_operators_keep_presets_at_the_shell(people: tuple[Person, Person]) -> N
 
 def test_logs_at_the_shell(people: tuple[Person, Person], tmp_path: Path) -> None:
     _, ann = people
-    job = ann.submit("--nodes", "1", "--kind", "distributed", "--", "sh", "-c", "echo One; echo two; echo THREE one")
+    job = ann.submit("--nodes", "1", "--kind", "training", "--", "sh", "-c", "echo One; echo two; echo THREE one")
     ann.wait_for(job, "completed")
     assert ann.ok("logs", job, "--search", "one", "-i") == "1:One\n3:THREE one\n"
     assert ann.ok("logs", job, "-s", "^t", "-E", "--rank", "all", "--attempt", "all") == "1:0:2:two\n"

@@ -246,7 +246,6 @@ WRONG_ABOUT_THE_REST: list[tuple[str, str, Any, int, str]] = [
     ("PUT", "/users/operator/quota", {"training": {"gpus": -1}}, 422, "training.gpus"),
     ("PUT", "/users/nobody/quota", {}, 404, "user"),
     ("POST", "/auth/login", {"user": "operator"}, 422, "password"),
-    ("POST", "/auth/login", {"user": "operator", "password": "wrong"}, 401, ""),
     # what is not there at all
     ("GET", "/nothing", None, 404, ""),
     ("POST", "/users", {"name": "eve", "group": "nowhere"}, 422, "group"),

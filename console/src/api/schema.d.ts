@@ -234,6 +234,9 @@ export interface paths {
         /**
          * Login
          * @description With `token_name` the answer holds a bearer token, without it sets a session cookie.
+         *
+         *     A one-time password gives no token: send `new_password` beside it, which replaces it. A session that it opens can
+         *     only replace it.
          */
         post: operations["login"];
         delete?: never;
@@ -757,7 +760,8 @@ export interface paths {
         put?: never;
         /**
          * Find Missing Objects
-         * @description Which pieces have to be sent before a commit can need them.
+         * @description Which pieces have to be sent before a commit can need them: all but those that the caller has sent, and those of
+         *     the newest version. What other datasets have makes no difference.
          */
         post: operations["find_missing_objects"];
         delete?: never;
@@ -2009,7 +2013,8 @@ export interface paths {
         put?: never;
         /**
          * Change Password
-         * @description Ends all sessions of the user; tokens stay valid. Who did it with a session gets a new one, with its cookie.
+         * @description Ends all sessions of the user; tokens stay valid unless `revoke_tokens` is set. A caller with a session gets a
+         *     new one, with its cookie; a caller with a token keeps that token.
          */
         post: operations["change_password"];
         delete?: never;
@@ -5563,7 +5568,10 @@ export interface components {
              * @description The name of an image, or an address; null: the node's own environment.
              */
             image?: string | null;
-            /** Kind */
+            /**
+             * Kind
+             * @description Follows from what the job is; another one than that is refused.
+             */
             kind?: ("workbench" | "training" | "distributed") | null;
             /** Labels */
             labels?: {
@@ -5698,7 +5706,10 @@ export interface components {
              * @description The name of an image, or an address; null: the node's own environment.
              */
             image?: string | null;
-            /** Kind */
+            /**
+             * Kind
+             * @description Follows from what the job is; another one than that is refused.
+             */
             kind?: ("workbench" | "training" | "distributed") | null;
             /** Labels */
             labels?: {
@@ -5840,7 +5851,10 @@ export interface components {
              * @description The name of an image, or an address; null: the node's own environment.
              */
             image?: string | null;
-            /** Kind */
+            /**
+             * Kind
+             * @description Follows from what the job is; another one than that is refused.
+             */
             kind?: ("workbench" | "training" | "distributed") | null;
             /** Labels */
             labels?: {
@@ -6313,7 +6327,7 @@ export interface components {
         JupyterView: {
             /**
              * Address
-             * @description Where it is found on this server, for whoever is signed in and may use it.
+             * @description At the console: leads a browser that is signed in to its own origin; programs send a token.
              */
             address: string;
             /** Ready */
@@ -6815,6 +6829,11 @@ export interface components {
         };
         /** LoginCreate */
         LoginCreate: {
+            /**
+             * New Password
+             * @description Replaces the password, such as a one-time one.
+             */
+            new_password?: string | null;
             /** Password */
             password: string;
             /**
@@ -7675,6 +7694,12 @@ export interface components {
             new: string;
             /** Old */
             old: string;
+            /**
+             * Revoke Tokens
+             * @description Revoke all tokens of the user, but for the one that this request is sent with.
+             * @default false
+             */
+            revoke_tokens?: boolean;
         };
         /** PermissionGroupCreate */
         PermissionGroupCreate: {

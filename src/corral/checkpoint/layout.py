@@ -136,13 +136,8 @@ def check(folder: Path) -> Manifest:
 def check_steps(folder: Path, *, thorough: bool) -> Generator[None, None, Manifest]:
     """The same as a generator, which yields often; `thorough` reads the files and compares digests."""
     manifest = read_manifest(folder)
-    root = os.path.realpath(folder)
     for file in manifest.files:
-        path = folder / file.path
-        # A linked directory on the way would lead out of the checkpoint.
-        if not (os.path.realpath(path.parent) + os.sep).startswith(root + os.sep):
-            raise Damaged(folder, f"{file.path} is outside of it")
-        with open_plain(path, folder) as stream:
+        with open_plain(folder / file.path, folder) as stream:
             found = os.fstat(stream.fileno()).st_size
             if found != file.bytes:
                 raise Damaged(folder, f"{file.path} has {found} bytes instead of {file.bytes}")
@@ -221,11 +216,22 @@ def _number(body: Json, key: str) -> int:
 
 
 def open_plain(path: Path, folder: Path) -> BinaryIO:
-    """Open a regular file for reading; a link, a pipe or a device instead would lead away or block the reader."""
+    """Open a regular file of a checkpoint for reading; a link, a pipe or a device instead would lead away or block the
+    reader. From the folder on, every directory on the way is held open: none can be replaced by a link meanwhile."""
+    *directories, name = path.relative_to(folder).parts
+    held = -1
     try:
-        descriptor = os.open(path, os.O_RDONLY | _NO_LINKS)
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | _NO_LINKS)
+        for directory in directories:
+            inner = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | _NO_LINKS, dir_fd=held)
+            os.close(held)
+            held = inner
+        descriptor = os.open(name, os.O_RDONLY | _NO_LINKS, dir_fd=held)
     except (OSError, ValueError) as error:
         raise Damaged(folder, f"{path.name} cannot be opened: {_why(error)}") from error
+    finally:
+        if held >= 0:
+            os.close(held)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise Damaged(folder, f"{path.name} is not a plain file")

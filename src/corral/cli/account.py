@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from corral.cli import words
 from corral.cli.failures import WrongUsage
 from corral.cli.terminal import Section, Terminal, command
-from corral.client.errors import ClientError
+from corral.client.errors import ApiProblem, ClientError
+
+if TYPE_CHECKING:
+    from corral.client.client import Client
+    from corral.client.views import LoginView
 
 app = typer.Typer()
 token_app = typer.Typer(help="Manage your own API tokens.", no_args_is_help=True)
@@ -24,15 +28,21 @@ token_app = typer.Typer(help="Manage your own API tokens.", no_args_is_help=True
     examples=[
         "corral login --user maria",
         'echo "$PASSWORD" | corral login --user operator --password-stdin',
+        "printf 'one-time\\nnew\\n' | corral login --user operator --password-stdin",
         "corral login --server http://gpu-head:8470 --user maria",
     ],
 )
 def login(
     terminal: Terminal,
     user: Annotated[str | None, typer.Option(help="Who you are; asked for if not given.")] = None,
-    password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
+    password_stdin: Annotated[
+        bool, typer.Option("--password-stdin", help="Read the password from stdin; after a one-time one your own.")
+    ] = False,
 ) -> None:
-    """Sign in: a token for this server is stored for the next commands, readable by you only."""
+    """Sign in: a token for this server is stored for the next commands, readable by you only.
+
+    A one-time password gives no token: you are asked for your own password, which replaces it.
+    """
     from corral.client.credentials import Credential
 
     if user is None:
@@ -44,7 +54,7 @@ def login(
         # a broken file must be found before a token is made that could not be kept
         before = store.get(client.server)
         password = terminal.password("Password", from_stdin=password_stdin)
-        view = client.people.login(user, password, token_name=f"cli on {os.uname().nodename}"[:60])
+        view = _signed_in(terminal, client, user, password, from_stdin=password_stdin)
         store.put(client.server, Credential(user=view["user"], token=view["token"]))
         server = client.server
     if before is not None:
@@ -55,8 +65,19 @@ def login(
         {"server": server, "user": view["user"], "role": view["role"], "stored_in": str(store.path)},
         f"Signed in to {server} as {view['user']} ({view['role']}).",
     )
-    if view.get("must_change_password"):
-        terminal.note("This is a one-time password. Set your own: corral passwd")
+
+
+def _signed_in(terminal: Terminal, client: Client, user: str, password: str, *, from_stdin: bool) -> LoginView:
+    """Asks for a new password where the given one is for one use."""
+    token_name = f"cli on {os.uname().nodename}"[:60]
+    try:
+        return client.people.login(user, password, token_name=token_name)
+    except ApiProblem as problem:
+        if problem.slug != "password-change-required":
+            raise
+    terminal.note("This is a one-time password: choose your own.")
+    new = terminal.password("New password", from_stdin=from_stdin, confirm=True)
+    return client.people.login(user, password, token_name=token_name, new_password=new)
 
 
 @command(app, "logout", section=Section.PEOPLE, examples=["corral logout"])
@@ -122,20 +143,28 @@ def profile(
     app,
     "passwd",
     section=Section.PEOPLE,
-    examples=["corral passwd", "printf 'old\\nnew\\n' | corral passwd --password-stdin"],
+    examples=["corral passwd", "printf 'old\\nnew\\n' | corral passwd --password-stdin --revoke-tokens"],
 )
 def passwd(
     terminal: Terminal,
     password_stdin: Annotated[
         bool, typer.Option("--password-stdin", help="Read the old and the new one from stdin, a line each.")
     ] = False,
+    revoke_tokens: Annotated[
+        bool | None,
+        typer.Option("--revoke-tokens/--keep-tokens", help="Whether your other tokens end, too; asked if not given."),
+    ] = None,
 ) -> None:
-    """Change your own password."""
+    """Change your own password. All your sessions in browsers end; your other tokens if you want."""
     old = terminal.password("Old password", from_stdin=password_stdin)
     new = terminal.password("New password", from_stdin=password_stdin, confirm=True)
+    if revoke_tokens is None:
+        can_ask = terminal.is_interactive and not password_stdin
+        revoke_tokens = can_ask and typer.confirm("Revoke all your other tokens, too?", err=True)
     with terminal.client() as client:
-        client.people.change_password(old=old, new=new)
-    terminal.answer({"changed": True}, "Password changed.")
+        client.people.change_password(old=old, new=new, revoke_tokens=revoke_tokens)
+    end = "Your sessions and other tokens have ended." if revoke_tokens else "Your sessions have ended."
+    terminal.answer({"changed": True, "revoked_tokens": revoke_tokens}, f"Password changed. {end}")
 
 
 @command(token_app, "ls", examples=["corral token ls"])

@@ -21,6 +21,7 @@ from corral.cli import words
 from corral.cli.shell import version_text
 from corral.cli.terminal import Section, Terminal, command
 from corral.client.errors import ClientError, NotSignedIn, ServerUnreachable
+from corral.core.visible_text import visible
 
 if TYPE_CHECKING:
     from corral.server.settings import Settings
@@ -66,9 +67,11 @@ def doctor(terminal: Terminal) -> None:
     else:
         for finding in findings:
             colour = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "red"}[finding.verdict]
-            typer.echo(f"{typer.style(f'{finding.verdict:<4}', fg=colour)}  {finding.check:<14}  {finding.detail}")
+            typer.echo(
+                f"{typer.style(f'{finding.verdict:<4}', fg=colour)}  {finding.check:<14}  {visible(finding.detail)}"
+            )
             if finding.fix:
-                typer.echo(f"{'':22}fix: {finding.fix}")
+                typer.echo(f"{'':22}fix: {visible(finding.fix)}")
         summary = ", ".join([words.count(failed, "failure"), words.count(warned, "warning")])
         typer.echo(f"\n{summary}." if failed or warned else "\nEverything is in place.")
     if failed:

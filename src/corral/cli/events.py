@@ -56,7 +56,7 @@ def events(
         times = {"since": moment_option("--since", since, now), "until": moment_option("--until", until, now)}
         with terminal.client() as client:
             for piece in client.events.export(export, actor=actor, action=action, subject=subject, q=search, **times):
-                typer.echo(piece, nl=False)
+                terminal.raw(piece)
         return
     with terminal.client() as client:
         newest_first = list(
@@ -89,7 +89,7 @@ def _matches(event: EventView, actor: str | None, action: str | None, subject: s
 
 def _say_event(terminal: Terminal, event: EventView) -> None:
     if terminal.as_json:
-        typer.echo(json.dumps(event, ensure_ascii=False))
+        terminal.json_line(event)
     else:
         who = f"{event['actor']:<12} {event['action']:<18} {event['subject']:<10}"
         terminal.say(f"{words.local_time(event['at'])} {who} {_detail(event)}")

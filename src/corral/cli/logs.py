@@ -56,11 +56,15 @@ def logs(
     download: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Save it; of several attempts or ranks a .tar.gz.")
     ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="At a terminal, too, print it as it is: colours, and whatever else it does.")
+    ] = False,
 ) -> None:
     """Print a job's output, search it on the server, or save it.
 
     With -f it goes on over restarts of the server and of the job, and exits with the job's own exit code. A search that
-    finds nothing exits with 4.
+    finds nothing exits with 4. At a terminal, characters that would act on it are shown as symbols; pipes and files get
+    the bytes as they are.
     """
     rank = ALL if all_ranks else rank
     for flag, value, least in (("--attempt", attempt, 1), ("--rank", rank, 0)):
@@ -73,15 +77,15 @@ def logs(
     if follow and ALL in (attempt, rank):
         raise WrongUsage("--follow goes with one attempt and one rank")
     if follow:
-        _follow(terminal, job, _number(attempt), _number(rank) or 0, tail)
+        _follow(terminal, job, _number(attempt), _number(rank) or 0, tail, raw)
         return
     with terminal.client() as client:
         if search is not None:
-            _search(terminal, client, job, search, attempt, rank, regex, ignore_case, limit)
+            _search(terminal, client, job, search, attempt, rank, regex, ignore_case, limit, raw)
         elif download is not None:
             _download(terminal, client, job, download, attempt, rank)
         else:
-            _print(terminal, client, job, attempt, rank, tail)
+            _print(terminal, client, job, attempt, rank, tail, raw)
 
 
 def _number(value: str | None) -> int | None:
@@ -89,16 +93,16 @@ def _number(value: str | None) -> int | None:
 
 
 def _print(
-    terminal: Terminal, client: Client, job: str, attempt: str | None, rank: str | None, tail: int | None
+    terminal: Terminal, client: Client, job: str, attempt: str | None, rank: str | None, tail: int | None, raw: bool
 ) -> None:
     if ALL in (attempt, rank):
-        _print_all(terminal, client, job, attempt, rank, tail)
+        _print_all(terminal, client, job, attempt, rank, tail, raw)
         return
     text = client.jobs.log(job, attempt=_number(attempt), rank=_number(rank) or 0, tail=tail)
     if terminal.as_json:
         terminal.json({"job": job, "attempt": _number(attempt), "rank": _number(rank) or 0, "text": text})
     elif text:
-        _write(text)
+        _write(terminal, text, raw)
     elif client.jobs.get(job)["ended_at"] is not None:
         terminal.note(f"It has left no output. How it ended: corral show {job}")
     else:
@@ -106,7 +110,7 @@ def _print(
 
 
 def _print_all(
-    terminal: Terminal, client: Client, job: str, attempt: str | None, rank: str | None, tail: int | None
+    terminal: Terminal, client: Client, job: str, attempt: str | None, rank: str | None, tail: int | None, raw: bool
 ) -> None:
     """One after the other, each under its name."""
     view = client.jobs.get(job)
@@ -119,14 +123,18 @@ def _print_all(
             text = client.jobs.log(job, attempt=number, rank=place, tail=tail)
             items.append({"attempt": number, "rank": place, "text": text})
             if not terminal.as_json:
-                sys.stdout.write(f"==> attempt {number}, rank {place} <==\n")
-                _write(text)
+                terminal.say(f"==> attempt {number}, rank {place} <==")
+                _write(terminal, text, raw)
     if terminal.as_json:
         terminal.json({"job": job, "items": items})
 
 
-def _write(text: str) -> None:
-    sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
+def _write(terminal: Terminal, text: str, raw: bool) -> None:
+    whole = text if text.endswith("\n") or not text else text + "\n"
+    if raw:
+        sys.stdout.write(whole)
+    else:
+        terminal.raw(whole)
 
 
 def _search(
@@ -139,6 +147,7 @@ def _search(
     regex: bool,
     ignore_case: bool,
     limit: int,
+    raw: bool,
 ) -> None:
     """Lines as they are found, with their numbers, and with the log where there are several."""
     found = client.jobs.search_log(
@@ -149,7 +158,7 @@ def _search(
         items.append(match)
         if not terminal.as_json:
             place = f"{match['attempt']}:{match['rank']}:" if ALL in (attempt, rank) else ""
-            sys.stdout.write(f"{place}{match['line']}:{match['text']}\n")
+            _write(terminal, f"{place}{match['line']}:{match['text']}", raw)
     if terminal.as_json:
         terminal.json({"items": items})
     elif len(items) == limit:
@@ -171,10 +180,8 @@ def _download(
     terminal.answer(saved, f"Saved {target} ({fetched.size_bytes} bytes)")
 
 
-def _follow(terminal: Terminal, job: str, attempt: int | None, rank: int, tail: int | None) -> None:
+def _follow(terminal: Terminal, job: str, attempt: int | None, rank: int, tail: int | None, raw: bool) -> None:
     """As JSON, every piece is a line of its own and the last one is the end."""
-    import json
-
     from corral.client.following import LogText, Patience
     from corral.client.jobs import exit_status
 
@@ -185,11 +192,16 @@ def _follow(terminal: Terminal, job: str, attempt: int | None, rank: int, tail: 
         pieces = client.jobs.follow_log(job, attempt=attempt, rank=rank, tail=tail, patience=Patience(on_lost=lost))
         for piece in pieces:
             if isinstance(piece, LogText):
-                sys.stdout.write(json.dumps({"text": piece.text}) + "\n" if terminal.as_json else piece.text)
-                sys.stdout.flush()
+                if terminal.as_json:
+                    terminal.json_line({"text": piece.text})
+                elif raw:
+                    sys.stdout.write(piece.text)
+                    sys.stdout.flush()
+                else:
+                    terminal.raw(piece.text)
                 continue
             if terminal.as_json:
-                sys.stdout.write(json.dumps({"state": piece.state, "exit_code": piece.exit_code}) + "\n")
+                terminal.json_line({"state": piece.state, "exit_code": piece.exit_code})
             else:
                 code = "" if piece.exit_code is None else f", exit code {piece.exit_code}"
                 terminal.note(f"-- {job} {piece.state}{code}")

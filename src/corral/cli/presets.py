@@ -52,7 +52,7 @@ def show(
     with terminal.client() as client:
         view = client.presets.get(preset)
     if yaml and not terminal.as_json:
-        typer.echo(view.get("yaml") or "", nl=False)
+        terminal.raw(view.get("yaml") or "")
         return
     terminal.facts(view, _facts(view))
     if not terminal.as_json:

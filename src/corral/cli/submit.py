@@ -96,7 +96,7 @@ def submit(
     venv: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A virtual environment or conda prefix; its programs come first.")
     ] = None,
-    kind: Annotated[str | None, typer.Option(help="training, distributed or workbench; default: by its nodes.")] = None,
+    kind: Annotated[str | None, typer.Option(help="training or distributed: must be what it is by its nodes.")] = None,
     mount: MountOption = None,
     retries: Annotated[
         int | None,

@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from corral.core.visible_text import visible, visible_line
 
 #: The colour goes with the word, never instead of it.
 STYLES = {
@@ -90,7 +93,15 @@ def columns(*titles: str) -> list[Column]:
 def terminal_console(*, to_stderr: bool = False) -> Console:
     stream = sys.stderr if to_stderr else sys.stdout
     width = None if stream.isatty() else int(os.environ.get("COLUMNS") or UNLIMITED_COLUMNS)
-    return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+    return _VisibleConsole(file=stream, width=width, highlight=False, soft_wrap=False)
+
+
+class _VisibleConsole(Console):
+    """Draws what users wrote so that none of it acts on the terminal, whatever it is a part of."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,7 +152,8 @@ def fitting(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
 def _cell(column: Column, text: str) -> Text:
     style = STYLES.get(text.lower(), "") if column.is_state else ""
     # a line break inside a cell would draw a second line
-    return Text(" ".join(text.splitlines()) or "-", style=style, no_wrap=True, overflow="ellipsis")
+    text = visible_line(" ".join(text.splitlines()))
+    return Text(text or "-", style=style, no_wrap=True, overflow="ellipsis")
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
@@ -162,7 +174,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     console = terminal_console()
     for name, value in shown:
         text = Text(f"{name:<{width}}  ", style="bold")
-        text.append(value, style=STYLES.get(value.lower(), "not bold"))
+        text.append(visible(value), style=STYLES.get(value.lower(), "not bold"))
         console.print(text, soft_wrap=True)
 
 

@@ -21,6 +21,7 @@ import typer
 
 from corral.cli.failures import WrongUsage, exit_code, problem, readable
 from corral.client.errors import ClientError
+from corral.core.visible_text import visible, visible_json, visible_log
 
 if TYPE_CHECKING:
     from corral.client.client import Client
@@ -114,21 +115,31 @@ class Terminal:
     def say(self, text: str) -> None:
         """An answer in words, for people; programs have asked for JSON instead."""
         if not self.as_json:
-            typer.echo(text)
+            typer.echo(visible(text))
 
     def note(self, text: str) -> None:
         """Beside the answer, so that a pipe does not get it."""
-        typer.echo(text, err=True)
+        typer.echo(visible(text), err=True)
 
     def json(self, value: Any) -> None:
-        typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+        typer.echo(visible_json(json.dumps(value, indent=2, ensure_ascii=False)))
+
+    def json_line(self, value: Any) -> None:
+        """One of many, as it comes."""
+        typer.echo(visible_json(json.dumps(value, ensure_ascii=False)))
+        sys.stdout.flush()
+
+    def raw(self, text: str) -> None:
+        """What a program or a person wrote, without a line break of our own: as it is in a pipe, visible to people."""
+        sys.stdout.write(visible_log(text) if sys.stdout.isatty() else text)
+        sys.stdout.flush()
 
     def answer(self, value: Any, text: str) -> None:
         """The thing itself as JSON, or what happened in words."""
         if self.as_json:
             self.json(value)
         else:
-            typer.echo(text)
+            typer.echo(visible(text))
 
     def table(
         self, titles: Sequence[str], items: Sequence[Any], row: Callable[[Any], Sequence[str]], *, empty: str
@@ -156,7 +167,7 @@ class Terminal:
         """Ask before something that cannot be undone. A script is not asked: it has no one to answer."""
         if assume_yes or not self.is_interactive:
             return
-        if not typer.confirm(question, err=True):
+        if not typer.confirm(visible(question), err=True):
             raise typer.Exit(1)
 
     def password(self, prompt: str, *, from_stdin: bool, confirm: bool = False) -> str:
@@ -172,7 +183,7 @@ class Terminal:
         return given
 
     def fail(self, error: ClientError) -> typer.Exit:
-        self.note(problem(error) if self.as_json else readable(error))
+        self.note(visible_json(problem(error)) if self.as_json else readable(error))
         return typer.Exit(exit_code(error))
 
 

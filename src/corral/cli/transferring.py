@@ -14,6 +14,7 @@ import typer
 from corral.cli import words
 from corral.cli.failures import REFUSED, WrongUsage
 from corral.cli.terminal import Terminal
+from corral.core.visible_text import visible_line
 
 if TYPE_CHECKING:
     from corral.client.client import Client
@@ -109,8 +110,8 @@ def _show_plans(terminal: Terminal, tasks: list[Task]) -> None:
         terminal.json({"dry_run": True, "files": copies, "bytes": sizes, "skipped": skipped, "actions": actions})
         return
     for verb, path in lines:
-        typer.echo(f"{verb:7} {path}")
-    typer.echo(f"Would copy {words.count(copies, 'file')} ({words.size(sizes)}); {skipped} unchanged.")
+        terminal.say(f"{verb:7} {visible_line(path)}")
+    terminal.say(f"Would copy {words.count(copies, 'file')} ({words.size(sizes)}); {skipped} unchanged.")
 
 
 def _tell(terminal: Terminal, summary: Summary) -> None:
@@ -128,7 +129,7 @@ def _tell(terminal: Terminal, summary: Summary) -> None:
             }
         )
     else:
-        typer.echo(_in_words(summary))
+        terminal.say(_in_words(summary))
         if summary.left_out:
             terminal.note(f"Not carried, because they are links or no files: {_some(summary.left_out)}")
         if summary.failed:

@@ -135,7 +135,7 @@ def open_workbench(
 ) -> None:
     """Print the address of a workbench's Jupyter, and open it where there is a browser.
 
-    The address is this server's own; whoever opens it signs in as always.
+    The address is the console's: who opens it signs in as always, and is led to the workbench's own.
     """
     with terminal.client() as client:
         view = _ready(terminal, client, name)

@@ -23,8 +23,11 @@ class People:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def login(self, user: str, password: str, *, token_name: str) -> LoginView:
+    def login(self, user: str, password: str, *, token_name: str, new_password: str | None = None) -> LoginView:
+        """`new_password` replaces the password, such as a one-time one, which gives no token without it."""
         body = {"user": user, "password": password, "token_name": token_name}
+        if new_password is not None:
+            body["new_password"] = new_password
         return cast(LoginView, self._transport.post("/auth/login", body))
 
     def logout(self) -> None:
@@ -36,8 +39,9 @@ class People:
     def edit_me(self, changes: Mapping[str, Any]) -> MeView:
         return cast(MeView, self._transport.patch("/me", dict(changes)))
 
-    def change_password(self, *, old: str, new: str) -> None:
-        self._transport.post("/me/password", {"old": old, "new": new})
+    def change_password(self, *, old: str, new: str, revoke_tokens: bool = False) -> None:
+        """With `revoke_tokens` all tokens of the user end, but for the one of this client."""
+        self._transport.post("/me/password", {"old": old, "new": new, "revoke_tokens": revoke_tokens})
 
     def tokens(self) -> Iterator[TokenView]:
         return self._transport.pages("/me/tokens")

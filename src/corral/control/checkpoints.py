@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from corral.control.errors import WrongState
+from corral.control.errors import NotFound, WrongState
 from corral.control.jobs import own_job
 from corral.control.policies import CheckpointPolicy
 from corral.control.ports import Checkpoints, LaunchOrder, SavedWork
@@ -63,15 +63,28 @@ def note_saved(work: Work, seen: Sequence[Saved]) -> None:
             work.record(SYSTEM, "job.checkpointed", job.id, owner=job.user, detail=detail)
 
 
-def ask_to_save(work: Work, caller: Caller, ref: str, checkpoints: Checkpoints) -> Job:
-    """Ask a running job's program to save now. It does so after its present step, if it uses the helper."""
+def job_to_save(work: Work, caller: Caller, ref: str) -> Job:
+    """The running job that the caller may ask to save."""
     job = own_job(work, caller, ref)
     if job.state is not JobState.RUNNING:
         raise WrongState(f"job {job.id} is {job.state}: only a running one can save", state=job.state)
+    return job
+
+
+def ask_to_save(job: Job, checkpoints: Checkpoints) -> None:
+    """Ask a job's program to save now. It does so after its present step, if it uses the helper. Never in the
+    controller's thread: the job can change that directory."""
     try:
         checkpoints.request(job.id)
     except OSError as error:
         reason = error.strerror or str(error)
         raise WrongState(f"job {job.id} cannot be asked: its checkpoint directory: {reason}") from error
+
+
+def note_request(work: Work, caller: Caller, job: Job) -> Job:
+    """Record that a job's program was asked to save."""
+    found = work.job(job.id)
+    if found is None:
+        raise NotFound(f"job {job.id} was deleted meanwhile", field="job")
     work.record(caller, "job.checkpoint-requested", job.id, owner=job.user, detail={"attempt": job.attempt})
-    return job
+    return found

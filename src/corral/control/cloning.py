@@ -8,12 +8,13 @@ from corral.control.admission import GIVEN_NAME, NAME, queue_refusal
 from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD
 from corral.control.errors import Forbidden, Invalid
 from corral.control.jobs import JobDraft, make_job, own_job, submit
+from corral.control.kinds import check_declared
 from corral.control.mount_words import words_again
 from corral.control.mounts import in_cluster
 from corral.control.records import KEPT_LABEL, TASK_LABEL, JobRecord, JobSpec
 from corral.control.routing import is_within_reach
 from corral.control.work import Caller, Work
-from corral.core.model import CLUSTER_LABEL, Job, JobKind, Request
+from corral.core.model import CLUSTER_LABEL, Job, Request
 
 #: The API's words for what is a part of the spec, and replaced whole.
 SPEC_WORDS = {
@@ -60,17 +61,17 @@ def clone(work: Work, caller: Caller, ref: str, change: CloneChange) -> JobRecor
 def merged(job: Job, spec: JobSpec, change: CloneChange) -> JobDraft:
     """A draft of the same job with what is to be different about it."""
     given, new = change.given, change.draft
-    kind = new.kind if "kind" in given else job.kind
-    if "nodes" in given and "kind" not in given and job.kind in (JobKind.TRAINING, JobKind.DISTRIBUTED):
-        kind = None  # by its nodes
+    clone_spec, request = _spec(spec, change), _request(job.request, spec, change)
+    if "kind" in given:
+        check_declared(new.declared_kind, clone_spec, request)
     keeps_size = job.elastic is not None and not given & {"gpus", "package", "nodes"}
     return replace(
         new,
         min_gpus=job.elastic.min_gpus if keeps_size and job.elastic and "min_gpus" not in given else new.min_gpus,
         max_gpus=job.elastic.max_gpus if keeps_size and job.elastic and "max_gpus" not in given else new.max_gpus,
-        spec=_spec(spec, change),
-        request=_request(job.request, spec, change),
-        kind=kind,
+        spec=clone_spec,
+        request=request,
+        kind=None,
         priority=new.priority if "priority" in given else job.priority,
         time_limit_seconds=new.time_limit_seconds if "time" in given else job.time_limit_seconds,
         grace_seconds=new.grace_seconds if "grace" in given else job.grace_seconds,
@@ -88,6 +89,9 @@ def _spec(spec: JobSpec, change: CloneChange) -> JobSpec:
         if word in spec.labels and not _outdated(word, given):
             labels[word] = spec.labels[word]
     replaced = {name: getattr(new, name) for word, name in SPEC_WORDS.items() if word in given}
+    if "command" in given:
+        # Another program is not the preset's any more, nor a workbench.
+        replaced |= {"preset": None, "parameters": {}, "jupyter": False, "ssh": False}
     return replace(spec, env={**spec.env, **new.env}, labels=labels, **replaced)
 
 

@@ -410,6 +410,7 @@ class Controller:
                 outbox.put(DeleteEffect(attempts={job.id: _attempts(job) for job in work.deleted}))
 
     def _instruct(self, instruction: Instruction) -> None:
+        """Touches no file of the job: the outbox's thread prepares its directories."""
         job, outbox = self._job_of(instruction), self._outbox_of(instruction)
         if isinstance(instruction, Launch):
             if job is not None and job.allocation is not None and job.attempt_id == instruction.attempt_id:
@@ -432,7 +433,7 @@ class Controller:
 
     def _outbox_of(self, instruction: Instruction) -> Lanes:
         job = self._job_of(instruction)
-        if isinstance(instruction, Stop) and instruction.cluster is not None:
+        if isinstance(instruction, Stop) and instruction.cluster in self._outboxes:
             return self._outboxes[instruction.cluster]
         if job is not None and job.allocation is not None:
             node = self._state.snapshot.nodes.get(job.allocation.grants[0].node)

@@ -19,6 +19,7 @@ from corral.control.admission import (
 from corral.control.catalog import FLAVOR_WORD, PACKAGE_WORD, Catalog, load_catalog, picked
 from corral.control.dependencies import resolved, still_open
 from corral.control.errors import Forbidden, Invalid, NotFound, Refusal, Taken, WrongState, about_item, in_list
+from corral.control.kinds import derived_kind
 from corral.control.mount_words import MountWord
 from corral.control.permissions import function_for, require
 from corral.control.records import JobRecord, JobSpec, MountSpec
@@ -41,7 +42,10 @@ class JobDraft:
     spec: JobSpec
     request: Request = field(default_factory=Request)
     name: str | None = None
+    #: None means: by what it runs, and on how many nodes
     kind: JobKind | None = None
+    #: what a person calls it; it must be what it is
+    declared_kind: JobKind | None = None
     #: None means: the right one of those that the user may use
     queue: str | None = None
     #: names out of the catalog; a package brings the whole size, a flavor the models and labels
@@ -290,7 +294,7 @@ def elastic_of(state: State, draft: JobDraft, kind: JobKind) -> Elastic | None:
 
 
 def kind_of(draft: JobDraft) -> JobKind:
-    return draft.kind or (JobKind.DISTRIBUTED if draft.request.is_gang else JobKind.TRAINING)
+    return draft.kind or derived_kind(draft.spec, draft.request)
 
 
 def _looked_up(work: Work, caller: Caller, drafts: Sequence[JobDraft]) -> list[JobDraft]:

@@ -146,6 +146,7 @@ def storage_orders(spec: JobSpec, known: Mapping[str, Volume]) -> tuple[StorageO
                 path=mount.path,
                 read_only=mount.read_only,
                 id=mount.volume_id or mount.dataset_id or "",
+                owner=volume.owner if volume is not None else "",
                 version=mount.version or "",
                 size_bytes=mount.size_bytes,
                 prefetch=mount.prefetch,

@@ -8,6 +8,7 @@ what was not done.
 from __future__ import annotations
 
 import enum
+import errno
 import logging
 import queue
 import threading
@@ -39,6 +40,10 @@ log = logging.getLogger("corral.control")
 
 #: One round of the pauses after which the engine is asked again.
 RETRY_SECONDS = 1.0
+#: The platform's own trouble, which may be over with the next try.
+_DISK_TROUBLE = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE, errno.EMFILE, errno.ENFILE}
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -268,6 +273,7 @@ class Outbox:
         try:
             match effect:
                 case LaunchEffect(order=order):
+                    self._make_directories(order)
                     self._prepare(order)
                     self._engine.launch(self._complete(order))
                     self._launched.add(order.attempt_id)
@@ -302,6 +308,16 @@ class Outbox:
             if isinstance(effect, StopEffect):
                 return f"{type(error).__name__}: {error}"  # nobody else would tell it again
         return ""
+
+    def _make_directories(self, order: LaunchOrder) -> None:
+        """The job may have put anything in their place: that ends the attempt. A disk that is full or away does not."""
+        try:
+            self._workspace.prepare(order.job_id)
+        except OSError as error:
+            words = f"its directories cannot be prepared: {error.filename}: {error.strerror}"
+            if error.errno in _DISK_TROUBLE:
+                raise EngineUnavailable(words) from error
+            raise LaunchRefused(words) from error
 
     def _refuse(self, attempt_id: str, message: str, say: Callable[[str, str], None] | None = None) -> None:
         self._refusals.setdefault(attempt_id, partial(say or self._refused, attempt_id, message))

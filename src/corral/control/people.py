@@ -150,14 +150,20 @@ def delete_user(work: Work, caller: Caller, name: str) -> None:
     work.record(caller, "user.deleted", name, owner=name)
 
 
-def change_password(work: Work, caller: Caller, password_hash: str) -> UserRecord:
-    """One's own; the old one was checked by the server. Other sessions end, this caller signs in again."""
+def change_password(
+    work: Work, caller: Caller, password_hash: str, *, revoke_tokens: bool = False, kept: str = ""
+) -> UserRecord:
+    """One's own; the old one was checked by the server. Sessions end, this caller signs in again. With `revoke_tokens`
+    all tokens end, too, except `kept`, the id of the one that the caller uses."""
     user = existing(work.tx, caller.name)
     changed = replace(user, password_hash=password_hash, must_change_password=False)
     work.tx.people.save_user(changed)
     sessions = work.tx.credentials.of_user(user.name, CredentialKind.SESSION)
-    work.tx.credentials.delete([credential.id for credential in sessions])
-    work.record(caller, "user.password-changed", user.name, owner=user.name)
+    tokens = work.tx.credentials.of_user(user.name, CredentialKind.TOKEN) if revoke_tokens else []
+    revoked = [token.id for token in tokens if token.id != kept]
+    work.tx.credentials.delete([*(session.id for session in sessions), *revoked])
+    detail = {"revoked_tokens": len(revoked)} if revoke_tokens else {}
+    work.record(caller, "user.password-changed", user.name, owner=user.name, detail=detail)
     return changed
 
 

@@ -29,7 +29,7 @@ class Resuming:
             return False
         try:
             return self._checkpoints.has_any(order.job_id)
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001 - a directory of one job must not hold up the launches of others
             log.warning("the checkpoints of %s cannot be read: %s", order.job_id, error)
             return False
 

@@ -1,13 +1,16 @@
 """Tasks: hold GPUs first, decide later what runs on them.
 
-`allocate` submits a job that holds its GPUs and waits for a program; `start_program` hands it one; `release` ends it.
+`allocate` submits a job that holds its GPUs and waits for a program; `planned_program`, `hand_program` and
+`note_program` hand it one; `release` ends it.
 Without a number the allocation is automatic: as many GPUs as are free, within what automatic allocations of the user
 may hold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from corral.control import jobs
 from corral.control.admission import admit, settled
@@ -62,8 +65,8 @@ def allocate(work: Work, caller: Caller, task: str, gpus: int | None, holder: tu
     return Allocated(record=record, warning=warning)
 
 
-def start_program(work: Work, caller: Caller, task: str, program: Program, workspace: Workspace) -> Job:
-    """Hand a task's job the program to run."""
+def planned_program(work: Work, caller: Caller, task: str, program: Program) -> tuple[Job, Mapping[str, Any]]:
+    """The task's job, and the content of the file that hands it the program."""
     job = task_job(work, caller, task)
     if job.state not in (JobState.STARTING, JobState.RUNNING):
         raise WrongState(f"task {task!r} is {job.state}: its GPUs are not held yet", state=job.state)
@@ -73,11 +76,29 @@ def start_program(work: Work, caller: Caller, task: str, program: Program, works
     indexes = [gpu.index for grant in job.allocation.grants for gpu in nodes[grant.node].gpus if gpu.id in grant.gpus]
     command = list(filled(program.command or policy.command, indexes))
     env = dict(zip(policy.env, filled([*policy.env.values()], indexes), strict=True))
-    content = {"attempt": job.attempt, "command": command, "env": env, "workdir": program.workdir}
-    if not workspace.put_once(job.id, PROGRAM_FILE, content):
+    return job, {"attempt": job.attempt, "command": command, "env": env, "workdir": program.workdir}
+
+
+def hand_program(job: Job, task: str, content: Mapping[str, Any], workspace: Workspace) -> None:
+    """Leave the program where the task's job waits for it. Never in the controller's thread: the job can change that
+    directory."""
+    try:
+        is_new = workspace.put_once(job.id, PROGRAM_FILE, content)
+    except OSError as error:
+        problem = f"task {task!r} cannot be handed its program: {error.strerror or error}"
+        raise WrongState(problem, state=job.state) from error
+    if not is_new:
         raise WrongState(f"task {task!r} has its program already; release it first", state=job.state)
-    work.record(caller, "task.program-started", job.id, owner=job.user, detail={"task": task, "command": command[0]})
-    return job
+
+
+def note_program(work: Work, caller: Caller, job: Job, task: str, content: Mapping[str, Any]) -> Job:
+    """Record that a task's job has its program."""
+    found = work.job(job.id)
+    if found is None:
+        raise NotFound(f"task {task!r} was deleted meanwhile", field="task")
+    detail = {"task": task, "command": content["command"][0]}
+    work.record(caller, "task.program-started", job.id, owner=job.user, detail=detail)
+    return found
 
 
 def release(work: Work, caller: Caller, task: str) -> Job:

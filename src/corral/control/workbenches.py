@@ -13,6 +13,7 @@ from typing import Any
 
 from corral.control import jobs
 from corral.control.errors import Invalid, Missing, NotFound
+from corral.control.kinds import HOST_COMMAND
 from corral.control.ports import AttemptStatus, Tool, Transaction, WorkbenchStatus
 from corral.control.records import TASK_LABEL, JobRecord, JobSpec
 from corral.control.state import State
@@ -20,13 +21,6 @@ from corral.control.work import SYSTEM, Caller, Work
 from corral.core.lifecycle import StopRequested
 from corral.core.model import EndReason, Job, JobKind, JobState
 
-#: The same for every workbench and every version, so that one of an earlier version starts again.
-HOST_COMMAND = (
-    "/bin/sh",
-    "-c",
-    'command -v python3 >/dev/null 2>&1 || exit 83; exec python3 -Iu "$CORRAL_JOB_DIR/workbench/host.py"',
-    "corral-workbench",
-)
 #: How long a workbench that says nothing new is believed to be in use.
 FRESH_SECONDS = 60.0
 #: How the program ends when it cannot begin, in words for the owner.
@@ -63,7 +57,7 @@ def is_workbench(record: JobRecord) -> bool:
 
 
 def is_hosted(spec: JobSpec) -> bool:
-    """Whether it offers something; a workbench may also run a program of its owner's own."""
+    """Whether it offers something; a workbench of an earlier version may run a program of its owner's own."""
     return spec.command == HOST_COMMAND
 
 

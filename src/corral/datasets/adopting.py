@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 
 from corral.datasets.errors import DatasetError
 from corral.datasets.leases import Lease
@@ -31,8 +31,13 @@ def adopt(
     author: str,
     job: str | None = None,
     parent: str | None = LATEST,
+    sent: Container[str] | None = None,
 ) -> Committed:
-    """Make a tree whose pieces were stored before the newest version. Raises `Incomplete`, and `HeadMoved`."""
+    """Make a tree whose pieces were stored before the newest version. Raises `Incomplete`, and `HeadMoved`.
+
+    `sent` names the packs that the author has sent: the tree may need only what is in them or in an earlier version of
+    this dataset, and anything else is missing, whether the storage has it or not. None allows everything.
+    """
     check_dataset(dataset)
     head = repository.head(dataset)
     expected = (head.id if head else None) if parent == LATEST else parent
@@ -42,7 +47,8 @@ def adopt(
     with Lease(repository.storage, repository.clock) as lease:
         # What is found now stays: a collection that began before this is seen, a later one sees the lease.
         lease.saw(repository.pieces.refresh())
-        sizes = _Sizes(repository.pieces)
+        allowed = None if sent is None else _Allowed(repository, dataset, sent)
+        sizes = _Sizes(repository.pieces, allowed)
         sizes.look(bytes.fromhex(tree))
         old = set() if head is None else set(_digests(repository.pieces, bytes.fromhex(head.tree)))
         commit = Commit(
@@ -61,11 +67,34 @@ def adopt(
     return Committed(commit=commit, created=True)
 
 
-class _Sizes:
-    """Walks a tree and makes sure that a version can rely on every piece of it."""
+class _Allowed:
+    """Which pieces a new version of a dataset may name. Earlier versions are read only as far back as needed."""
 
-    def __init__(self, pieces: PieceStore) -> None:
+    def __init__(self, repository: Repository, dataset: str, sent: Container[str]) -> None:
+        self._pieces = repository.pieces
+        self._sent = sent
+        self._versions = iter(repository.metadata.log(dataset))
+        self._read: set[bytes] = set()
+
+    def check(self, digests: Sequence[bytes]) -> None:
+        """Raises Incomplete."""
+        held = self._pieces.held_in(digests, self._sent)
+        unknown = [digest for digest, is_held in zip(digests, held, strict=True) if not is_held]
+        unknown = [digest for digest in unknown if digest not in self._read]
+        while unknown:
+            version = next(self._versions, None)
+            if version is None:
+                raise Incomplete(len(unknown), unknown[0])
+            self._read.update(_digests(self._pieces, bytes.fromhex(version.tree)))
+            unknown = [digest for digest in unknown if digest not in self._read]
+
+
+class _Sizes:
+    """Walks a tree and makes sure that a version can rely on every piece of it, and may."""
+
+    def __init__(self, pieces: PieceStore, allowed: _Allowed | None) -> None:
         self._store = pieces
+        self._allowed = allowed
         self.files = 0
         self.bytes = 0
         #: length of every piece that it needs
@@ -102,6 +131,8 @@ class _Sizes:
         (place,) = self._store.locate([digest], trusted=True)
         if place is None:
             raise Incomplete(1, digest)
+        if self._allowed is not None:
+            self._allowed.check([digest])
         self.pieces[digest] = place.length
 
     def _settle(self) -> None:
@@ -109,6 +140,8 @@ class _Sizes:
         missing = [digest for (digest, _), place in zip(self._unsure, places, strict=True) if place is None]
         if missing:
             raise Incomplete(len(missing), missing[0])
+        if self._allowed is not None:
+            self._allowed.check([digest for digest, _ in self._unsure])
         for (digest, length), place in zip(self._unsure, places, strict=True):
             assert place is not None
             if place.length != length:
@@ -119,11 +152,15 @@ class _Sizes:
 
 def _digests(pieces: PieceStore, tree: bytes) -> Iterator[bytes]:
     """Everything that a tree needs, itself among it."""
-    yield tree
-    for entry in decode_tree(pieces.get(tree)):
-        if entry.kind == "dir":
-            yield from _digests(pieces, entry.digest)
-        elif entry.kind == "file":
-            yield entry.digest
-            if entry.listed:
-                yield from (digest for digest, _ in decode_list(pieces.get(entry.digest)))
+    waiting = [tree]
+    while waiting:
+        directory = waiting.pop()
+        yield directory
+        for entry in decode_tree(pieces.get(directory)):
+            if entry.kind == "dir":
+                waiting.append(entry.digest)
+            # What an empty file names is never stored, and so never checked.
+            elif entry.kind == "file" and (entry.size or entry.listed):
+                yield entry.digest
+                if entry.listed:
+                    yield from (digest for digest, _ in decode_list(pieces.get(entry.digest)))

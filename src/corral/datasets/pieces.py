@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +100,13 @@ class PieceStore:
         with self._lock:
             table = self._table
         return table.find(digests, trusted=trusted)
+
+    def held_in(self, digests: Sequence[bytes], packs: Container[str]) -> list[bool]:
+        """Whether each of the pieces lies in one of these packs, beside others or not."""
+        self._ensure()
+        with self._lock:
+            table = self._table
+        return [any(pack in packs for pack in holders) for holders in table.holders(digests)]
 
     def add(self, kind: Kind, at: float, pieces: Sequence[tuple[bytes, bytes | memoryview]]) -> int:
         """Publish a pack of pieces; when this returns it is kept and found. Gives the bytes that it takes."""
@@ -200,6 +207,14 @@ class _Table:
         return cls(
             [pack.id for pack in packs], digests[order], numbers[order], offsets[order], lengths[order], stays[order]
         )
+
+    def holders(self, digests: Sequence[bytes]) -> Iterator[list[str]]:
+        """The packs that hold each of the pieces."""
+        wanted = np.frombuffer(b"".join(digests), dtype=_TEXT)
+        first = np.searchsorted(self._digests, wanted, side="left").tolist()
+        behind = np.searchsorted(self._digests, wanted, side="right").tolist()
+        for begin, end in zip(first, behind, strict=True):
+            yield [self._packs[number] for number in self._pack_numbers[begin:end]]
 
     def find(self, digests: Sequence[bytes], *, trusted: bool) -> list[Place | None]:
         if not len(self._digests) or not digests:

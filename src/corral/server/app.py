@@ -65,6 +65,7 @@ from corral.server.routes import (
     volumes,
     workbenches,
 )
+from corral.server.workbench_site import WorkbenchSites
 
 VERSION = version("corral")
 
@@ -128,15 +129,19 @@ ROUTERS = (
 def build_app(context: ServerContext, console: ConsoleFiles | None = None) -> FastAPI:
     """The application that answers with what `context` holds."""
     app = _app(context.metrics)
+    app.router.routes.insert(0, WorkbenchSites())
     app.state.context = context
     app.state.console = console or ConsoleFiles()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         context.feed.attach(asyncio.get_running_loop())
+        context.metrics.follower_count = lambda: context.feed.follower_count
+        context.metrics.encoded_events = lambda: context.event_texts.encoded
         watch = asyncio.create_task(watch_licence(context))
         yield
         watch.cancel()
+        context.audit.close()
         await context.jupyter.close()
         context.feed.close()
         context.passwords.close()

@@ -22,8 +22,9 @@ from corral.control.records import UserRecord
 from corral.control.state import State
 from corral.control.work import SYSTEM, Work
 from corral.engines import holder
-from corral.server import secrets
+from corral.server import secrets, workbench_ports
 from corral.server.app import VERSION, build_app
+from corral.server.audit import AuditNotes, written_by
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords, one_time_password
 from corral.server.auth.providers import SignIn
@@ -31,6 +32,7 @@ from corral.server.auth.throttle import LoginThrottle
 from corral.server.context import ServerContext
 from corral.server.dataset_access import renewed_tokens
 from corral.server.dataset_library import DatasetLibrary
+from corral.server.event_texts import EventTexts
 from corral.server.foundation import Foundation, laid
 from corral.server.imaging import Imaging
 from corral.server.mounting import Mounting
@@ -39,6 +41,9 @@ from corral.server.readers import Readers
 from corral.server.settings import FIRST_USER, Settings
 from corral.server.timetravel import TimeTravel
 from corral.server.volume_files import VolumeStorage
+from corral.server.workbench_origins import WorkbenchOrigins
+from corral.server.workbench_passes import WorkbenchPasses
+from corral.server.workbench_ports import WorkbenchPorts
 from corral.server.workers import Workers, at_work
 from corral.server.write_proof import WriteProof
 from corral.stores.outputs import DirectoryOutputs
@@ -85,6 +90,8 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         checkpoints=base.checkpoints,
         workbenches=base.workbenches,
         jupyter=JupyterProxy(base.workbenches.reaching.way),
+        origins=_origins(base),
+        passes=WorkbenchPasses(box),
         task_holder=(sys.executable, "-u", holder.__file__),
         readings=workers.monitoring.readings,
         exporters=workers.monitoring.exporters,
@@ -92,9 +99,11 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
         identities=Identities(store, touch=lambda *used: _touch(controller, *used), now=clock.now),
         passwords=passwords,
         throttle=_throttle(settings),
+        audit=AuditNotes(written_by(controller)),
         box=box,
         sign_in=SignIn(box=box, clock=clock),
         feed=base.feed,
+        event_texts=EventTexts(),
         estimating=workers.estimating,
         reporting=workers.reporting,
         simulating=workers.simulating,
@@ -127,10 +136,21 @@ def _context(base: Foundation, workers: Workers, passwords: Passwords) -> Server
     )
 
 
+def _origins(base: Foundation) -> WorkbenchOrigins:
+    settings = base.settings
+    ports = WorkbenchPorts(
+        path=settings.home / workbench_ports.FILE,
+        host=settings.server.host,
+        ports=settings.workbench.page_ports,
+        live=base.workbenches.live,
+    )
+    return WorkbenchOrigins(settings, ports)
+
+
 def _throttle(settings: Settings) -> LoginThrottle:
     return LoginThrottle(
         attempts=settings.server.login_attempts,
-        window_seconds=settings.server.login_window_seconds,
+        longest_seconds=settings.server.login_window_seconds,
         monotonic=time.monotonic,
     )
 

@@ -26,7 +26,15 @@ from corral.control.work import Work
 from corral.control.worker import Worker
 from corral.datasets.records import Commit
 from corral.objects.access import NotReachable
-from corral.server.dataset_access import Words, dataset_key, index_cache, metadata_words, storage_words
+from corral.server.dataset_access import (
+    Words,
+    dataset_key,
+    index_cache,
+    metadata_words,
+    sent_packs_path,
+    storage_words,
+)
+from corral.server.dataset_sent import SentPacks
 from corral.server.disk_limits import disk_limits
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
@@ -208,11 +216,12 @@ class Committing:
             "cache": str(index_cache(self._settings, target.name)),
         }
         if errand.kind is ErrandKind.COMMIT:
-            order["source"] = self._source(errand.order["source"])
+            order["source"] = self._source(errand)
         return order
 
-    def _source(self, source: Mapping[str, Any]) -> Words:
-        """Where the server itself sees what is to be committed."""
+    def _source(self, errand: ErrandRecord) -> Words:
+        """Where the server itself sees what is to be committed; of sent pieces, which packs the author has sent."""
+        source = errand.order["source"]
         parts = [part for part in str(source.get("path", "")).split("/") if part not in ("", ".")]
         if source["kind"] == "volume":
             base = self._volume_path(source["volume"])
@@ -228,7 +237,8 @@ class Committing:
             below = [outputs.parent.name, outputs.name, *parts]
             limit = disk_limits(self._settings).job_bytes
             return {"kind": "directory", "base": str(outputs.parent.parent), "parts": below, "max_bytes": limit}
-        return dict(source)
+        sent = SentPacks(sent_packs_path(self._settings)).packs(errand.target, errand.created_by)
+        return {**source, "sent": sorted(sent)}
 
     # ---------------------------------------------------------------- what it says and asks
 

@@ -27,6 +27,7 @@ from corral.control.ports import (
 )
 from corral.control.state import State
 from corral.control.work import Work
+from corral.server.audit import AuditNotes
 from corral.server.auth.identity import Identities
 from corral.server.auth.passwords import Passwords
 from corral.server.auth.providers import SignIn
@@ -36,6 +37,7 @@ from corral.server.dataset_library import DatasetLibrary
 from corral.server.disk_guard import DiskGuard
 from corral.server.disk_limits import DiskLimits
 from corral.server.estimating import Estimating
+from corral.server.event_texts import EventTexts
 from corral.server.isolation import Separated
 from corral.server.metrics import ServerMetrics
 from corral.server.problems import RETRY_AFTER_SECONDS, Problem
@@ -50,6 +52,8 @@ from corral.server.storing import Storing
 from corral.server.stream import EventFeed
 from corral.server.timetravel import TimeTravel
 from corral.server.volume_files import VolumeStorage
+from corral.server.workbench_origins import WorkbenchOrigins
+from corral.server.workbench_passes import WorkbenchPasses
 from corral.server.workbenching import Workbenching
 from corral.server.write_proof import WriteProof
 from corral.telemetry.readings import LatestReadings
@@ -99,6 +103,9 @@ class ServerContext:
     #: what workbenches offer, and who uses them
     workbenches: Workbenching
     jupyter: JupyterProxy
+    #: where their pages are found, and how browsers come to them
+    origins: WorkbenchOrigins
+    passes: WorkbenchPasses
     #: the command that holds a task's GPUs until its program comes
     task_holder: tuple[str, ...]
     readings: LatestReadings
@@ -108,11 +115,14 @@ class ServerContext:
     identities: Identities
     passwords: Passwords
     throttle: LoginThrottle
+    #: lines of the audit log about reads and refused sign-ins
+    audit: AuditNotes
     #: secrets that are kept encrypted
     box: SecretBox
     #: signing in with providers
     sign_in: SignIn
     feed: EventFeed
+    event_texts: EventTexts
     #: when waiting jobs are expected to start
     estimating: Estimating
     #: makes reports and has their files

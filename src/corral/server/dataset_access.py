@@ -82,6 +82,11 @@ def renewed_tokens(store: Store, box: SecretBox) -> dict[str, tuple[str, str]]:
     return found
 
 
+def sent_packs_path(settings: Settings) -> Path:
+    """Where is noted which packs each user has sent."""
+    return settings.home / "dataset-sent"
+
+
 def index_cache(settings: Settings, target: str) -> Path:
     """Where what is known of a storage is kept, so that it need not be fetched again."""
     return settings.home / "dataset-index" / target

@@ -25,7 +25,16 @@ from corral.datasets.pieces import PieceStore
 from corral.datasets.places import open_blobs
 from corral.datasets.records import Entry, decode_list, decode_tree
 from corral.datasets.trees import Diff, diff, find, get_data, list_directory, read_file
-from corral.server.dataset_access import Words, dataset_key, index_cache, metadata_words, open_git, storage_words
+from corral.server.dataset_access import (
+    Words,
+    dataset_key,
+    index_cache,
+    metadata_words,
+    open_git,
+    sent_packs_path,
+    storage_words,
+)
+from corral.server.dataset_sent import SentPacks
 from corral.server.secrets import SecretBox
 from corral.server.settings import Settings
 
@@ -56,6 +65,7 @@ class DatasetLibrary:
         self._guard = threading.Lock()
         self._opened: dict[str, _Opened] = {}
         self._needed: OrderedDict[str, frozenset[bytes]] = OrderedDict()
+        self.sent = SentPacks(sent_packs_path(settings))
         #: held while a pack is taken in: it is in memory until it is checked
         self.taking_in = asyncio.Semaphore(AT_ONCE)
 
@@ -126,20 +136,28 @@ class DatasetLibrary:
 
     # ---------------------------------------------------------------- pieces
 
-    def missing(self, target: str, digests: Sequence[bytes]) -> list[bytes]:
-        """Those that a version could not rely on."""
+    def missing(self, target: str, user: str, newest: VersionRecord | None, digests: Sequence[bytes]) -> list[bytes]:
+        """Those that a version by this user could not rely on: all but what the user has sent, and what the newest
+        version of the dataset has. So the answer says nothing about the pieces of others."""
         pieces = self.pieces(target)
         pieces.refresh()
         places = pieces.locate(digests, trusted=True)
-        return [digest for digest, place in zip(digests, places, strict=True) if place is None]
+        sent = pieces.held_in(digests, self.sent.packs(target, user))
+        readable = frozenset() if newest is None or all(sent) else self._needed_by(target, newest.tree)
+        return [
+            digest
+            for digest, place, is_sent in zip(digests, places, sent, strict=True)
+            if place is None or not (is_sent or digest in readable)
+        ]
 
-    def take_in(self, target: str, pack: str, index: bytes, data: bytes) -> None:
-        """A pack from outside, if every piece in it is what its index says. Raises Damaged."""
+    def take_in(self, target: str, user: str, pack: str, index: bytes, data: bytes) -> None:
+        """A pack from a user, if every piece in it is what its index says. Raises Damaged."""
         check_pack(pack, index, data)
         pieces = self.pieces(target)
         # The index last: a pack without one is nobody's.
         pieces.blobs.put(pack_name(pack), [data])
         pieces.blobs.put(index_name(pack), [index])
+        self.sent.note(target, user, pack)
 
     def lengths(self, target: str, version: VersionRecord, digests: Sequence[bytes]) -> list[int | None]:
         """Of each piece of a version; None for one that the storage does not have. Raises NotOfVersion."""
@@ -181,7 +199,8 @@ class DatasetLibrary:
             for entry in decode_tree(pieces.get(directory)):
                 if entry.kind == "dir":
                     waiting.append(entry.digest)
-                elif entry.kind == "file":
+                # What an empty file names is never stored: its author could have named anything.
+                elif entry.kind == "file" and (entry.size or entry.listed):
                     needed.add(entry.digest)
                     if entry.listed:
                         needed.update(digest for digest, _ in decode_list(pieces.get(entry.digest)))

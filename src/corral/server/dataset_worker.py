@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import sys
 import threading
 import time
@@ -26,12 +25,12 @@ from corral.datasets.progress import Progress
 from corral.datasets.records import Commit
 from corral.datasets.repository import LATEST, Committed, Repository
 from corral.datasets.versions import Manifest, VersionStore
+from corral.files import Place
 from corral.objects.access import NotReachable
 from corral.server.dataset_access import open_git
 
 #: Between two lines about progress.
 PROGRESS_SECONDS = 0.3
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Line:
@@ -207,7 +206,7 @@ def _commit(repository: Repository, order: Mapping[str, Any], line: Line) -> dic
     }
     source = order["source"]
     if source["kind"] == "tree":
-        done = adopt(repository, order["dataset"], source["tree"], **words)
+        done = adopt(repository, order["dataset"], source["tree"], sent=frozenset(source["sent"]), **words)
         return _committed(done)
     with _inside(source["base"], source["parts"]) as directory:
         on_progress = line.progress("storing")
@@ -222,19 +221,12 @@ def _committed(done: Committed) -> dict[str, Any]:
 @contextmanager
 def _inside(base: str, parts: Sequence[str]) -> Iterator[Path]:
     """A directory below one that is trusted, reached without following a link that somebody put there."""
-    descriptor = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for part in parts:
-            try:
-                inner = os.open(part, _DIRECTORY, dir_fd=descriptor)
-            except OSError as error:
-                raise DatasetError(f"there is no directory {'/'.join(parts)!r}: {error.strerror}") from None
-            os.close(descriptor)
-            descriptor = inner
-        assert stat.S_ISDIR(os.fstat(descriptor).st_mode)
-        yield Path(f"/proc/self/fd/{descriptor}")
-    finally:
-        os.close(descriptor)
+        place = Place.at(base, *parts)
+    except OSError as error:
+        raise DatasetError(f"there is no directory {'/'.join(parts)!r}: {error.strerror}") from None
+    with place:
+        yield Path(place.path)
 
 
 def _verify(repository: Repository, order: Mapping[str, Any], line: Line) -> dict[str, Any]:

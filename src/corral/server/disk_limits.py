@@ -10,7 +10,7 @@ from corral.server.settings import Settings
 #: Of the disk: what one job may have, and what stays free.
 _JOB_PART = 0.5
 _FREE_PART = 0.05
-_FREE_BYTES = 10 * 2**30
+_FREE_BYTES = 2 * 2**30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

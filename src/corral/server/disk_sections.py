@@ -15,7 +15,7 @@ class DiskSettings(Section):
     job_limit: Size | None = None
     #: how many files and directories that may be; 0: no limit
     job_files: Annotated[int, Field(ge=0)] = 2_000_000
-    #: with less free than this nothing is launched and no upload begins; without it: 5 %, at most 10 GiB
+    #: with less free than this nothing is launched and no upload begins; without it: 5 %, at most 2 GiB
     min_free: Size | None = None
     #: a file in the home directory that is given up when the disk is full, so that the store can still write
     reserve: Size = 64 * 2**20

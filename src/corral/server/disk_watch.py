@@ -18,7 +18,7 @@ from corral.control.disk import OverDisk, Writer, stop_over, writers
 from corral.control.ports import Engine, OnThisDisk
 from corral.control.worker import Worker
 from corral.core.quantities import format_bytes
-from corral.engines.local.storage.measuring import DiskUse, TooDeep, measure_steps
+from corral.files.usage import DiskUse, TooDeep, measure_steps
 from corral.server.disk_limits import DiskLimits
 from corral.stores.fair_pool import FairPool, TaskCancelled
 

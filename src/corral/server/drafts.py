@@ -8,8 +8,9 @@ from corral.control.cloning import CloneChange
 from corral.control.editing import SIZE_WORDS, JobChange
 from corral.control.errors import Invalid, about_item, in_list
 from corral.control.jobs import JobDraft
+from corral.control.kinds import check_declared
 from corral.control.mount_words import MountWord, mount_word, parse_mount
-from corral.control.records import JobSpec
+from corral.control.records import TASK_LABEL, JobSpec
 from corral.core.model import JobKind, Request
 from corral.core.quantities import parse_cpus, parse_gpus
 from corral.server.schemas.job_bodies import JobClone, JobCreate, JobEdit, MountBody
@@ -20,30 +21,38 @@ def draft_of(body: JobCreate) -> JobDraft:
     _check_elastic_alone(body)
     whole, share = parse_gpus(body.gpus)
     labels = body.labels or {}
+    spec = JobSpec(
+        command=tuple(body.command),
+        env=body.env or {},
+        workdir=body.workdir,
+        labels=labels,
+        image=body.image,
+        venv=body.venv,
+        checkpoint_interval_seconds=body.checkpoint_interval,
+        preset=body.preset,
+        # By now the preset has made texts of them.
+        parameters={name: str(value) for name, value in (body.parameters or {}).items()},
+    )
+    request = Request(
+        nodes=body.nodes,
+        gpus=whole,
+        gpu_milli=share,
+        cpu_milli=parse_cpus(body.cpus),
+        memory_bytes=body.memory,
+        models=tuple(sorted(set(body.model or ()))),
+        labels=tuple(sorted(labels.items())),
+    )
+    if TASK_LABEL in labels:
+        raise Invalid(f"the label {TASK_LABEL!r} is for tasks that hold GPUs: give it another name", field="labels")
+    declared = None if body.kind is None else JobKind(body.kind)
+    if not isinstance(body, JobClone):
+        # Of a clone it is known only beside the job that is cloned.
+        check_declared(declared, spec, request)
     return JobDraft(
-        spec=JobSpec(
-            command=tuple(body.command),
-            env=body.env or {},
-            workdir=body.workdir,
-            labels=labels,
-            image=body.image,
-            venv=body.venv,
-            checkpoint_interval_seconds=body.checkpoint_interval,
-            preset=body.preset,
-            # By now the preset has made texts of them.
-            parameters={name: str(value) for name, value in (body.parameters or {}).items()},
-        ),
-        request=Request(
-            nodes=body.nodes,
-            gpus=whole,
-            gpu_milli=share,
-            cpu_milli=parse_cpus(body.cpus),
-            memory_bytes=body.memory,
-            models=tuple(sorted(set(body.model or ()))),
-            labels=tuple(sorted(labels.items())),
-        ),
+        spec=spec,
+        request=request,
         name=body.name,
-        kind=_kind_of(body),
+        declared_kind=declared,
         queue=body.queue,
         flavor=body.flavor,
         package=body.package,
@@ -92,12 +101,6 @@ def change_of(body: JobEdit) -> JobChange:
         after=tuple(body.after or ()),
         size=draft_of(size),
     )
-
-
-def _kind_of(body: JobCreate) -> JobKind | None:
-    if body.preset is not None:
-        return JobKind.PRESET
-    return JobKind(body.kind) if body.kind is not None else None
 
 
 def _check_package_alone(body: JobCreate) -> None:

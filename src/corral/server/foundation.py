@@ -130,7 +130,7 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
         controller=controller,
         workspace=workspace,
         checkpoints=checkpoints,
-        workbenches=_workbenches(settings, controller, store, workspace, clock),
+        workbenches=_workbenches(settings, isolated, controller, store, workspace, clock),
         storing=Storing(
             controller=controller,
             store=store,
@@ -234,7 +234,12 @@ def _events_after(store: Store, after: int, limit: int) -> Sequence[Any]:
 
 
 def _workbenches(
-    settings: Settings, controller: Controller, store: Store, workspace: DirectoryWorkspace, clock: Clock
+    settings: Settings,
+    isolated: Isolation,
+    controller: Controller,
+    store: Store,
+    workspace: DirectoryWorkspace,
+    clock: Clock,
 ) -> Workbenching:
     return Workbenching(
         controller=controller,
@@ -242,6 +247,7 @@ def _workbenches(
         files=DirectoryWorkbenches(workspace.home, _WORKBENCH_PROGRAMS),
         keys=WorkbenchKeys(workspace.key_file),
         tools=LocalTools(),
+        accounts=isolated.accounts,
         clock=clock,
         ssh_listen=settings.server.host,
         ssh_ports=settings.workbench.port_range,

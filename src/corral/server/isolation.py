@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from corral.control.kinds import HOST_COMMAND
 from corral.control.ports import LaunchOrder, LaunchRefused, Store
 from corral.control.records import Role
-from corral.control.workbenches import HOST_COMMAND
 from corral.engines.local.accounts import AccountRules, own_account
 from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.mps import start_mps

@@ -10,6 +10,9 @@ import logging
 import sys
 import time
 from contextvars import ContextVar
+from typing import Any
+
+from corral.core.visible_text import visible, visible_json, visible_line
 
 #: The request being answered, or "-" outside of any.
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
@@ -20,6 +23,13 @@ class PlainFormatter(logging.Formatter):
         super().__init__(
             "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s [%(request_id)s] %(message)s", "%Y-%m-%dT%H:%M:%S"
         )
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        # What users wrote forges no line, and does nothing to the terminal of the operator who reads it.
+        return visible_line(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:
+        return visible(super().formatException(ei))
 
 
 class JsonFormatter(logging.Formatter):
@@ -33,7 +43,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        return visible_json(json.dumps(line, ensure_ascii=False))
 
 
 # Lines of several machines are read together: always UTC.

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from corral.server.logs import request_id
@@ -38,6 +39,7 @@ SECURITY_HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Origin-Agent-Cluster": "?1",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
 
@@ -95,6 +97,8 @@ class RequestEnvelope:
 
         try:
             await self._app(scope, receive, sending)
+        except ClientDisconnect:
+            log.debug("%s %s: the client left before its request was complete", scope["method"], scope["path"])
         except Exception:
             # The last line of defence: logged in full, told in short.
             log.exception("unhandled error in %s %s", scope["method"], scope["path"])

@@ -1,7 +1,7 @@
 """Passes requests and WebSockets on to the Jupyter of a workbench, piece by piece in both directions.
 
 Decides what of a request its owner's program gets to see, and what of its answer a browser may believe: that program
-is not corral's. Who may come this far is decided before (`server/routes/jupyter.py`).
+is not corral's. Who may come this far is decided before (`server/workbench_site.py`, `server/routes/jupyter.py`).
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ _NOT_FOR_JUPYTER = frozenset(
 #: What holds for more than the path of the workbench, or is said by this server anyway.
 _NOT_FOR_BROWSERS = frozenset(
     b"date server strict-transport-security service-worker-allowed clear-site-data alt-svc www-authenticate nel "
-    b"report-to reporting-endpoints access-control-allow-origin access-control-allow-credentials x-request-id "
-    b"origin-agent-cluster refresh".split()
+    b"report-to reporting-endpoints x-request-id origin-agent-cluster refresh cross-origin-resource-policy "
+    b"cross-origin-opener-policy".split()
 )
-_OWN_COOKIE = re.compile(r"corral_", re.IGNORECASE)
+_CORS = b"access-control-"
+_OWN_COOKIE = re.compile(r"(__host-|__secure-)?corral_", re.IGNORECASE)
 _CONNECT_TRIES = 5
 _TIMEOUTS = {"connect": 10.0, "read": 3600.0, "write": 600.0, "pool": 30.0}
 #: Codes that a peer never sends by itself.
@@ -85,7 +86,7 @@ def response_headers(headers: Iterable[Header], base: str) -> list[Header]:
         if key == b"set-cookie":
             confined = confined_cookie(value.decode("latin-1"), base)
             kept += [(b"set-cookie", confined.encode("latin-1"))] if confined else []
-        elif key not in dropped:
+        elif key not in dropped and not key.startswith(_CORS):
             kept.append((key, value))
     return kept
 
@@ -96,9 +97,11 @@ def foreign_cookies(text: str) -> str:
 
 
 def confined_cookie(text: str, base: str) -> str | None:
-    """The cookie for the workbench's own path and no other; None for one that bears a name of corral's."""
+    """The cookie for the workbench's own path and no other; None for one that bears a name of corral's, or no name:
+    browsers send such a one as its value alone, which may then look like any other."""
     pair, *attributes = [part.strip() for part in text.split(";")]
-    if _OWN_COOKIE.match(pair) or pair.lower().startswith("__host-"):
+    named = pair.partition("=")[0].strip() if "=" in pair else ""
+    if not named or _OWN_COOKIE.match(pair) or pair.lower().startswith("__host-"):
         return None
     path, kept = base, []
     for attribute in attributes:

@@ -18,7 +18,7 @@ from corral.control.records import JobRecord
 from corral.control.retention import RetentionRules
 from corral.control.worker import Worker
 from corral.core.model import attempt_id
-from corral.engines.local.storage.measuring import DiskUse, measure_steps
+from corral.files.usage import DiskUse, measure_steps
 from corral.stores.workspace import DirectoryWorkspace
 
 log = logging.getLogger("corral.server.retention")

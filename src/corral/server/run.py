@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import FrameType
 from typing import TextIO
 
@@ -20,6 +21,7 @@ import uvicorn
 from corral.control.ports import HistoryUnavailable, StoreHeld, StoreUnavailable
 from corral.control.worker import workers_alive
 from corral.server.assembly import Assembly, assembled
+from corral.server.connections import ConnectionLimits, limited_protocol
 from corral.server.demo import Demo
 from corral.server.interim import Interim
 from corral.server.lock import HomeLock, HomeLocked
@@ -27,6 +29,7 @@ from corral.server.logs import configure_logging
 from corral.server.ownership import LivingElsewhere, held_words
 from corral.server.proxy import MAX_MESSAGE_BYTES
 from corral.server.settings import Settings, without_effect, without_password
+from corral.server.workbench_ports import serve_at
 from corral.stores import StoreError, StoreRefused
 from corral.telemetry.history import HistoryTooNew
 
@@ -187,7 +190,7 @@ class _Server(uvicorn.Server):
             uvicorn.Config(
                 assembly.app,
                 loop="uvloop",
-                http="httptools",
+                http=limited_protocol(connection_limits(settings)),
                 # For the Jupyter of workbenches. Without compression: it would cost memory for every open page.
                 ws="websockets-sansio",
                 ws_max_size=MAX_MESSAGE_BYTES,
@@ -200,6 +203,7 @@ class _Server(uvicorn.Server):
                 server_header=False,
                 proxy_headers=bool(proxies),
                 forwarded_allow_ips=proxies,
+                timeout_keep_alive=settings.server.idle_seconds,
                 timeout_graceful_shutdown=DRAIN_SECONDS,
             )
         )
@@ -207,6 +211,10 @@ class _Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         return await super().on_tick(counter) or not self._context.controller.is_alive
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        await self._context.origins.ports.start(partial(serve_at, self))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if not self.should_exit:
@@ -218,6 +226,15 @@ class _Server(uvicorn.Server):
             _end_in_time(EXIT_FAILED)
         self._context.feed.close()
         await super().shutdown(sockets)
+
+
+def connection_limits(settings: Settings) -> ConnectionLimits:
+    return ConnectionLimits(
+        header_seconds=settings.server.header_seconds,
+        body_seconds=settings.server.body_seconds,
+        per_address=settings.server.max_connections_per_address,
+        trusted=settings.server.trusted_proxies,
+    )
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -6,6 +6,8 @@ key a line; the first one encrypts, all of them decrypt, so that keys can be rep
 
 from __future__ import annotations
 
+import base64
+import hmac
 import logging
 import os
 import stat
@@ -46,6 +48,13 @@ class SecretBox:
             raise SecretUnreadable(
                 f"none of the keys in {self.path} fits: restore the file of this store, or give the secret again"
             ) from None
+
+    def key_for(self, purpose: str) -> bytes:
+        """A Fernet key of its own for one purpose, the same for as long as the newest key is. Makes the key file if
+        there is none."""
+        self._keys(make=True)
+        newest = self._lines()[0]
+        return base64.urlsafe_b64encode(hmac.digest(newest.encode(), purpose.encode(), "sha256"))
 
     def is_current(self, encrypted: str) -> bool:
         """Whether the newest key has locked it."""

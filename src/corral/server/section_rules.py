@@ -67,6 +67,21 @@ def public_address(url: str) -> str:
     return url.rstrip("/")
 
 
+def workbench_address(url: str) -> str:
+    """Each workbench must have an origin of its own: in one that several share, each could use the others."""
+    example = "https://{workbench}.wb.example.org or https://gpu.example.org:{port}"
+    is_one = url.count("{workbench}") + url.count("{port}") == 1
+    head, _, rest = url.partition("://")
+    has_place = "{workbench}" in rest.partition(":")[0] or rest.rstrip("/").endswith(":{port}")
+    if not is_one or not has_place:
+        raise ValueError(f"{url!r} gives workbenches no origin of their own: write it as {example}")
+    try:
+        public_address(url.replace("{workbench}", "j-1").replace("{port}", "1"))
+    except ValueError:
+        raise ValueError(f"{url!r} is not of the form {example}") from None
+    return f"{head.lower()}://{rest.rstrip('/').lower()}"
+
+
 def absolute_path(value: str) -> str:
     if not value.startswith("/"):
         raise ValueError(f"{value!r} is not an absolute path")
@@ -85,7 +100,7 @@ def whole_path(path: str) -> str:
     return path
 
 
-def ports(text: str) -> tuple[int, int]:
+def parse_ports(text: str) -> tuple[int, int]:
     first, dash, last = text.partition("-")
     if not (dash and first.isdigit() and last.isdigit() and 1024 <= int(first) <= int(last) <= 65_535):
         raise ValueError(f"{text!r} is not a range of ports from 1024 on, such as 40000-49999")

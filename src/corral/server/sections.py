@@ -28,10 +28,11 @@ from corral.server.section_rules import (
     matching,
     metrics_place,
     one_of,
-    ports,
+    parse_ports,
     public_address,
     readable_by,
     whole_path,
+    workbench_address,
 )
 from corral.telemetry.scraping import readable_target
 
@@ -324,9 +325,19 @@ class ServerSettings(Section):
     metrics_per_user: bool = False
     session_hours: Annotated[float, Field(gt=0, le=8760)] = 12
     token_days: Annotated[float, Field(gt=0, le=3650)] = 90
-    #: failed sign-ins per user and window; an address may fail four times as often
+    #: wrong passwords for a user from one address before pauses follow; strangers' addresses may fail four times as
+    #: often over all users
     login_attempts: Annotated[int, Field(ge=1, le=1000)] = 5
+    #: the longest pause between two attempts; the first one is a second, each further one twice as long
     login_window_seconds: Annotated[float, Field(ge=1, le=86_400)] = 60
+    #: how long the head of a request may take to arrive, and a new connection may say nothing
+    header_seconds: Annotated[float, Field(ge=1, le=600)] = 10
+    #: a body brings at least 256 bytes a second, on average over so many seconds
+    body_seconds: Annotated[float, Field(ge=1, le=600)] = 30
+    #: how long a connection stays open between two requests
+    idle_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
+    #: connections at a time of one address, which may be a whole institute's; trusted_proxies have no limit
+    max_connections_per_address: Annotated[int, Field(ge=4, le=1_000_000)] = 512
     #: send the session cookie over HTTPS only; switch on behind a TLS proxy
     secure_cookie: bool = False
     #: the address that people type, when a reverse proxy stands in front; sign-in providers send them back to it
@@ -345,13 +356,23 @@ class WorkbenchSettings(Section):
         None
     )
     #: where a workbench's SSH server listens
-    ssh_ports: Annotated[str, readable_by(ports)] = "40000-49999"
-    #: let operators open others' workbenches in a browser, in which the code of those others then runs
+    ssh_ports: Annotated[str, readable_by(parse_ports)] = "40000-49999"
+    #: the origin of each workbench's pages, with {workbench} in its host name or {port} as its port; null: a name below
+    #: localhost for those who come to this machine itself, and a port of this server for others
+    url: Annotated[str, AfterValidator(workbench_address)] | None = None
+    #: the ports of this server at which pages of workbenches are found, one for each
+    ports: Annotated[str, readable_by(parse_ports)] = "8471-8670"
+    #: let operators open others' workbenches in a browser
     operators_open: bool = False
 
     @property
     def port_range(self) -> tuple[int, int]:
-        return ports(self.ssh_ports)
+        return parse_ports(self.ssh_ports)
+
+    @property
+    def page_ports(self) -> range:
+        first, last = parse_ports(self.ports)
+        return range(first, last + 1)
 
 
 class RunAsSettings(Section):

@@ -176,8 +176,10 @@ class Storing:
             launched, self._launched = self._launched, set()
         mounted = self._controller.inspect(_mounted).result(_ASK_SECONDS)
         left = (self._known.mounted | launched) - mounted
-        if left:
-            self._controller.inspect(_let_go, self.driver, sorted(left)).result(_ASK_SECONDS)
+        # Looked at here: a disk that does not answer must not hold up the controller.
+        let_in = [volume_id for volume_id in sorted(left) if self._is_let_in(volume_id)]
+        if let_in:
+            self._controller.inspect(_let_go, self.driver, let_in).result(_ASK_SECONDS)
         self._known.left |= left
         self._known.mounted = mounted
         rows = self._rows() if self._is_any_due(mounted) else []
@@ -187,6 +189,13 @@ class Storing:
         changed = self._measurements()
         if changed:
             self._report(volumes.note_measured, changed)
+
+    def _is_let_in(self, volume_id: str) -> bool:
+        try:
+            return self.driver.is_let_in(volume_id)
+        except VolumeUnavailable as error:
+            log.warning("%s", error)
+            return False
 
     def _is_any_due(self, mounted: set[str]) -> bool:
         ids = self._controller.inspect(_ready_ids, self._clusters).result(_ASK_SECONDS)

@@ -1,8 +1,9 @@
 """News as they are committed: the audit events, pushed to whoever follows, in order and exactly once.
 
 A follower is only a place in the sequence of event ids. It reads on from there, out of memory while that reaches back
-far enough, else out of the store; so a slow one holds nobody up, and one that comes back misses nothing. Who may see
-which event is decided in `visibility`.
+far enough, else out of the store; so a slow one holds nobody up, and one that comes back misses nothing. One that does
+not read at all is disconnected (`connections`); the id of the last event that it got says where it goes on. Who may see
+which event is decided in `visibility`, and what it looks like in `event_texts`.
 
 Besides, followers are told when there are new readings, and of what goes on for a while, such as how far a simulation
 is. Those are no events: they are stored nowhere, only the latest of each counts, and a follower who was busy meanwhile
@@ -20,6 +21,7 @@ from typing import Any
 
 from corral.control.ports import Round
 from corral.control.records import EventRecord
+from corral.server.followers import Follower, Followers
 
 PING_SECONDS = 15.0
 PING = ": ping\n\n"
@@ -59,9 +61,11 @@ class EventFeed:
         self._kept = kept
         #: every event after this id is in `_recent`; None until the first one came
         self._complete_after: int | None = None
-        self._news = asyncio.Event()
+        self._followers = Followers()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
+        #: counts up with everything that is published
+        self._rounds = 0
         #: of the newest readings that followers may hear of
         self._readings_at: float | None = None
         self._next_readings_at: float | None = None
@@ -90,24 +94,44 @@ class EventFeed:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._note, key, name, dict(data), for_everyone)
 
+    def begin_at(self, newest: int) -> None:
+        """Up to this event everything is in the store: who follows from there on need not look."""
+        if self._complete_after is None:
+            self._complete_after = newest
+
     def close(self) -> None:
         """End every follower; on the event loop."""
         self._closed = True
-        self._wake()
+        self._followers.wake_all()
 
     @property
     def is_closed(self) -> bool:
         return self._closed
 
+    @property
+    def follower_count(self) -> int:
+        return len(self._followers)
+
     async def follow(self, after: int, *, ping_seconds: float = PING_SECONDS) -> AsyncIterator[News]:
         """Everything after an event id, in batches, and new readings; nothing after every quiet `ping_seconds`."""
+        follower = Follower(ping_seconds)
+        self._followers.add(follower)
+        try:
+            async for news in self._follow(after, follower):
+                yield news
+                follower.heard_at = asyncio.get_running_loop().time()
+        finally:
+            self._followers.remove(follower)
+
+    async def _follow(self, after: int, follower: Follower) -> AsyncIterator[News]:
         place, readings_at, noted = after, self._readings_at, self._noted
         while not self._closed:
-            # Taken before reading: what is published between the reading and the waiting still wakes us.
-            news = self._news
             batch = self._remembered(place)
             if batch is None:
+                seen = self._rounds
                 batch = await asyncio.to_thread(self._read_after, place, _BATCH_EVENTS)
+                if not batch and seen != self._rounds:
+                    continue  # something came while the store was read
             fresh = self._readings_at if self._readings_at != readings_at else None
             notes = tuple(
                 sorted((note for note in self._notes.values() if note.number > noted), key=lambda note: note.number)
@@ -117,9 +141,9 @@ class EventFeed:
                 readings_at, noted = self._readings_at, self._noted
                 yield News(events=tuple(batch), readings_at=fresh, notes=notes)
                 continue
-            try:
-                await asyncio.wait_for(news.wait(), ping_seconds)
-            except TimeoutError:
+            # Nothing is awaited between the look at what there is and this: no news can be missed.
+            await follower.wait()
+            if asyncio.get_running_loop().time() - follower.heard_at >= follower.ping_seconds:
                 yield News()
 
     def _tick_soon(self, at: float) -> None:
@@ -151,8 +175,8 @@ class EventFeed:
         self._wake()
 
     def _wake(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+        self._rounds += 1
+        self._followers.wake_soon()
 
     def _remembered(self, place: int) -> Sequence[EventRecord] | None:
         """The events after a place, or None where memory does not reach back to it."""

@@ -6,19 +6,23 @@ keys that let in those of the owners. Everything is on disk or in the store: a n
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from corral.control import workbenches
 from corral.control.controller import Controller, ControllerStopped
-from corral.control.ports import Clock, LaunchOrder, Store, Tool, ToolProbe, Transaction, WorkbenchStatus
-from corral.control.records import JobRecord, JobSpec
+from corral.control.errors import Missing
+from corral.control.kinds import HOST_COMMAND
+from corral.control.ports import Clock, LaunchOrder, LaunchRefused, Store, Tool, ToolProbe, Transaction, WorkbenchStatus
+from corral.control.records import JobRecord, JobSpec, Role
 from corral.control.state import State
-from corral.control.workbenches import HOST_COMMAND, Idle, idle_seconds
+from corral.control.workbenches import Idle, idle_seconds
 from corral.control.worker import Worker
 from corral.core.model import CLUSTER_LABEL, Job, JobKind, JobState, Request
+from corral.engines.local.accounts import Account, AccountRules
 from corral.server.reaching import Reaching, listen_address
 from corral.stores.workbench_keys import WorkbenchKeys
 from corral.stores.workbenches import DirectoryWorkbenches
@@ -38,6 +42,7 @@ class Workbenching:
         files: DirectoryWorkbenches,
         keys: WorkbenchKeys,
         tools: ToolProbe,
+        accounts: AccountRules | None,
         clock: Clock,
         ssh_listen: str,
         ssh_ports: tuple[int, int],
@@ -48,6 +53,7 @@ class Workbenching:
         self._controller = controller
         self._store = store
         self._tools = tools
+        self._accounts = accounts
         self._clock = clock
         self._ssh_listen = ssh_listen
         self._ssh_ports = ssh_ports
@@ -63,23 +69,31 @@ class Workbenching:
 
     # ---------------------------------------------------------------- asked by others
 
-    def missing(self, spec: JobSpec, request: Request) -> list[Tool]:
+    def missing(self, owner: str, spec: JobSpec, request: Request) -> list[Tool]:
         """What is not there where a workbench would run. Other machines cannot be looked at from here: what one lacks
-        that may run there shows when it does."""
+        that may run there shows when it does. Raises Missing if its owner has no account to run it as."""
+        with self._store.read() as tables:
+            shared = self._shared_account(tables, owner)
+        if shared is not None:
+            raise Missing(shared, field="name")
         cluster = dict(request.labels).get(CLUSTER_LABEL)
         if self.reaching.is_elsewhere(cluster) if cluster else self.reaching.has_elsewhere():
             return []
         return self._tools.missing(workbenches.needed_tools(spec), venv=spec.venv, env=spec.env)
 
     def prepare(self, cluster: str, order: LaunchOrder) -> None:
-        """Before an attempt is launched. Jobs that are no workbenches cost nothing here. Raises EngineUnavailable."""
+        """Before an attempt is launched. Jobs that are no workbenches cost nothing here. Raises EngineUnavailable, and
+        LaunchRefused if its owner has no account to run it as."""
         if order.command != HOST_COMMAND:
             return
         with self._store.read() as tables:
             record = tables.jobs.get(order.job_id)
             keys = workbenches.let_in(tables, record) if record is not None else []
+            shared = self._shared_account(tables, record.job.user) if record is not None else None
         if record is None:
             return
+        if shared is not None:
+            raise LaunchRefused(shared)
         address = self.reaching.node_address(cluster, order.instances[0].node)
         settings = workbenches.host_settings(
             record,
@@ -95,6 +109,10 @@ class Workbenching:
         """What its present attempt says of itself."""
         status = self.files.status(job.id) if job.state is JobState.RUNNING else None
         return status if status is not None and status.attempt == job.attempt else None
+
+    async def live(self, job_ids: Collection[str]) -> set[str]:
+        """Which of these have not ended."""
+        return await asyncio.wrap_future(self._controller.inspect(_live, frozenset(job_ids)))
 
     def idle_seconds(self, job: Job, status: WorkbenchStatus) -> float:
         now = self._clock.now()
@@ -118,6 +136,33 @@ class Workbenching:
             except OSError as error:
                 # What one owner did to a directory must not keep others' keys valid.
                 log.error("the keys of workbench %s cannot be written: %s", job_id, error)
+
+    def _shared_account(self, tables: Transaction, owner: str) -> str | None:
+        """Why an operator's workbench must not run: others with its account could put another program in its place,
+        and what the operator types and sees there would be theirs."""
+        user = tables.people.user(owner)
+        if self._accounts is None or user is None or user.role is not Role.OPERATOR:
+            return None
+        account = self._account(owner)
+        if account is None:
+            return None
+        others = [(one.name, self._account(one.name)) for one in tables.people.users() if one.name != owner]
+        sharing = [name for name, other in others if other is not None and other.uid == account.uid]
+        if not sharing:
+            return None
+        return (
+            f"the workbench of an operator would run as {account.name}, the account of {', '.join(sharing[:3])}"
+            f"{' and others' if len(sharing) > 3 else ''}, too: give {owner} an account of its own "
+            "(local.run_as.users in the configuration)"
+        )
+
+    def _account(self, user: str) -> Account | None:
+        """None if the user's jobs are refused anyway."""
+        assert self._accounts is not None
+        try:
+            return self._accounts.account_of(user)
+        except LaunchRefused:
+            return None
 
     # ---------------------------------------------------------------- watching
 
@@ -144,6 +189,10 @@ class Workbenching:
 
     def _running(self) -> list[tuple[Job, JobSpec | None]]:
         return self._controller.inspect(_running).result(_ASK_SECONDS)
+
+
+def _live(state: State, job_ids: frozenset[str]) -> set[str]:
+    return {job_id for job_id in job_ids if job_id in state.snapshot.jobs}
 
 
 def _running(state: State) -> list[tuple[Job, JobSpec | None]]:

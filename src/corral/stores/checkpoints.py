@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import errno
 import logging
-import os
 import stat
 import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
-from pathlib import Path
 
 from corral.checkpoint import catalog
-from corral.checkpoint.layout import parse_name
+from corral.checkpoint.layout import REQUEST, parse_name
 from corral.control.ports import SavedWork
+from corral.files import NotPlain, Place
+from corral.files.opening import scan
 from corral.stores.fair_pool import DeadlinePassed, FairPool, Task, TaskCancelled
-from corral.stores.workspace import DirectoryWorkspace
+from corral.stores.workspace import CHECKPOINTS, DirectoryWorkspace
 
 log = logging.getLogger("corral.stores.checkpoints")
 
@@ -25,6 +24,10 @@ _READERS_PER_USER = 2
 _LOOKUPS_PER_USER = 1_000_000
 #: So many entries of formats that are not ours are looked at: more says nothing new.
 _LOOKS = 1000
+#: Of a directory with more names, the others are not looked at for something to resume from.
+_NAMES = 100_000
+#: There is no such directory, or the job has put something else in its place.
+_MISSING = (FileNotFoundError, NotADirectoryError, NotPlain)
 
 
 class DirectoryCheckpoints:
@@ -40,22 +43,25 @@ class DirectoryCheckpoints:
 
     def mark(self, job_id: str) -> int | None:
         try:
-            return os.stat(self._directory(job_id)).st_mtime_ns
-        except (FileNotFoundError, NotADirectoryError):
+            with self._opened(job_id) as directory:
+                return directory.stat().st_mtime_ns
+        except _MISSING:
             return None
 
     def has_any(self, job_id: str) -> bool:
         try:
-            return any(parse_name(name) for name in os.listdir(self._directory(job_id)))
-        except (FileNotFoundError, NotADirectoryError):
+            with self._opened(job_id) as directory:
+                return any(parse_name(name) for name in directory.names(_NAMES))
+        except _MISSING:
             return False
 
     def list(self, job_id: str) -> Sequence[SavedWork]:
         try:
-            found = catalog.list_checkpoints(self._directory(job_id))
-        except (FileNotFoundError, NotADirectoryError):
+            with self._opened(job_id) as directory:
+                found = catalog.list_checkpoints(directory.path)
+        except _MISSING:
             return []
-        return [_saved_work(checkpoint) for checkpoint in found]
+        return [self._saved_work(job_id, checkpoint) for checkpoint in found]
 
     def last_saved_at(self, job_id: str) -> float | None:
         saved = self.list(job_id)
@@ -71,10 +77,11 @@ class DirectoryCheckpoints:
     def latest_good(self, job_id: str) -> Generator[None, None, SavedWork | None]:
         """The newest of which every byte is as it was saved, step by step."""
         try:
-            found = yield from catalog.latest_good_steps(self._directory(job_id), thorough=True)
-        except (FileNotFoundError, NotADirectoryError):
+            with self._opened(job_id) as directory:
+                found = yield from catalog.latest_good_steps(directory.path, thorough=True)
+        except _MISSING:
             return None
-        return None if found is None else _saved_work(found)
+        return None if found is None else self._saved_work(job_id, found)
 
     def _answer(self, job_id: str, done: Future[SavedWork | None], found: Callable[[SavedWork | None], None]) -> None:
         error = done.exception()
@@ -108,40 +115,38 @@ class DirectoryCheckpoints:
         return found
 
     def request(self, job_id: str) -> None:
-        catalog.request_save(self._directory(job_id))
+        with self._opened(job_id) as directory:
+            directory.write(REQUEST, b"")
 
     def _newest_entry_at(self, job_id: str) -> float | None:
         """Of a program with a format of its own: it renames what is complete, which is when the entry is seen here."""
         newest: float | None = None
         try:
-            with os.scandir(self._directory(job_id)) as entries:
+            with self._opened(job_id) as directory, scan(directory.descriptor) as entries:
                 for _, entry in zip(range(_LOOKS), entries, strict=False):
                     if entry.name.startswith("."):
                         continue
                     found = entry.stat(follow_symlinks=False)
                     if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
                         newest = max(newest or 0.0, found.st_mtime)
-        except (FileNotFoundError, NotADirectoryError):
+        except _MISSING:
             pass  # removed while we looked
         return None if newest is None else min(newest, time.time())
 
-    def _directory(self, job_id: str) -> Path:
-        """Not a link that a job has put in its place: it would lead the server into somebody else's directory."""
-        path = self._workspace.checkpoint_dir(job_id)
-        if not stat.S_ISDIR(os.lstat(path).st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
-        return path
+    def _opened(self, job_id: str) -> Place:
+        """Not a link that a job has put in its place: it would lead the server into another's directory."""
+        return self._workspace.opened(job_id, CHECKPOINTS)
 
-
-def _saved_work(checkpoint: catalog.Checkpoint) -> SavedWork:
-    return SavedWork(
-        name=checkpoint.path.name,
-        path=str(checkpoint.path),
-        step=checkpoint.step,
-        # The clock of another node may be ahead, and a manifest may say anything.
-        at=min(checkpoint.at, time.time()) if checkpoint.at else None,
-        size_bytes=checkpoint.bytes,
-        attempt=checkpoint.attempt,
-        parts=checkpoint.world,
-        problem=checkpoint.problem,
-    )
+    def _saved_work(self, job_id: str, checkpoint: catalog.Checkpoint) -> SavedWork:
+        return SavedWork(
+            name=checkpoint.path.name,
+            # It was read through a descriptor; the job sees it by its name.
+            path=str(self._workspace.checkpoint_dir(job_id) / checkpoint.path.name),
+            step=checkpoint.step,
+            # The clock of another node may be ahead, and a manifest may say anything.
+            at=min(checkpoint.at, time.time()) if checkpoint.at else None,
+            size_bytes=checkpoint.bytes,
+            attempt=checkpoint.attempt,
+            parts=checkpoint.world,
+            problem=checkpoint.problem,
+        )

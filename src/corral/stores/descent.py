@@ -19,15 +19,14 @@ from types import TracebackType
 from typing import Self
 
 from corral.control.ports import OutputEntry, OutputKind, OutputMember, OutputMissing, OutputRefused
+from corral.files import NotPlain, open_below
+from corral.files.opening import open_file, scan
 
 CHUNK_BYTES = 256 * 1024
 #: As many links as the kernel follows in one path.
 _MAX_LINKS = 40
 #: Each level of a directory that is read as a whole is held open.
 MAX_DEPTH = 64
-DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: Not blocking: what turns out to be a pipe must not be waited for.
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,7 +94,7 @@ class Descent:
     def listed(
         self, directory: OpenedPath, path: Sequence[str], after: str | None, limit: int
     ) -> tuple[list[OutputEntry], str | None]:
-        with as_output_errors(), os.scandir(directory.descriptor) as found:
+        with as_output_errors(), scan(directory.descriptor) as found:
             names = heapq.nsmallest(limit + 1, (each.name for each in found if after is None or each.name > after))
         entries = (self._entry(directory.descriptor, path, name) for name in names[:limit])
         last = names[limit - 1] if len(names) > limit else None
@@ -134,7 +133,7 @@ class Descent:
                     raise OutputRefused("there are too many links on the way to it")
                 names.extendleft(reversed(self._target(os.readlink(name, dir_fd=self._stack[-1]))))
             elif stat.S_ISDIR(found.st_mode):
-                self._stack.append(os.open(name, DIRECTORY_FLAGS, dir_fd=self._stack[-1]))
+                self._stack.append(open_below(self._stack[-1], (name,)))
             elif any(rest not in ("", ".") for rest in names):
                 raise OutputMissing(name)
             elif not stat.S_ISREG(found.st_mode):
@@ -166,23 +165,21 @@ class Descent:
 def _open_file(name: str, directory: int, owner: int, *, is_shared: bool = False) -> int:
     """A descriptor of a plain file; refused if it is no file, or another's that was only linked here. In a shared
     directory files are everybody's: there a second name is suspect only of a file that not everybody may read."""
-    descriptor = os.open(name, _FILE, dir_fd=directory)
+    try:
+        descriptor = open_file(directory, name)
+    except NotPlain as error:
+        raise OutputRefused("it is neither a file nor a directory") from error
     found = os.fstat(descriptor)
-    problem = None
-    if not stat.S_ISREG(found.st_mode):
-        problem = "it is neither a file nor a directory"
-    elif found.st_nlink > 1 and found.st_uid != owner and not (is_shared and found.st_mode & stat.S_IROTH):
-        problem = "it is a second name of a file that belongs to somebody else"
-    if problem is not None:
+    if found.st_nlink > 1 and found.st_uid != owner and not (is_shared and found.st_mode & stat.S_IROTH):
         os.close(descriptor)
-        raise OutputRefused(problem)
+        raise OutputRefused("it is a second name of a file that belongs to another account")
     return descriptor
 
 
 def _members(directory: int, prefix: str, depth: int, owner: int) -> Iterator[OutputMember]:
     if depth >= MAX_DEPTH:
         return
-    with os.scandir(directory) as found:
+    with scan(directory) as found:
         names = sorted(each.name for each in found)
     for name in names:
         try:
@@ -203,9 +200,7 @@ def _members(directory: int, prefix: str, depth: int, owner: int) -> Iterator[Ou
             if kind is OutputKind.OTHER:
                 continue
             is_directory = kind is OutputKind.DIRECTORY
-            descriptor = (
-                os.open(name, DIRECTORY_FLAGS, dir_fd=directory) if is_directory else _open_file(name, directory, owner)
-            )
+            descriptor = open_below(directory, (name,)) if is_directory else _open_file(name, directory, owner)
         except (OSError, OutputRefused):
             continue  # gone, changed or closed to us since it was listed
         try:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Sequence
 
 from corral.control.ports import OutputEntry, OutputMissing, OutputRefused
-from corral.stores.descent import DIRECTORY_FLAGS, Descent, OpenedPath, as_output_errors
-from corral.stores.workspace import DirectoryWorkspace
+from corral.stores.descent import Descent, OpenedPath, as_output_errors
+from corral.stores.workspace import OUTPUTS, DirectoryWorkspace
 
 
 class DirectoryOutputs:
@@ -40,11 +38,6 @@ class DirectoryOutputs:
             return descent.open(path)
 
     def _descent(self, job_id: str) -> Descent:
-        outputs = self._workspace.output_dir(job_id)
-        with as_output_errors(), contextlib.ExitStack() as opened:
-            descriptor = os.open(outputs.parent.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            # The job owns what comes below.
-            for name in (outputs.parent.name, outputs.name):
-                opened.callback(os.close, descriptor)
-                descriptor = os.open(name, DIRECTORY_FLAGS, dir_fd=descriptor)
-        return Descent(descriptor, str(outputs))
+        with as_output_errors():
+            outputs = self._workspace.opened(job_id, OUTPUTS)
+        return Descent(outputs.descriptor, str(self._workspace.output_dir(job_id)))

@@ -15,7 +15,6 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass
@@ -29,7 +28,10 @@ from corral.control.ports.volume_files import (
 )
 from corral.core.checksums import checksum_of, new_checksum
 from corral.core.volumes import UPLOADS_DIRECTORY
-from corral.stores.descent import DIRECTORY_FLAGS, pieces_of
+from corral.files import open_below, open_trusted
+from corral.files.opening import make_file, open_file, scan
+from corral.files.removal import remove_below
+from corral.stores.descent import pieces_of
 
 STALE_SECONDS = 7 * 24 * 3600.0
 MIN_PART_BYTES = 64 * 1024
@@ -44,8 +46,6 @@ _DRAFT = "draft-"
 _LINE_BYTES = 11
 #: How often an upload is tried that another request completes.
 _LOCK_SECONDS = 0.02
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-_WRITE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Published = TypeVar("Published")
 
@@ -116,7 +116,7 @@ class Uploads:
                 os.mkdir(order.id, 0o700, dir_fd=directory)
             with _inner(directory, order.id) as upload:
                 _write_whole(upload, _ABOUT, json.dumps(asdict(order)).encode())
-                descriptor = os.open(_DATA, _WRITE, 0o600, dir_fd=upload)
+                descriptor = make_file(upload, _DATA, is_new=False)
                 os.close(descriptor)
                 return Upload(id=order.id, order=order, have=_have(upload, order))
 
@@ -130,7 +130,7 @@ class Uploads:
         with self._opened(upload_id) as (upload, order):
             if not 0 <= number < order.parts:
                 raise FileRefused(f"there is no part {number}: they go from 0 to {order.parts - 1}")
-            data = os.open(_DATA, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=upload)
+            data = open_file(upload, _DATA, to_write=True)
             try:
                 yield PartWriter(data, upload, order, number)
             finally:
@@ -164,7 +164,7 @@ class Uploads:
         name = _DRAFT + os.urandom(8).hex()
         with _as_upload_errors(), self._directory(make=True) as directory:
             try:
-                with os.fdopen(os.open(name, _WRITE | os.O_EXCL, 0o600, dir_fd=directory), "wb") as draft:
+                with os.fdopen(make_file(directory, name), "wb") as draft:
                     draft.write(content)
                 return publish(self._staged(directory, name, name, order), order)
             finally:
@@ -176,13 +176,13 @@ class Uploads:
         """Forget it. One that is not there is forgotten already."""
         with contextlib.suppress(FileMissing), _as_upload_errors(), self._directory(make=False) as directory:
             _check_id(upload_id)
-            shutil.rmtree(upload_id, dir_fd=directory)
+            remove_below(directory, upload_id)
 
     def sweep(self, before: float) -> list[str]:
         """Forget those that nothing arrived for since then; their ids."""
         swept = []
         with contextlib.suppress(FileMissing), _as_upload_errors(), self._directory(make=False) as directory:
-            with os.scandir(directory) as found:
+            with scan(directory) as found:
                 names = [each.name for each in found]
             for name in names:
                 with contextlib.suppress(FileNotFoundError):
@@ -205,7 +205,7 @@ class Uploads:
 
     def _verify(self, upload: int, upload_id: str, order: UploadOrder, checksum: str) -> Generator[None, None, None]:
         whole = new_checksum()
-        data = os.open(_DATA, _READ, dir_fd=upload)
+        data = open_file(upload, _DATA)
         try:
             for piece in pieces_of(data, 0, order.size_bytes):
                 whole.update(piece)
@@ -227,7 +227,7 @@ class Uploads:
     @contextlib.contextmanager
     def _directory(self, *, make: bool) -> Iterator[int]:
         try:
-            root = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            root = open_trusted(self._root)
         except OSError as error:
             raise FilesUnavailable(f"{self._root} cannot be opened: {error.strerror}") from error
         try:
@@ -235,6 +235,8 @@ class Uploads:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(UPLOADS_DIRECTORY, 0o700, dir_fd=root)
             with _inner(root, UPLOADS_DIRECTORY) as directory:
+                if os.fstat(directory).st_uid != os.geteuid():
+                    raise FileRefused(f"{UPLOADS_DIRECTORY} is not the server's: a job has replaced it; remove it")
                 yield directory
         finally:
             os.close(root)
@@ -271,7 +273,7 @@ class PartWriter:
             raise ChecksumMismatch(f"part {self._number} has the checksum {found}, not {checksum}")
         if self._is_there:
             return
-        have = os.open(_HAVE, _WRITE | os.O_APPEND, 0o600, dir_fd=self._upload)
+        have = make_file(self._upload, _HAVE, is_new=False, to_append=True)
         try:
             os.write(have, b"%010d\n" % self._number)
         finally:
@@ -279,7 +281,7 @@ class PartWriter:
 
 
 def _order(upload: int) -> UploadOrder:
-    descriptor = os.open(_ABOUT, _READ, dir_fd=upload)
+    descriptor = open_file(upload, _ABOUT)
     with os.fdopen(descriptor, "rb") as about:
         try:
             return UploadOrder(**json.load(about))
@@ -289,7 +291,7 @@ def _order(upload: int) -> UploadOrder:
 
 def _have(upload: int, order: UploadOrder) -> frozenset[int]:
     try:
-        descriptor = os.open(_HAVE, _READ, dir_fd=upload)
+        descriptor = open_file(upload, _HAVE)
     except FileNotFoundError:
         return frozenset()
     with os.fdopen(descriptor, "rb") as lines:
@@ -310,7 +312,7 @@ def _last_change(directory: int, upload_id: str) -> float:
 def _write_whole(directory: int, name: str, content: bytes) -> None:
     """Beside it first: two who begin the same upload at once never read half of it."""
     draft = f"{name}.{os.urandom(6).hex()}"
-    descriptor = os.open(draft, _WRITE | os.O_EXCL, 0o600, dir_fd=directory)
+    descriptor = make_file(directory, draft)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     os.rename(draft, name, src_dir_fd=directory, dst_dir_fd=directory)
@@ -318,7 +320,7 @@ def _write_whole(directory: int, name: str, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _inner(directory: int, name: str) -> Iterator[int]:
-    descriptor = os.open(name, DIRECTORY_FLAGS, dir_fd=directory)
+    descriptor = open_below(directory, (name,))
     try:
         yield descriptor
     finally:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,10 @@ from corral.control.ports.volume_files import (
     StoredFile,
 )
 from corral.core.volumes import UPLOADS_DIRECTORY
-from corral.stores.descent import DIRECTORY_FLAGS, Descent, OpenedPath
+from corral.files import open_below, open_trusted
+from corral.files.opening import open_file, scan
+from corral.files.removal import remove_below
+from corral.stores.descent import Descent, OpenedPath
 
 #: Each level of a walk is held open.
 _MAX_DEPTH = 128
@@ -110,7 +112,7 @@ class DirectoryFiles:
     def publish(self, staged: StagedFile, path: Sequence[str]) -> StoredFile:
         *parents, name = _named(path)
         with _as_file_errors():
-            descriptor = os.open(staged.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=staged.directory)
+            descriptor = open_file(staged.directory, staged.name)
             try:
                 with self._writable_directory(parents, make=True) as directory:
                     _check_no_directory(name, directory)
@@ -131,15 +133,15 @@ class DirectoryFiles:
             if not is_directory:
                 os.unlink(name, dir_fd=directory)
             elif recursive:
-                # Python's own goes through descriptors, and so through no link.
-                shutil.rmtree(name, dir_fd=directory)
+                if not remove_below(directory, name):
+                    raise FileRefused("some of it cannot be removed")
             else:
                 os.rmdir(name, dir_fd=directory)
 
     def open_root(self) -> int:
         """A descriptor of the volume's root, which is not the job's to replace."""
         try:
-            return os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            return open_trusted(self.root)
         except OSError as error:
             raise FilesUnavailable(f"the volume's directory cannot be opened: {error.strerror}") from error
 
@@ -167,18 +169,23 @@ class DirectoryFiles:
                 os.mkdir(name, 0o700, dir_fd=parent)
                 made = True
         try:
-            descriptor = os.open(name, DIRECTORY_FLAGS, dir_fd=parent)
+            descriptor = open_below(parent, (name,))
         except OSError as error:
             if make and error.errno in (errno.ENOTDIR, errno.ELOOP):
                 raise FileRefused(f"{name!r} on the way to it is no directory") from error
             raise
-        if made:
+        # Only what was made here: a job may have put another directory in its place.
+        if made and os.fstat(descriptor).st_uid == os.geteuid():
             self._give_away(descriptor, is_directory=True)
         return descriptor
 
     def _give_away(self, descriptor: int, *, is_directory: bool) -> None:
         """To the account that the volume belongs to: its jobs must be able to use what was brought."""
-        like = os.stat(self.root)
+        root = self.open_root()
+        try:
+            like = os.fstat(root)
+        finally:
+            os.close(root)
         mode = stat.S_IMODE(like.st_mode)
         if os.geteuid() == 0:
             os.fchown(descriptor, like.st_uid, like.st_gid)
@@ -191,7 +198,7 @@ def _walk(
     """By name, each directory before what is in it. `after` is where the page before ended, from `path` on."""
     if len(path) > _MAX_DEPTH:
         raise FileRefused(f"{'/'.join(path[:3])}/… has more than {_MAX_DEPTH} directories in each other")
-    with os.scandir(directory) as found:
+    with scan(directory) as found:
         names = sorted(each.name for each in found if path or each.name != UPLOADS_DIRECTORY)
     for name in names:
         if after and name < after[0]:
@@ -205,7 +212,7 @@ def _walk(
             yield way, entry
         if recursive and is_real_directory:
             try:
-                inner = os.open(name, DIRECTORY_FLAGS, dir_fd=directory)
+                inner = open_below(directory, (name,))
             except OSError:
                 continue  # gone or changed since it was listed
             try:

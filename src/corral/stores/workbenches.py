@@ -4,25 +4,22 @@
     <jobs>/<shard>/<job>/workbench/run/      the workbench's own: status.json, jupyter.sock, keys of its SSH server
     <jobs>/<shard>/<job>/work/               what its owner keeps there, when no other directory is named
 
-The job's own account may write in some of them, and the server may be root. So every step down is one that follows no
-link, files are replaced and never written into, and only plain files are read.
+The job's own account may write in some of them, and the server may be root: everything there goes through
+`corral.files`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
 import socket
-import stat
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from corral.control.ports import WorkbenchStatus
+from corral.files import NotPlain, Place
 
 SETTINGS = "settings.json"
 KEYS = "authorized_keys"
@@ -30,7 +27,6 @@ RELAY_KEY = "relay.pem"
 STATUS = "status.json"
 SOCKET = "jupyter.sock"
 _MAX_STATUS_BYTES = 1 << 16
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREDENTIALS = struct.Struct("3i")
 _ACCOUNT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _HOST_KEY = re.compile(r"ssh-ed25519 [A-Za-z0-9+/=]{1,200}")
@@ -52,33 +48,33 @@ class DirectoryWorkbenches:
         self, job_id: str, settings: Mapping[str, Any], keys: Sequence[str], relay_key: bytes | None = None
     ) -> None:
         self._home_of(job_id).mkdir(parents=True, exist_ok=True)
-        with _directory(self._home_of(job_id)) as home:
-            _make(home, "workbench", 0o711)
+        with self._home(job_id) as home:
+            home.make("workbench", 0o711)
             if not settings.get("workdir"):
-                _make(home, "work", 0o700)
-            with _below(home, "workbench") as own:
-                _make(own, "run", 0o700)
+                home.make("work", 0o700)
+            with home.below("workbench") as own:
+                own.make("run", 0o700)
                 for name, program in self._programs.items():
-                    _replace(own, name, program.read_bytes())
-                _replace(own, SETTINGS, json.dumps(dict(settings)).encode())
-                _replace(own, KEYS, _lines(keys))
+                    own.write(name, program.read_bytes())
+                own.write(SETTINGS, json.dumps(dict(settings)).encode())
+                own.write(KEYS, _lines(keys))
                 if relay_key is not None:
-                    _replace(own, RELAY_KEY, relay_key, is_secret=True)
+                    own.write(RELAY_KEY, relay_key, mode=0o600, for_owner=True)
 
     def put_keys(self, job_id: str, keys: Sequence[str]) -> bool:
         try:
-            with _directory(self._home_of(job_id)) as home, _below(home, "workbench") as own:
-                if _holds(own, KEYS, _lines(keys)):
+            with self._home(job_id) as home, home.below("workbench") as own:
+                if own.holds(KEYS, _lines(keys)):
                     return False
-                _replace(own, KEYS, _lines(keys))
+                own.write(KEYS, _lines(keys))
                 return True
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, NotPlain):
             return False
 
     def status(self, job_id: str) -> WorkbenchStatus | None:
         try:
             with self._run(job_id) as run:
-                return parse_status(_read(run, STATUS, _MAX_STATUS_BYTES))
+                return parse_status(run.read(STATUS, _MAX_STATUS_BYTES))
         except OSError:
             return None
 
@@ -91,20 +87,26 @@ class DirectoryWorkbenches:
         try:
             with self._run(job_id) as run:
                 # Through the descriptor: the path of a socket may have 107 characters only.
-                connection.connect(f"/proc/self/fd/{run}/{SOCKET}")
-                owner = os.fstat(run).st_uid
+                connection.connect(f"{run.path}/{SOCKET}")
+                owners = {run.stat().st_uid}
+            with self._home(job_id) as home:
+                # Of what lies in it only the account's own counts: another's directory could have been moved there.
+                owners.add(home.stat().st_uid)
             credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            if _CREDENTIALS.unpack(credentials)[1] != owner:
+            if owners != {_CREDENTIALS.unpack(credentials)[1]}:
                 raise NotTheWorkbench(f"what answers at the socket of {job_id} is not the workbench")
         except BaseException:
             connection.close()
             raise
         return connection
 
-    @contextmanager
-    def _run(self, job_id: str) -> Iterator[int]:
-        with _directory(self._home_of(job_id)) as home, _below(home, "workbench") as own, _below(own, "run") as run:
-            yield run
+    def _home(self, job_id: str) -> Place:
+        home = self._home_of(job_id)
+        return Place.at(home.parent, home.name)
+
+    def _run(self, job_id: str) -> Place:
+        home = self._home_of(job_id)
+        return Place.at(home.parent, home.name, "workbench", "run")
 
 
 def parse_status(data: bytes) -> WorkbenchStatus | None:
@@ -146,64 +148,3 @@ def _matched(pattern: re.Pattern[str], value: Any) -> str:
 
 def _lines(keys: Sequence[str]) -> bytes:
     return "".join(f"{key}\n" for key in keys).encode()
-
-
-@contextmanager
-def _directory(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, _DIRECTORY)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _below(parent: int, name: str) -> Iterator[int]:
-    descriptor = os.open(name, _DIRECTORY, dir_fd=parent)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _make(parent: int, name: str, mode: int) -> None:
-    """Whose the job's directory is, that account's is also what is made in it later."""
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(name, mode, dir_fd=parent)
-        above = os.fstat(parent)
-        if above.st_uid != os.geteuid():
-            os.chown(name, above.st_uid, above.st_gid, dir_fd=parent, follow_symlinks=False)
-
-
-def _replace(parent: int, name: str, content: bytes, *, is_secret: bool = False) -> None:
-    """Whole or not at all; readable for the job's account, and what is secret for nobody else."""
-    draft = f".{name}.{os.getpid()}"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(draft, dir_fd=parent)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    mode = 0o600 if is_secret else 0o644
-    descriptor = os.open(draft, flags, mode, dir_fd=parent)
-    with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(descriptor, mode)
-        file.write(content)
-        above = os.fstat(parent)
-        if is_secret and above.st_uid != os.geteuid():
-            os.fchown(descriptor, above.st_uid, above.st_gid)
-    os.rename(draft, name, src_dir_fd=parent, dst_dir_fd=parent)
-
-
-def _holds(parent: int, name: str, content: bytes) -> bool:
-    """Whether a file has this content; what is not a file has it not."""
-    try:
-        return _read(parent, name, len(content) + 1) == content
-    except OSError:
-        return False
-
-
-def _read(parent: int, name: str, limit: int) -> bytes:
-    # Not blocking: a pipe of that name would never be written to.
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{name} is not a file")
-        return file.read(limit)

@@ -1,16 +1,26 @@
-"""Job directories on a file system that the nodes share with the server (on one machine: any)."""
+"""Job directories on a file system that the nodes share with the server (on one machine: any).
+
+<root>/<shard>/<job>/             the job's own, once it was launched: its account can change everything in it
+<root>/<shard>/<job>/checkpoints  what all attempts of the job share
+<root>/<shard>/<job>/outputs      what its owner wants to have
+<root>/<shard>/<job>.key          the server's own
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from corral.files import Place, remove_tree
+
+CHECKPOINTS = "checkpoints"
+OUTPUTS = "outputs"
 
 
 class DirectoryWorkspace:
@@ -23,16 +33,23 @@ class DirectoryWorkspace:
         self._launches: Counter[str] = Counter()
 
     def env(self, job_id: str) -> Mapping[str, str]:
-        checkpoints, outputs = self.checkpoint_dir(job_id), self.output_dir(job_id)
-        with self._lock:
-            self._launches[job_id] += 1
-            for directory in (checkpoints, outputs):
-                directory.mkdir(parents=True, exist_ok=True)
         return {
             "CORRAL_JOB_DIR": str(self.home(job_id)),
-            "CORRAL_CHECKPOINT_DIR": str(checkpoints),
-            "CORRAL_OUTPUT_DIR": str(outputs),
+            "CORRAL_CHECKPOINT_DIR": str(self.checkpoint_dir(job_id)),
+            "CORRAL_OUTPUT_DIR": str(self.output_dir(job_id)),
         }
+
+    def prepare(self, job_id: str) -> None:
+        with self._lock:
+            self._launches[job_id] += 1
+            with self._made(job_id) as home:
+                for name in (CHECKPOINTS, OUTPUTS):
+                    try:
+                        # As open as the server's umask allows; the job's account gets it with the launch.
+                        home.make(name, 0o777)
+                    except OSError as error:
+                        error.filename = str(self.home(job_id) / name)
+                        raise
 
     def launches(self, job_ids: Sequence[str]) -> dict[str, int]:
         """How often directories were made for these jobs by this process; for `fold`."""
@@ -46,36 +63,34 @@ class DirectoryWorkspace:
             with self._lock:
                 if self._launches[job_id] != count:
                     continue
-                for directory in (self.checkpoint_dir(job_id), self.output_dir(job_id), self.home(job_id)):
-                    with contextlib.suppress(OSError):
-                        directory.rmdir()
+                with contextlib.suppress(OSError), self.opened(job_id) as home:
+                    for name in (CHECKPOINTS, OUTPUTS):
+                        with contextlib.suppress(OSError):
+                            os.rmdir(name, dir_fd=home.descriptor)
+                with contextlib.suppress(OSError):
+                    self.home(job_id).rmdir()
                 del self._launches[job_id]
 
     def checkpoint_dir(self, job_id: str) -> Path:
         """What all attempts of a job share; there once the job was launched."""
-        return self.home(job_id) / "checkpoints"
+        return self.home(job_id) / CHECKPOINTS
 
     def output_dir(self, job_id: str) -> Path:
         """Where a job's program leaves what its owner wants to have; there once the job was launched."""
-        return self.home(job_id) / "outputs"
+        return self.home(job_id) / OUTPUTS
+
+    def opened(self, job_id: str, *names: str) -> Place:
+        """The job's directory, or one below it. Raises OSError, and NotPlain where the job has put something else."""
+        home = self.home(job_id)
+        return Place.at(home.parent, home.name, *names)
 
     def put_once(self, job_id: str, name: str, value: Mapping[str, Any]) -> bool:
-        home = self.home(job_id)
-        home.mkdir(parents=True, exist_ok=True)
-        draft = home / f".{name}.{os.getpid()}"
-        draft.write_text(json.dumps(value))
-        try:
-            # A link appears whole or not at all, and never replaces what is there.
-            os.link(draft, home / name)
-        except FileExistsError:
-            return False
-        finally:
-            draft.unlink(missing_ok=True)
-        return True
+        with self._made(job_id) as home:
+            return home.write_once(name, json.dumps(value).encode())
 
     def remove(self, job_ids: Sequence[str]) -> None:
         for job_id in job_ids:
-            shutil.rmtree(self.home(job_id), ignore_errors=True)
+            remove_tree(self.home(job_id))
             self.key_file(job_id).unlink(missing_ok=True)
 
     def highest_job(self) -> int:
@@ -95,6 +110,16 @@ class DirectoryWorkspace:
         # A few hundred jobs per directory keeps listing and deleting quick.
         shard = f"{int(job_id.removeprefix('j-')) // 1000:06d}"
         return self._root / shard / job_id
+
+    def _made(self, job_id: str) -> Place:
+        home = self.home(job_id)
+        with contextlib.suppress(FileExistsError):
+            try:
+                os.mkdir(home)
+            except FileNotFoundError:
+                home.parent.mkdir(parents=True, exist_ok=True)
+                os.mkdir(home)
+        return self.opened(job_id)
 
 
 def _names(directory: Path) -> list[str]:

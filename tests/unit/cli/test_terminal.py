@@ -53,7 +53,7 @@ def test_the_token_comes_from_the_option_the_environment_or_the_file(own_home: P
 def test_signing_in_stores_a_token_and_revokes_the_one_before(own_home: Path) -> None:
     def answer(seen: Seen, before: int) -> Answer:
         if seen.path.endswith("/auth/login"):
-            return as_json({"user": "maria", "role": "scientist", "token": f"t{before}", "must_change_password": True})
+            return as_json({"user": "maria", "role": "scientist", "token": f"t{before}", "must_change_password": False})
         return Answer(status=204)
 
     file = CredentialFile(own_home / "credentials.json")
@@ -66,14 +66,29 @@ def test_signing_in_stores_a_token_and_revokes_the_one_before(own_home: Path) ->
         assert file.get(server.url) is None
         nobody = corral("logout", "--server", server.url)
     assert first.exit_code == again.exit_code == out.exit_code == nobody.exit_code == 0
-    assert "One" not in first.stdout
-    assert "corral passwd" in first.stderr
     body = json.loads(server.requests[0].body)
     assert body["password"] == "pass word"
     assert body["token_name"].startswith("cli on ")
     revoked = [seen.headers["Authorization"] for seen in server.requests if seen.path.endswith("/auth/logout")]
     assert revoked == ["Bearer t0", "Bearer t1"]
     assert "pass word" not in first.output + again.output
+
+
+def test_a_one_time_password_is_replaced_while_signing_in(own_home: Path) -> None:
+    def answer(seen: Seen, before: int) -> Answer:
+        if "new_password" not in json.loads(seen.body):
+            return as_json({"type": "/problems/password-change-required", "title": "x", "detail": "y"}, status=403)
+        return as_json({"user": "maria", "role": "scientist", "token": "t", "must_change_password": False})
+
+    with scripted(answer) as server:
+        args = ("login", "--user", "maria", "--password-stdin", "--server", server.url)
+        alone = corral(*args, stdin="one-time\n")
+        both = corral(*args, stdin="one-time\nmy own\n")
+    assert alone.exit_code == 2
+    assert "one-time password" in alone.stderr
+    assert both.exit_code == 0
+    assert json.loads(server.requests[-1].body)["new_password"] == "my own"
+    assert CredentialFile(own_home / "credentials.json").get(server.url) == Credential(user="maria", token="t")
 
 
 def test_signing_out_forgets_the_token_even_if_the_server_is_gone(own_home: Path) -> None:

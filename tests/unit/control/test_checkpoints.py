@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from corral.control import health, idling, jobs
-from corral.control.checkpoints import Saved, ask_to_save, note_saved, told_at_launch
+from corral.control.checkpoints import Saved, ask_to_save, job_to_save, note_request, note_saved, told_at_launch
 from corral.control.controller import Controller
 from corral.control.errors import NotFound, WrongState
 from corral.control.health import HealthChange
@@ -19,7 +19,7 @@ from corral.control.idling import Sighting
 from corral.control.policies import CheckpointPolicy, Policies
 from corral.control.ports import AttemptPhase, SavedWork, Store
 from corral.control.records import JobSpec
-from corral.control.work import Work
+from corral.control.work import Caller, Work
 from corral.core.health.judging import put
 from corral.core.health.model import Evidence, Sign
 from corral.core.idling import Activity, IdleRules
@@ -176,11 +176,18 @@ def saved(step: int, problem: str | None = None) -> SavedWork:
     )
 
 
+def ask(desk: Desk, caller: Caller, ref: str, shelf: Shelf) -> Job:
+    """As the API does it: looked up and recorded by the controller, written outside of its thread."""
+    job = desk.do(job_to_save, caller, ref)
+    ask_to_save(job, shelf)
+    return desk.do(note_request, caller, job)
+
+
 def test_a_running_job_is_asked_to_save(desk: Desk) -> None:
     shelf = Shelf()
     (job,) = desk.started(draft("training"))
-    assert desk.do(ask_to_save, ANN, "training", shelf) == job
-    assert desk.do(ask_to_save, ROOT, job.id, shelf) == job
+    assert ask(desk, ANN, "training", shelf) == job
+    assert ask(desk, ROOT, job.id, shelf) == job
     assert shelf.requests == [job.id, job.id]
     assert [event.actor for event in desk.events() if event.action == "job.checkpoint-requested"] == ["ann", "root"]
 
@@ -189,13 +196,13 @@ def test_who_cannot_save_is_not_asked(desk: Desk) -> None:
     shelf = Shelf()
     (job,) = desk.submit(draft("training"))
     with pytest.raises(WrongState, match="queued: only a running one"):
-        desk.do(ask_to_save, ANN, job.id, shelf)
+        ask(desk, ANN, job.id, shelf)
     with pytest.raises(NotFound):
-        desk.do(ask_to_save, BOB, job.id, shelf)
+        ask(desk, BOB, job.id, shelf)
     (running,) = desk.started(draft("running"))
     shelf.error = OSError(30, "Read-only file system")
     with pytest.raises(WrongState, match="Read-only file system"):
-        desk.do(ask_to_save, ANN, running.id, shelf)
+        ask(desk, ANN, running.id, shelf)
     assert shelf.requests == []
     assert "job.checkpoint-requested" not in desk.actions(running.id)
 

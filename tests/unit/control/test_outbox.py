@@ -82,6 +82,12 @@ class MoodyEngine(SlowEngine):
 class Places:
     def __init__(self) -> None:
         self.removed: list[str] = []
+        #: what making the directories of a job ends with
+        self.trouble: dict[str, OSError] = {}
+
+    def prepare(self, job_id: str) -> None:
+        if job_id in self.trouble:
+            raise self.trouble[job_id]
 
     def remove(self, job_ids: list[str]) -> None:
         self.removed += job_ids
@@ -118,6 +124,37 @@ def test_each_job_stays_in_its_lane_and_in_order() -> None:
     threads = {job: {thread for _, _, thread in told} for job, told in by_job.items()}
     assert all(len(names) == 1 for names in threads.values())
     assert len(set.union(*threads.values())) == 3
+
+
+def test_directories_that_cannot_be_made_end_that_attempt_and_a_full_disk_only_delays_it() -> None:
+    engine, places = SlowEngine(), Places()
+    refused: list[tuple[str, str]] = []
+    waits: list[tuple[str, str]] = []
+    places.trouble = {
+        "j-1": NotADirectoryError(20, "a link is in the way", "/jobs/j-1/checkpoints"),
+        "j-2": OSError(28, "No space left on device", "/jobs/j-2"),
+    }
+    outbox = Outbox(
+        "lane",
+        cast(Engine, engine),
+        cast(Workspace, places),
+        lambda attempt, why: refused.append((attempt, why)),
+        not_taken=lambda attempt, why: waits.append((attempt, why)),
+    )
+    for job in ("j-1", "j-2", "j-3"):
+        outbox.put(LaunchEffect(order=order(job)))
+    outbox.start()
+    eventually(lambda: any(what == "launch" for what, _, _ in engine.told) and bool(waits))
+    assert [entry[:2] for entry in engine.told] == [("launch", "j-3.1")]
+    why = "its directories cannot be prepared: /jobs/j-1/checkpoints: a link is in the way"
+    assert refused == [("j-1.1", why)]
+    assert waits[0][0] == "j-2.1"
+    assert "No space left on device" in waits[0][1]
+    del places.trouble["j-2"]
+    outbox.hurry()
+    eventually(lambda: ("launch", "j-2.1") in [entry[:2] for entry in engine.told])
+    outbox.close()
+    assert len(refused) == 1
 
 
 def test_words_about_a_node_go_through_in_order() -> None:

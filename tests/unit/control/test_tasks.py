@@ -10,6 +10,7 @@ from corral.control import tasks
 from corral.control.errors import InsufficientQuota, Invalid, NotFound, OverLimit, Taken, WrongState
 from corral.control.policies import Policies, TaskPolicy
 from corral.control.ports import AttemptPhase, Store
+from corral.control.work import Caller
 from corral.core.installation import Limits
 from corral.core.model import EndReason, JobKind, JobState
 from corral.stores.workspace import DirectoryWorkspace
@@ -96,17 +97,24 @@ def test_a_refused_second_allocation_leaves_the_first_as_it_was(store: Store) ->
     assert desk.job("j-1").state is JobState.STOPPED
 
 
+def hand(desk: Desk, caller: Caller, program: tasks.Program, workspace: DirectoryWorkspace) -> None:
+    """As the API does it: planned and recorded by the controller, written outside of its thread."""
+    job, content = desk.do(tasks.planned_program, caller, "one-1", program)
+    tasks.hand_program(job, "one-1", content, workspace)
+    desk.do(tasks.note_program, caller, job, "one-1", content)
+
+
 def test_a_program_is_handed_over_once(desk: Desk, tmp_path: Path) -> None:
     workspace = DirectoryWorkspace(tmp_path)
     allocate(desk, "one-1", 2)
     with pytest.raises(WrongState, match="not held yet"):
-        desk.do(tasks.start_program, ANN, "one-1", tasks.Program(command=("echo", "{gpu_list}")), workspace)
+        hand(desk, ANN, tasks.Program(command=("echo", "{gpu_list}")), workspace)
     desk.cycle()
     program = tasks.Program(command=("echo", "{gpu_list}", "{gpu_count}"))
-    desk.do(tasks.start_program, ANN, "one-1", program, workspace)
+    hand(desk, ANN, program, workspace)
     (written,) = tmp_path.glob("*/j-1/program.json")
     assert '"0,1", "2"' in written.read_text()
     with pytest.raises(WrongState, match="already"):
-        desk.do(tasks.start_program, ANN, "one-1", program, workspace)
+        hand(desk, ANN, program, workspace)
     with pytest.raises(NotFound):
-        desk.do(tasks.start_program, BOB, "one-1", program, workspace)
+        hand(desk, BOB, program, workspace)

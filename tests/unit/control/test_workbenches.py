@@ -10,10 +10,11 @@ import pytest
 from corral.control import jobs, people, workbenches
 from corral.control.errors import Invalid, Missing, NotFound
 from corral.control.jobs import JobDraft
+from corral.control.kinds import HOST_COMMAND
 from corral.control.ports import AttemptPhase, AttemptStatus, Store, Tool, WorkbenchStatus
 from corral.control.records import JobRecord, JobSpec, SshKeyRecord
 from corral.control.work import Work
-from corral.control.workbenches import HOST_COMMAND, LAUNCH_PROBLEMS, Idle, explained, idle_seconds
+from corral.control.workbenches import LAUNCH_PROBLEMS, Idle, explained, idle_seconds
 from corral.core.lifecycle import Stop
 from corral.core.model import EndReason, Job, JobKind, JobState, Request
 from corral.engines import workbench_host, workbench_start

@@ -157,6 +157,9 @@ class NoWorkspace:
     def env(self, job_id: str) -> dict[str, str]:
         return {"CORRAL_JOB_DIR": f"/jobs/{job_id}"}
 
+    def prepare(self, job_id: str) -> None:
+        pass
+
     def put_once(self, job_id: str, name: str, value: Any) -> bool:
         return True
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.ports import Instance, LaunchRefused, Mount, RegistryLogin
+from corral.control.ports import Instance, LaunchRefused, RegistryLogin
 from corral.engines.local.accounts import Account
 from corral.engines.local.cgroups import CgroupSupport
 from corral.engines.local.container_job import error_in
 from corral.engines.local.container_orders import (
+    ContainerMount,
     ContainerOrder,
     ContainerRuntime,
     RuntimeKind,
@@ -36,7 +37,8 @@ ORDER = ContainerOrder(
     workdir="/home/ada/project",
     tmp="/run/7/tmp",
     rank_dir="/run/7",
-    mounts=(Mount(source="/home/ada/project", target="/home/ada/project"),),
+    rights="/run/images",
+    mounts=(ContainerMount(source="/home/ada/project", target="/home/ada/project"),),
     account=ADA,
 )
 
@@ -65,14 +67,18 @@ def test_the_user_has_no_privileges_and_all_its_groups() -> None:
 
 
 def test_mounts_have_the_same_place_inside_and_the_temporary_directory_is_its_own() -> None:
-    data = Mount(source="/data/set", target="/data", read_only=True)
-    line = options(PODMAN, replace(ORDER, mounts=(*ORDER.mounts, data, *ORDER.mounts)))
+    data = ContainerMount(source="/data/set", target="/data", read_only=True)
+    order = replace(ORDER, mounts=(*ORDER.mounts, data, *ORDER.mounts))
+    line = options(PODMAN, order)
     assert line.count("--volume") == 3
-    assert "--volume /run/7/tmp:/tmp" in line
-    assert "--volume /home/ada/project:/home/ada/project --volume /data/set:/data:ro" in line
+    # By places of the supervisor's own, at which it mounts the sources: no job can replace them.
+    assert "--volume /run/7/storage/0:/tmp --volume /run/7/storage/1:/home/ada/project" in line
+    assert "--volume /run/7/storage/2:/data:ro" in line
+    sources = [mount["source"] for mount in container_spec(PODMAN, order)["mounts"]]
+    assert sources == ["/run/7/tmp", "/home/ada/project", "/data/set"]
     assert "--workdir /home/ada/project" in line
     with pytest.raises(LaunchRefused, match="cannot be mounted"):
-        options(PODMAN, replace(ORDER, mounts=(Mount(source="/etc:/x", target="/x"),)))
+        options(PODMAN, replace(ORDER, mounts=(ContainerMount(source="/etc", target="/x:/y"),)))
 
 
 def test_limits_are_the_groups_or_else_the_runtimes() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corral.checkpoint.layout import last_of
-from corral.engines.local.storage.measuring import MAX_DEPTH, DiskUse, TooDeep, measure_steps, used_bytes
+from corral.files.usage import MAX_DEPTH, DiskUse, TooDeep, measure_steps, used_bytes
 
 MIB = 1 << 20
 

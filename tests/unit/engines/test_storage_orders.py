@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-from corral.control.ports import StorageKind, StorageOrder
+import pytest
+
+from corral.control.ports import LaunchRefused, StorageKind, StorageOrder
 from corral.engines.local.storage.mounting import mount_environment
-from corral.engines.local.storage.orders import StoragePlaces, container_mounts, preparer_spec, storage_specs
+from corral.engines.local.storage.orders import StoragePlaces, preparer_spec, storage_specs
+from corral.engines.slurm.storage import slurm_specs
 
 PLACES = StoragePlaces.below("/home/corral")
 
@@ -34,7 +38,6 @@ def test_each_mount_has_a_link_and_a_variable_of_its_own() -> None:
     assert env["CORRAL_MOUNT_DATA_2"] == "/home/corral/volumes/v-2/data"
     assert list(json.loads(env["CORRAL_MOUNTS"])) == ["/a", "/b", "/c", "/d"]
     assert preparer_spec(specs, PLACES, {}) is None
-    assert [mount.target for mount in container_mounts(specs, "/run/0")] == ["/a", "/b", "/c", "/d"]
 
 
 def test_a_job_without_mounts_has_no_variables() -> None:
@@ -50,3 +53,11 @@ def test_what_takes_long_is_prepared_and_its_secret_is_on_no_command_line() -> N
     assert "s3cret" not in json.dumps(spec)
     assert spec["env"] == {"PATH": "/bin", "https_proxy": "http://proxy"}
     assert "s3cret" not in repr(orders[0])
+
+
+def test_what_another_shares_to_be_read_is_refused_on_slurm_where_nothing_enforces_it() -> None:
+    data = StorageOrder(kind=StorageKind.VOLUME, name="data", id="v-1", path="/data", read_only=True, owner="ann")
+    with pytest.raises(LaunchRefused, match="volume data is ann's, and on a Slurm cluster nothing keeps a job from"):
+        slurm_specs([data], PLACES, 0, "eve")
+    assert slurm_specs([data], PLACES, 0, "ann")[0]["source"] == "/home/corral/volumes/v-1/data"
+    assert slurm_specs([replace(data, read_only=False)], PLACES, 0, "eve")

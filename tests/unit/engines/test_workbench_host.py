@@ -51,7 +51,7 @@ def test_the_programs_of_a_virtual_environment_come_first() -> None:
 
 
 def test_the_probe_looks_where_the_workbench_will_look(tmp_path: Path) -> None:
-    tools = LocalTools({"PATH": str(tmp_path / "bin")})
+    tools = LocalTools({"PATH": str(tmp_path / "bin")}, is_root=False)
     both = [Tool.JUPYTER, Tool.SSHD]
     nowhere = {"PATH": str(tmp_path / "nowhere")}
     assert Tool.JUPYTER in tools.missing(both, venv=None, env=nowhere)
@@ -59,6 +59,14 @@ def test_the_probe_looks_where_the_workbench_will_look(tmp_path: Path) -> None:
     assert Tool.JUPYTER not in tools.missing(both, venv=str(tmp_path / "venv"), env=nowhere)
     program(tmp_path / "old" / "bin", "jupyter-notebook")
     assert Tool.JUPYTER not in tools.missing(both, venv=None, env={"PATH": str(tmp_path / "old" / "bin")})
+
+
+def test_root_does_not_look_into_what_a_user_names(tmp_path: Path) -> None:
+    """Whether a file is there could be another's secret: the workbench itself looks, with its account's rights."""
+    tools = LocalTools({"PATH": str(tmp_path / "bin")}, is_root=True)
+    program(tmp_path / "venv" / "bin", "jupyter-lab")
+    for venv in (str(tmp_path / "venv"), str(tmp_path / "nowhere")):
+        assert tools.missing([Tool.JUPYTER], venv=venv, env={}) == []
 
 
 def test_sshd_is_of_no_use_without_keygen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

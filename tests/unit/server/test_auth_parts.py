@@ -38,26 +38,55 @@ class Hand:
         return self.at
 
 
-def test_guessing_is_slowed_down_per_user_and_let_go_after_the_window() -> None:
+def test_pauses_after_failures_of_a_user_from_an_address_grow_up_to_the_longest() -> None:
     clock = Hand()
-    throttle = LoginThrottle(attempts=3, window_seconds=60, monotonic=clock)
+    throttle = LoginThrottle(attempts=3, longest_seconds=60, monotonic=clock)
     assert [throttle.begin("ann", "1.1.1.1") for _ in range(3)] == [0, 0, 0]
-    clock.at += 10
-    assert throttle.begin("ann", "2.2.2.2") == pytest.approx(50)
-    assert throttle.begin("bob", "1.1.1.1") == 0
-    clock.at += 51
+    pauses = []
+    for _ in range(9):
+        pauses.append(throttle.begin("ann", "1.1.1.1"))
+        clock.at += pauses[-1]
+        assert throttle.begin("ann", "1.1.1.1") == 0
+    assert pauses == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60, 60])
+    clock.at += 600
+    assert [throttle.begin("ann", "1.1.1.1") for _ in range(3)] == [0, 0, 0]
+
+
+def test_failures_from_elsewhere_do_not_keep_a_user_out() -> None:
+    throttle = LoginThrottle(attempts=3, longest_seconds=60, monotonic=Hand())
+    for _ in range(10):
+        throttle.begin("ann", "1.1.1.1")
     assert throttle.begin("ann", "2.2.2.2") == 0
+    assert throttle.begin("bob", "1.1.1.1") == 0
 
 
 def test_an_address_that_tries_many_users_is_slowed_down_too() -> None:
-    throttle = LoginThrottle(attempts=2, window_seconds=60, monotonic=Hand())
+    throttle = LoginThrottle(attempts=2, longest_seconds=60, monotonic=Hand())
+    throttle.know("ann", "1.1.1.1")
     assert [throttle.begin(f"user{n}", "1.1.1.1") for n in range(8)] == [0] * 8
     assert throttle.begin("somebody", "1.1.1.1") > 0
     assert throttle.begin("somebody", "3.3.3.3") == 0
+    assert throttle.begin("ann", "1.1.1.1") == 0, "has signed in from there before"
+
+
+def test_guessing_from_many_addresses_is_bounded_but_not_for_known_ones() -> None:
+    throttle = LoginThrottle(attempts=2, longest_seconds=60, monotonic=Hand())
+    throttle.begin("ann", "9.9.9.9")
+    throttle.succeeded("ann", "9.9.9.9")
+    allowed = sum(throttle.begin("ann", f"1.1.{n // 250}.{n % 250}") == 0 for n in range(1000))
+    assert allowed == 40
+    assert throttle.begin("ann", "9.9.9.9") == 0
+    assert throttle.begin("bob", "1.1.9.9") == 0
+
+
+def test_all_addresses_of_one_ipv6_network_count_as_one() -> None:
+    throttle = LoginThrottle(attempts=2, longest_seconds=60, monotonic=Hand())
+    assert [throttle.begin("ann", f"2001:db8::{n}") == 0 for n in range(4)] == [True, True, False, False]
+    assert throttle.begin("ann", "2001:db8:0:1::1") == 0
 
 
 def test_successful_sign_ins_never_add_up() -> None:
-    throttle = LoginThrottle(attempts=2, window_seconds=60, monotonic=Hand())
+    throttle = LoginThrottle(attempts=2, longest_seconds=60, monotonic=Hand())
     for _ in range(50):
         assert throttle.begin("ann", "1.1.1.1") == 0
         throttle.succeeded("ann", "1.1.1.1")
@@ -65,11 +94,11 @@ def test_successful_sign_ins_never_add_up() -> None:
 
 def test_the_brake_forgets_old_keys() -> None:
     clock = Hand()
-    throttle = LoginThrottle(attempts=2, window_seconds=1, monotonic=clock)
+    throttle = LoginThrottle(attempts=2, longest_seconds=1, monotonic=clock)
     for number in range(30_000):
         clock.at += 0.01
         throttle.begin(f"u{number}", f"a{number}")
-    assert len(throttle._seen) < 25_000
+    assert len(throttle._failed) < 15_000
 
 
 def test_passwords_are_kept_as_slowly_as_they_should_be() -> None:

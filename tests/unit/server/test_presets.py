@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from corral.control.errors import Invalid
+from corral.control.jobs import kind_of
 from corral.server.configfile import ConfigError
 from corral.server.drafts import draft_of
 from corral.server.presets import KnownPreset, fill, read_preset, shipped_presets
@@ -80,7 +81,7 @@ def test_a_submission_gets_what_it_does_not_say(settings: Settings) -> None:
     assert body.command == ["python", "train.py", "--size=8", "/d"]
     assert (body.gpus, body.memory, body.time, body.env) == (2, 4 * 2**30, 3600, {"MODE": "m-8"})
     draft = draft_of(body)
-    assert draft.kind == "preset"
+    assert kind_of(draft) == "preset"
     assert draft.spec.preset == "mine"
     assert draft.spec.parameters == {"size": "8", "where": "/d"}
 

@@ -82,6 +82,25 @@ def test_a_cookie_is_for_the_workbench_alone(sent: str, kept: str | None) -> Non
     assert confined_cookie(sent, BASE) == kept
 
 
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "corral_session=x",
+        "Corral_Session=x",
+        "__Host-corral_session=x",
+        "__Secure-corral_workbench=x",
+        "__host-other=x",
+        # Without a name browsers send the value alone, and that looks like a session.
+        "=corral_session=x",
+        " = corral_session=x",
+        "corral_session",
+        "",
+    ],
+)
+def test_no_cookie_of_corrals_is_planted(planted: str) -> None:
+    assert confined_cookie(f"{planted}; Path=/", BASE) is None
+
+
 @given(st.dictionaries(TOKENS, TOKENS, max_size=6), st.dictionaries(TOKENS, TOKENS, max_size=3))
 def test_no_cookie_of_corrals_ever_passes(others: dict[str, str], own: dict[str, str]) -> None:
     parts = [f"{name}={value}" for name, value in others.items()] + [f"corral_{n}={v}" for n, v in own.items()]

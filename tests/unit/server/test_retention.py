@@ -174,7 +174,7 @@ def test_directories_of_a_job_that_left_nothing_go_unless_it_is_launched_again(h
     empty, full = house.ended("empty"), house.ended("full")
     (workspace.output_dir(full) / "result").write_text("42")
     before = workspace.launches([empty, full])
-    workspace.env(empty)
+    workspace.prepare(empty)
     workspace.fold(before)
     assert workspace.output_dir(empty).is_dir(), "it was launched again since"
     assert (workspace.output_dir(full) / "result").read_text() == "42"

@@ -12,10 +12,12 @@ from typing import Any, cast
 import pytest
 
 from corral.control.controller import Controller
-from corral.control.ports import Clock, EngineUnavailable, Instance, LaunchOrder, Store, Tool
-from corral.control.records import JobRecord, JobSpec
-from corral.control.workbenches import HOST_COMMAND
+from corral.control.errors import Missing
+from corral.control.kinds import HOST_COMMAND
+from corral.control.ports import Clock, EngineUnavailable, Instance, LaunchOrder, LaunchRefused, Store, Tool
+from corral.control.records import JobRecord, JobSpec, Role, UserRecord
 from corral.core.model import Job, Request
+from corral.engines.local.accounts import Account, AccountRules
 from corral.server.workbenching import Workbenching
 from corral.stores.workbench_keys import WorkbenchKeys
 from corral.stores.workbenches import DirectoryWorkbenches
@@ -33,23 +35,31 @@ class NothingInstalled:
 
 
 class OneWorkbench:
+    """Ann's. `users` are all that there are."""
+
+    def __init__(self) -> None:
+        self.users: list[UserRecord] = []
+
     @contextmanager
     def read(self) -> Iterator[Any]:
         record = JobRecord(job=Job(id="j-1", user="ann", name="bench", request=Request()), spec=SPEC)
-        people = SimpleNamespace(user=lambda name: None)
+        by_name = {user.name: user for user in self.users}
+        people = SimpleNamespace(user=by_name.get, users=lambda: self.users)
         yield SimpleNamespace(jobs=SimpleNamespace(get=lambda job_id: record), people=people)
 
 
 class World:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, accounts: AccountRules | None = None) -> None:
+        self.store = OneWorkbench()
         self.desk = Desk("hpc")
         self.home = directory / "j-1" / "workbench"
         self.workbenching = Workbenching(
             controller=cast("Controller", self.desk),
-            store=cast("Store", OneWorkbench()),
+            store=cast("Store", self.store),
             files=DirectoryWorkbenches(lambda job_id: directory / job_id, {}),
             keys=WorkbenchKeys(lambda job_id: directory / f"{job_id}.key"),
             tools=NothingInstalled(),
+            accounts=accounts,
             clock=cast("Clock", None),
             ssh_listen="192.0.2.9",
             ssh_ports=(40_000, 49_999),
@@ -105,4 +115,40 @@ def test_what_is_missing_is_looked_for_where_this_machine_can_look(
 ) -> None:
     world.desk.engines = {name: world.desk.engines[name] for name in clusters}
     request = Request(labels=(("corral.cluster", label),) if label else ())
-    assert world.workbenching.missing(SPEC, request) == missing
+    assert world.workbenching.missing("ann", SPEC, request) == missing
+
+
+ACCOUNTS = {
+    "ann": Account(name="ann", uid=2001, gid=2001),
+    "alias": Account(name="alias", uid=2001, gid=2001),
+    "nobody": Account(name="nobody", uid=65534, gid=65534),
+}
+
+
+@pytest.mark.parametrize(
+    ("role", "owners", "others", "shared_with"),
+    [
+        (Role.OPERATOR, None, {"bob": "nobody"}, "bob"),
+        (Role.OPERATOR, "ann", {"bob": "nobody"}, None),
+        (Role.OPERATOR, "ann", {"bob": "alias"}, "bob"),
+        (Role.OPERATOR, None, {}, None),
+        (Role.SCIENTIST, None, {"bob": "nobody"}, None),
+    ],
+)
+def test_an_operators_workbench_runs_as_no_account_that_others_have(
+    tmp_path: Path, role: Role, owners: str | None, others: dict[str, str], shared_with: str | None
+) -> None:
+    users = {**others, **({"ann": owners} if owners else {})}
+    rules = AccountRules(pattern="u-{user}", users=users, default="nobody", lookup=ACCOUNTS.get)
+    world = World(tmp_path, rules)
+    world.store.users = [UserRecord(name="ann", role=role, created_at=0.0)]
+    world.store.users += [UserRecord(name=name, role=Role.SCIENTIST, created_at=0.0) for name in others]
+    if shared_with is None:
+        world.workbenching.missing("ann", SPEC, Request())
+        world.workbenching.prepare("local", ORDER)
+        return
+    with pytest.raises(Missing, match=f"the account of {shared_with}, too"):
+        world.workbenching.missing("ann", SPEC, Request())
+    # Also for one who has become an operator while it waited.
+    with pytest.raises(LaunchRefused, match=r"local\.run_as\.users"):
+        world.workbenching.prepare("local", ORDER)

@@ -26,6 +26,7 @@ class Place:
     def __init__(self, root: Path) -> None:
         self.workspace = DirectoryWorkspace(root)
         self.checkpoints = DirectoryCheckpoints(self.workspace)
+        self.workspace.prepare(JOB)
         self.directory = Path(self.workspace.env(JOB)["CORRAL_CHECKPOINT_DIR"])
 
     def save(self, *steps: int, attempt: int = 1) -> list[Path]:

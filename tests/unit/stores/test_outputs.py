@@ -26,8 +26,8 @@ class House:
 
     def __init__(self, root: Path) -> None:
         workspace = DirectoryWorkspace(root / "jobs")
-        workspace.env(JOB)
-        workspace.env("j-8")
+        workspace.prepare(JOB)
+        workspace.prepare("j-8")
         self.there = workspace.output_dir(JOB)
         self.store = DirectoryOutputs(workspace)
         self.secret = root / "secret.txt"

@@ -74,7 +74,7 @@ def test_a_directory_that_is_a_link_is_refused(files: DirectoryWorkbenches, home
     (tmp_path / "elsewhere").mkdir()
     home.rename(home.with_name("moved"))
     home.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match=r"Not a directory|symbolic link"):
+    with pytest.raises(OSError, match="a link is in the way"):
         files.prepare("j-1", {}, [])
     assert files.status("j-1") is None
     assert list((tmp_path / "elsewhere").iterdir()) == []
@@ -166,6 +166,18 @@ def test_a_link_to_somebody_elses_socket_leads_nowhere(files: DirectoryWorkbench
         (home / "run" / "jupyter.sock").symlink_to(tmp_path / "daemon.sock")
         files.connect("j-1").close()
         os.chown(home / "run", 12345, 12345)
+        with pytest.raises(NotTheWorkbench):
+            files.connect("j-1")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory to another account: run as root")
+def test_a_moved_directory_leads_nowhere(
+    files: DirectoryWorkbenches, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose workbench it is says the job's own directory, which no job can replace."""
+    monkeypatch.chdir(home / "run")  # the path of a socket has its limits
+    with listening(Path("jupyter.sock")):
+        os.chown(home.parent, 12345, 12345)
         with pytest.raises(NotTheWorkbench):
             files.connect("j-1")
 

@@ -1,6 +1,7 @@
 /** Who you are to others, your password, and how the console looks to you. */
 import {
   Button,
+  Checkbox,
   Group,
   PasswordInput,
   SegmentedControl,
@@ -131,7 +132,7 @@ function Look() {
   );
 }
 
-const NO_PASSWORDS = { old: "", new: "", again: "" };
+const NO_PASSWORDS = { old: "", new: "", again: "", revokeTokens: false };
 
 function Password({ me }: { me: Me }) {
   const t = useWords(words);
@@ -145,8 +146,12 @@ function Password({ me }: { me: Me }) {
   });
   const change = useAction({
     run: (values: typeof NO_PASSWORDS) =>
-      sent(api.POST("/me/password", { body: { old: values.old, new: values.new } })),
-    touches: ["/me"],
+      sent(
+        api.POST("/me/password", {
+          body: { old: values.old, new: values.new, revoke_tokens: values.revokeTokens },
+        }),
+      ),
+    touches: ["/me", "/me/tokens"],
     done: () => t("passwordChanged"),
     onDone: () => form.reset(),
     onProblem: (problem) => form.setErrors(formErrors(problem)),
@@ -167,6 +172,11 @@ function Password({ me }: { me: Me }) {
           <PasswordInput label={t("present")} autoComplete="current-password" required {...form.getInputProps("old")} />
           <PasswordInput label={t("next")} autoComplete="new-password" required {...form.getInputProps("new")} />
           <PasswordInput label={t("again")} autoComplete="new-password" required {...form.getInputProps("again")} />
+          <Checkbox
+            label={t("revokeTokens")}
+            description={t("revokeTokensHint")}
+            {...form.getInputProps("revokeTokens", { type: "checkbox" })}
+          />
           <Group justify="space-between">
             <Text size="xs" c="dimmed">
               {t("passwordHint")}

@@ -34,6 +34,11 @@ export const words = defineWords({
   changePassword: ["Change the password", "修改密码"],
   passwordChanged: ["Your password is changed. You stay signed in here.", "密码已修改，当前会话保持登录。"],
   passwordHint: ["Your other sessions are signed out.", "其他会话将被登出。"],
+  revokeTokens: ["Also revoke all my API tokens", "同时吊销我的所有 API 令牌"],
+  revokeTokensHint: [
+    "Programs and command lines that use them have to sign in again. Do it if your password may be known to others.",
+    "使用这些令牌的程序和命令行需要重新登录。如果他人可能知道您的密码，请勾选此项。",
+  ],
   look: ["Language and theme", "语言与主题"],
   lookHint: ["Kept in this browser.", "保存在此浏览器中。"],
   language: ["Language", "语言"],

@@ -63,4 +63,4 @@ class Checkpoints(Protocol):
         takes too long, it is the newest of which every length is right: the program verifies what it restores."""
 
     def request(self, job_id: str) -> None:
-        """Ask the job's program to save soon. Quick."""
+        """Ask the job's program to save soon. Never in the controller's thread."""

@@ -82,6 +82,8 @@ class StorageOrder:
     read_only: bool
     #: the volume, or the dataset
     id: str = ""
+    #: whose volume it is; "" for everything else
+    owner: str = ""
     #: of a dataset
     version: str = ""
     #: of the node's own disk; 0 means no limit

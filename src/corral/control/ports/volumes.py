@@ -32,6 +32,10 @@ class VolumeDriver(Protocol):
     def usage(self, volume_id: str) -> VolumeUse:
         """How much is in it. May take long for many files: never called where others wait."""
 
+    def is_let_in(self, volume_id: str) -> bool:
+        """Whether accounts of jobs were let through to it, so that `let_go` has something to do. May wait for the disk:
+        never called in the controller's thread."""
+
     def let_go(self, volume_id: str) -> None:
         """No job has it any more: what was opened for their accounts is closed again. Quick."""
 

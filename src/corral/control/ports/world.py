@@ -19,10 +19,14 @@ class Workspace(Protocol):
     """A directory for each job, where the job can read what it is handed and keep what it must find again."""
 
     def env(self, job_id: str) -> Mapping[str, str]:
-        """Environment that tells a job where its directories are; they exist when this returns. Quick."""
+        """Environment that names a job's directories. Touches no file: it may be called in the controller's thread."""
+
+    def prepare(self, job_id: str) -> None:
+        """Make the directories that `env` names. Raises OSError; never in the controller's thread."""
 
     def put_once(self, job_id: str, name: str, value: Mapping[str, Any]) -> bool:
-        """Leave a JSON file for the job, whole or not at all; False if it is there already."""
+        """Leave a JSON file for the job, whole or not at all; False if it is there already. Raises OSError; never in
+        the controller's thread."""
 
     def remove(self, job_ids: Sequence[str]) -> None:
         """With everything in it. Unknown jobs are left alone."""

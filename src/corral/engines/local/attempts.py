@@ -29,8 +29,8 @@ from corral.engines.local.rundir import (
     EXIT,
     LOST,
     ORDER,
+    PRIVATE,
     PROGRESS,
-    STOP,
     TMP,
     ClaimState,
     Layout,
@@ -43,6 +43,7 @@ from corral.engines.local.rundir import (
     record_end,
     take_claim,
     write_json,
+    write_stop,
 )
 
 log = logging.getLogger("corral.engines.local")
@@ -233,8 +234,8 @@ class AttemptFiles:
 
     def _clear_up(self, attempt_id: str, rank: int, directory: str) -> None:
         """What its supervisor would have removed."""
-        remove_tree(os.path.join(directory, TMP))
-        remove_tree(os.path.join(directory, AUTH))
+        for name in (TMP, AUTH, PRIVATE):
+            remove_tree(os.path.join(directory, name))
         self._remove_scratch(attempt_id, rank)
         if os.path.exists(os.path.join(directory, ENVIRONMENT)):
             self._remove_container(attempt_id, rank)
@@ -292,11 +293,9 @@ class AttemptFiles:
 
         Supervisors take no notice if a later term has begun."""
         # The file first: a supervisor that claims after the look below finds it there.
-        stop_path = os.path.join(self._layout.attempt_dir(tracked.attempt_id), STOP)
         try:
-            write_json(stop_path, {"grace_seconds": grace_seconds, "term": term})
+            write_stop(self._layout.attempt_dir(tracked.attempt_id), {"grace_seconds": grace_seconds, "term": term})
         except OSError as error:
-            # A full disk keeps nobody from stopping: what runs is signalled, and has the grace time of its order.
             log.warning("the stop of %s cannot be written: %s", tracked.attempt_id, error)
         self.withdraw(tracked, EndReason.EXIT_CODE, "stopped before it started")
         tracked.stop_sent = True

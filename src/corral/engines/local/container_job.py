@@ -18,7 +18,9 @@ import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from corral.engines.local.messages import ContainerSpec
+from corral.engines.local.container_mounts import enter_container_mounts
+from corral.engines.local.image_rights import ImageRights, plain_id
+from corral.engines.local.messages import ContainerSpec, InstanceSpec
 from corral.engines.local.processes import die_with_parent, dies_of, pid_namespace, send
 
 #: How long the runtime may take to answer a question or to remove a container.
@@ -49,10 +51,15 @@ class ContainerJob:
     def __init__(self, spec: ContainerSpec) -> None:
         self._spec = spec
         self._own_namespace = pid_namespace(os.getpid())
+        #: the image that the attempt may run, once that is known
+        self._image_id = ""
 
-    @property
-    def command(self) -> list[str]:
-        return self._spec["run"]
+    def entered(self, spec: InstanceSpec) -> list[str]:
+        """In the process that becomes the runtime: makes what the container sees ready; gives the command. Raises
+        CannotMount."""
+        command = list(enter_container_mounts(spec, self._spec))
+        command[self._spec["image_at"]] = self._image_id or self._spec["image"]
+        return command
 
     @property
     def env(self) -> dict[str, str]:
@@ -61,16 +68,35 @@ class ContainerJob:
     # -------------------------------------------------------------------------------------------- beginning
 
     def fetch_image(self, wake: int, wants_stop: Callable[[], bool], say: Callable[[str], None]) -> None:
-        """Until the image is here. `wake` becomes readable when a signal came. Raises PullFailed or PullStopped."""
-        if not self._spec["auth"] and self._answer(self._spec["exists"]) is not None:
+        """Until the image is here and may be used. `wake` becomes readable when a signal came. Raises PullFailed or
+        PullStopped. An image of the node that came by a login is pulled again, so that the registry decides."""
+        rights = ImageRights(self._spec["rights"], self._id_of)
+        found = self._id_of(self._spec["image"])
+        if not self._spec["auth"] and found is not None and rights.is_open(found):
+            self._image_id = found
             return
         say(f"pulling image {self._spec['image']}")
-        try:
-            if self._spec["auth"]:
-                self._write_auth()
+        if not self._spec["auth"]:
             self._pull(wake, wants_stop)
+            self._image_id = self._pulled_id()
+            rights.open_to_all(self._image_id)
+            return
+        try:
+            self._write_auth()
+            with rights.pulling(self._spec["image"]):
+                self._pull(wake, wants_stop)
         finally:
             self._remove_auth()
+        self._image_id = self._pulled_id()
+
+    def _id_of(self, address: str) -> str | None:
+        return plain_id(self._answer([*self._spec["exists"][:-1], address]))
+
+    def _pulled_id(self) -> str:
+        found = self._id_of(self._spec["image"])
+        if found is None:
+            raise PullFailed(f"image {self._spec['image']}: it is gone from the node already")
+        return found
 
     def _write_auth(self) -> None:
         directory = os.path.dirname(self._spec["auth_file"])

@@ -11,15 +11,16 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from corral.control.ports import Instance, LaunchRefused, Mount, RegistryLogin
+from corral.control.ports import Instance, LaunchRefused, RegistryLogin
 from corral.engines.local.accounts import Account
 from corral.engines.local.environment import REAL_PREFIXES
-from corral.engines.local.messages import ContainerSpec
+from corral.engines.local.messages import ContainerMountSpec, ContainerSpec
 from corral.engines.local.rundir import AUTH, ENVIRONMENT
+from corral.engines.local.storage.mounting import place_in
 
 #: On every container of corral, with the engine that it belongs to and the attempt.
 ENGINE_LABEL = "corral.engine"
@@ -61,6 +62,17 @@ class ContainerRuntime:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ContainerMount:
+    """A directory of the node that a container sees; see `ContainerMountSpec`."""
+
+    source: str
+    target: str
+    read_only: bool = False
+    is_servers: bool = False
+    storage: int = -1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ContainerOrder:
     """What a container is to be."""
 
@@ -76,7 +88,9 @@ class ContainerOrder:
     #: becomes the container's /tmp
     tmp: str
     rank_dir: str
-    mounts: tuple[Mount, ...]
+    #: where the node notes which images came by a login
+    rights: str
+    mounts: tuple[ContainerMount, ...]
     account: Account
     memory_bytes: int = 0
     cpu_milli: int = 0
@@ -94,12 +108,15 @@ def container_spec(runtime: ContainerRuntime, order: ContainerOrder) -> Containe
     auth_file = os.path.join(order.rank_dir, AUTH, "config.json")
     # Without a time Podman would ask it to end first, for ten seconds.
     at_once = ["--time", "0"] if runtime.kind is RuntimeKind.PODMAN else []
+    run = [*program, "run", *run_options(runtime, order, name, env_file)]
     return ContainerSpec(
         image=order.image,
         name=name,
         exists=[*program, "image", "inspect", "--format", "{{.Id}}", order.image],
         pull=pull_command(runtime, order.image, auth_file if order.login else ""),
-        run=[*program, "run", *run_options(runtime, order, name, env_file), order.image, *order.command],
+        run=[*run, order.image, *order.command],
+        image_at=len(run),
+        rights=order.rights,
         inspect=[*program, "container", "inspect", "--format", _STATE, name],
         terminate=[*program, "kill", "--signal", "TERM", name],
         remove=[*program, "rm", "--force", "--volumes", *at_once, name],
@@ -107,6 +124,12 @@ def container_spec(runtime: ContainerRuntime, order: ContainerOrder) -> Containe
         env_file=env_file,
         auth=auth_text(order.login) if order.login else "",
         auth_file=auth_file,
+        mounts=[
+            ContainerMountSpec(
+                source=mount.source, read_only=mount.read_only, is_servers=mount.is_servers, storage=mount.storage
+            )
+            for mount in _mounts(order)
+        ],
         is_child=runtime.kind is RuntimeKind.PODMAN,
     )
 
@@ -136,7 +159,7 @@ def run_options(runtime: ContainerRuntime, order: ContainerOrder, name: str, env
         *_limits(order),
         *_user(runtime, order.account),
         *_gpus(runtime, order.instance),
-        *_mounts(order),
+        *_volumes(order),
         *("--workdir", order.workdir),
         *("--env-file", env_file),
         # The command is the job's own, whatever the image would start by itself.
@@ -203,19 +226,21 @@ def is_real(gpu_id: str) -> bool:
     return gpu_id.startswith(REAL_PREFIXES)
 
 
-def _mounts(order: ContainerOrder) -> list[str]:
-    mounts = [Mount(source=order.tmp, target=CONTAINER_TMP), *order.mounts]
+def _volumes(order: ContainerOrder) -> list[str]:
+    """Each by a place in the run directory, which nobody but the server can change."""
     options = []
-    for mount in _without_doubles(mounts):
-        for path in (mount.source, mount.target):
+    for index, mount in enumerate(_mounts(order)):
+        place = place_in(order.rank_dir, index)
+        for path in (place, mount.target):
             if ":" in path or "," in path:
                 raise LaunchRefused(f"{path}: a directory with ':' or ',' in its name cannot be mounted in a container")
-        options += ["--volume", f"{mount.source}:{mount.target}{':ro' if mount.read_only else ''}"]
+        options += ["--volume", f"{place}:{mount.target}{':ro' if mount.read_only else ''}"]
     return options
 
 
-def _without_doubles(mounts: Sequence[Mount]) -> list[Mount]:
+def _mounts(order: ContainerOrder) -> list[ContainerMount]:
     """Of two with the same place in the container the later one counts."""
+    mounts = (ContainerMount(source=order.tmp, target=CONTAINER_TMP), *order.mounts)
     return list({mount.target: mount for mount in mounts}.values())
 
 

@@ -30,8 +30,9 @@ logger = logging.getLogger(__name__)
 
 CDI_DIRECTORIES = ("/etc/cdi", "/var/run/cdi")
 DOCKER_SOCKET = "/var/run/docker.sock"
-_INHERITED = ("PATH", "HOME", "LANG", "XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAINER_HOST", "HTTP_PROXY", "HTTPS_PROXY",
-              "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR")  # fmt: skip
+_INHERITED = ("PATH", "HOME", "LANG", "XDG_RUNTIME_DIR", "DOCKER_HOST", "CONTAINER_HOST", "CONTAINERS_REGISTRIES_CONF",
+              "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+              "SSL_CERT_FILE", "SSL_CERT_DIR")  # fmt: skip
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: Its bit in /proc/self/status: who has it may raise limits.
 _CAP_SYS_RESOURCE = 24

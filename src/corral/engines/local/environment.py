@@ -34,13 +34,6 @@ def account_environment(account: Account) -> dict[str, str]:
     return {"HOME": account.home or "/", "USER": account.name, "LOGNAME": account.name}
 
 
-def with_venv(env: Mapping[str, str], venv: str, *, is_conda: bool) -> dict[str, str]:
-    """As activating it would: its programs come first."""
-    place = {"CONDA_PREFIX" if is_conda else "VIRTUAL_ENV": venv}
-    kept = {name: value for name, value in env.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX")}
-    return {**kept, **place, "PATH": f"{venv}/bin:{env.get('PATH', '')}".rstrip(":")}
-
-
 def job_environment(
     order: LaunchOrder,
     instance: Instance,

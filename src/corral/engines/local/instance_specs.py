@@ -9,12 +9,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from corral.control.ports import NO_LEADERSHIP, Instance, LaunchOrder, LaunchRefused, Leadership, Mount
+from corral.control.ports import NO_LEADERSHIP, Instance, LaunchOrder, LaunchRefused, Leadership
+from corral.engines.local import image_rights
 from corral.engines.local.accounts import Account, AccountRules, own_account
 from corral.engines.local.attempts import INSTALLATION_VARIABLE, RUN_DIR_VARIABLE
 from corral.engines.local.cgroups import CgroupSupport
 from corral.engines.local.container_orders import (
     CONTAINER_TMP,
+    ContainerMount,
     ContainerOrder,
     ContainerRuntime,
     container_spec,
@@ -26,11 +28,10 @@ from corral.engines.local.environment import (
     account_environment,
     job_environment,
     share_environment,
-    with_venv,
 )
 from corral.engines.local.messages import ContainerSpec, InstanceSpec, Owner, StorageSpec
 from corral.engines.local.rundir import TMP, WORK, Layout, is_safe_id
-from corral.engines.local.storage.orders import StoragePlaces, container_mounts, preparer_spec, storage_specs
+from corral.engines.local.storage.orders import StoragePlaces, preparer_spec, storage_specs
 
 #: More than the kernel passes to a program.
 MAX_ORDER_CHARS = 4 << 20
@@ -117,6 +118,7 @@ class SpecWriter:
             no_new_privileges=self.isolation.no_new_privileges and account is not None and account.uid != 0,
             owned=job_directories(order),
             top=self.isolation.top or self.layout.root,
+            closed=[self.isolation.top or self.layout.root, self.layout.root, *self.places.roots()],
             venv=order.venv or "",
             container=self._container(order, instance, env, account, storage) if order.image else None,
             storage=storage,
@@ -150,8 +152,6 @@ class SpecWriter:
             if account is not None:
                 base |= account_environment(account)
         env = job_environment(order, instance, base=base, master_port=master_port)
-        if order.venv:
-            env = with_venv(env, order.venv, is_conda=os.path.isdir(os.path.join(order.venv, "conda-meta")))
         if order.image and any(map(is_real, instance.gpu_ids)) and MIG_PREFIX not in env["CUDA_VISIBLE_DEVICES"]:
             # Inside there are no others, so they count from 0.
             env["CUDA_VISIBLE_DEVICES"] = ",".join(str(place) for place in range(len(instance.gpu_ids)))
@@ -193,11 +193,21 @@ class SpecWriter:
                 workdir=workdir,
                 tmp=os.path.join(rank_dir, TMP),
                 rank_dir=rank_dir,
+                rights=os.path.join(self.layout.root, image_rights.DIRECTORY),
                 mounts=(
-                    *(Mount(source=path, target=path) for path in places),
-                    *(Mount(source=path, target=path, read_only=True) for path in self._shared()),
-                    *order.mounts,
-                    *container_mounts(storage, rank_dir),
+                    *(ContainerMount(source=path, target=path) for path in places),
+                    *(
+                        ContainerMount(source=path, target=path, read_only=True, is_servers=True)
+                        for path in self._shared()
+                    ),
+                    *(
+                        ContainerMount(source=mount.source, target=mount.target, read_only=mount.read_only)
+                        for mount in order.mounts
+                    ),
+                    *(
+                        ContainerMount(source="", target=spec["path"], read_only=spec["read_only"], storage=index)
+                        for index, spec in enumerate(storage)
+                    ),
                 ),
                 account=account or own_account(),
                 memory_bytes=order.memory_bytes,

@@ -23,15 +23,31 @@ class Owner(TypedDict):
     groups: list[int]
 
 
+class ContainerMountSpec(TypedDict):
+    """A directory that a container sees. The runtime is given a place of the supervisor's own, at which it is mounted
+    by descriptor."""
+
+    source: str
+    read_only: bool
+    #: no job can replace it: opened with the server's rights, all others with those of the job's account
+    is_servers: bool
+    #: the place of an instance's storage whose directory it is; -1 for others
+    storage: int
+
+
 class ContainerSpec(TypedDict):
     """An instance that runs in a container: complete command lines of the runtime, and the files they read."""
 
     image: str
     name: str
-    #: tells by its exit code whether the image is here already
+    #: prints the image's id if it is here already, and fails if not
     exists: list[str]
     pull: list[str]
     run: list[str]
+    #: where the image stands in `run`: it is run by its id, which nobody can give another meaning meanwhile
+    image_at: int
+    #: where the node notes which images came by a login
+    rights: str
     #: prints whether it was OOM-killed, when it started, and the runtime's own message, with `|` between
     inspect: list[str]
     terminate: list[str]
@@ -43,6 +59,7 @@ class ContainerSpec(TypedDict):
     #: a login to the registry, in Docker's format; "" for none
     auth: str
     auth_file: str
+    mounts: list[ContainerMountSpec]
     #: processes of the container are descendants of the supervisor
     is_child: bool
 
@@ -111,6 +128,8 @@ class InstanceSpec(TypedDict):
     owned: list[str]
     #: below it the way to the job's directories is opened for the account
     top: str
+    #: below these lie the server's files and what others keep: no container gets a directory there but the job's own
+    closed: list[str]
     #: a virtual environment or conda prefix that must be there
     venv: str
     container: ContainerSpec | None

@@ -7,38 +7,40 @@ the spawner, so only the standard library is imported here.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import stat
+from collections.abc import Sequence
 
+from corral import files
 from corral.engines.local.messages import Owner
+from corral.files import Place, remove_tree
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+__all__ = ["barrier", "hand_over", "make_private", "open_way", "remove_tree"]
 
 
 def make_private(path: str, owner: Owner | None) -> None:
-    """A directory that only the job uses; one that an earlier supervisor left is emptied."""
+    """A directory that only the job uses, in one that no job can change; one that an earlier supervisor left is
+    emptied."""
     remove_tree(path)
     os.mkdir(path, mode=0o700)
     if owner is not None:
-        os.chown(path, owner["uid"], owner["gid"])
+        with Place.at(os.path.dirname(path), os.path.basename(path)) as made:
+            files.hand_over(made.descriptor, owner["uid"], owner["gid"])
 
 
-def hand_over(path: str, owner: Owner) -> None:
-    """Give a directory to the account, with what in it is not the account's yet."""
-    if not os.path.isdir(path):
-        return
-    uid, gid = owner["uid"], owner["gid"]
-    for _, directories, files, descriptor in os.fwalk(path, follow_symlinks=False):
-        # By descriptor and without following links: what is in it may be the job's own work.
-        for name in (*directories, *files):
-            if os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_uid != uid:
-                os.chown(name, uid, gid, dir_fd=descriptor, follow_symlinks=False)
-            elif name in directories:
-                # The account's own all the way down; there may be very much of it.
-                directories.remove(name)
-    os.chown(path, uid, gid, follow_symlinks=False)
+def hand_over(paths: Sequence[str], owner: Owner) -> None:
+    """Give directories to the account, with what in them the server made. Those that lie in others of them are opened
+    from there: by then the account can replace them. What is not there is left out. Raises OSError."""
+    for path in paths:
+        outermost = min((other for other in paths if f"{path}/".startswith(f"{other}/")), key=len)
+        trusted, name = os.path.split(outermost)
+        below = [part for part in path[len(outermost) :].split("/") if part]
+        try:
+            place = Place.at(trusted, name, *below)
+        except FileNotFoundError:
+            continue
+        with place:
+            files.hand_over(place.descriptor, owner["uid"], owner["gid"])
 
 
 def open_way(path: str, top: str) -> None:
@@ -51,69 +53,6 @@ def open_way(path: str, top: str) -> None:
         if way == top:
             return
         way = os.path.dirname(way)
-
-
-def remove_tree(path: str) -> None:
-    """What a job left may be without permissions, already gone, or deeper than any program could recurse; only what the
-    kernel refuses stays. Links are removed, not followed."""
-    try:
-        top = os.open(path, _DIRECTORY)
-    except OSError:
-        return  # gone, or nothing that was made for a job
-    mark, count = secrets.token_hex(4), 0
-    try:
-        left = _names(top)
-        while left:
-            for name in left:
-                count = _flatten(name, top, f".gone-{mark}-", count)
-            before, left = left, _names(top)
-            if left == before:
-                break  # the kernel keeps the rest
-    finally:
-        os.close(top)
-    with contextlib.suppress(OSError):
-        os.rmdir(path)
-
-
-def _flatten(name: str, top: int, mark: str, count: int) -> int:
-    """Remove what is right below the top. The directories in a directory are moved up first, so that nothing is ever
-    looked for at a greater depth."""
-    with contextlib.suppress(OSError):
-        os.unlink(name, dir_fd=top)
-        return count
-    try:
-        inner = _opened(name, top)
-    except OSError:
-        return count
-    try:
-        for below in _names(inner):
-            try:
-                os.unlink(below, dir_fd=inner)
-            except OSError:
-                count += 1
-                with contextlib.suppress(OSError):
-                    os.rename(below, f"{mark}{count}", src_dir_fd=inner, dst_dir_fd=top)
-    finally:
-        os.close(inner)
-    with contextlib.suppress(OSError):
-        os.rmdir(name, dir_fd=top)
-    return count
-
-
-def _opened(name: str, top: int) -> int:
-    """A directory, also one that nobody may enter or change."""
-    inner = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
-    try:
-        # Through the descriptor: the name may mean something else by now.
-        with contextlib.suppress(OSError):
-            os.chmod(f"/proc/self/fd/{inner}", 0o700)
-        return os.open(f"/proc/self/fd/{inner}/.", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    finally:
-        os.close(inner)
-
-
-def _names(directory: int) -> list[str]:
-    return sorted(os.listdir(directory))
 
 
 def barrier(path: str) -> str | None:

@@ -11,7 +11,7 @@ import ctypes
 import errno
 import os
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from corral.engines.local.messages import Owner
 
@@ -163,6 +163,7 @@ def enter_job(
     output: int,
     null: int,
     owner: Owner | None = None,
+    venv: str = "",
     no_new_privileges: bool = False,
 ) -> None:
     """Turn the calling, freshly forked process into the job's main process. Raises ExecFailed; never returns."""
@@ -188,10 +189,30 @@ def enter_job(
     except OSError as error:
         who = f" for the account {owner['name']}" if owner is not None else ""
         raise ExecFailed(f"working directory {workdir}: {error.strerror}{who}") from error
+    if venv:
+        env = _in_venv(env, venv)
     try:
         os.execvpe(command[0], list(command), env)
     except (OSError, ValueError) as error:
         raise ExecFailed(_exec_problem(command[0], env.get("PATH", ""), error)) from error
+
+
+@contextlib.contextmanager
+def acting_as(owner: Owner | None) -> Iterator[None]:
+    """For a moment: files are opened with the account's rights and no others. In a process of one thread only."""
+    if owner is None:
+        yield
+        return
+    own_groups, own_gid, own_uid = os.getgroups(), os.getegid(), os.geteuid()
+    os.setgroups(owner["groups"])
+    os.setegid(owner["gid"])
+    os.seteuid(owner["uid"])
+    try:
+        yield
+    finally:
+        os.seteuid(own_uid)
+        os.setegid(own_gid)
+        os.setgroups(own_groups)
 
 
 def _become(owner: Owner) -> None:
@@ -209,6 +230,20 @@ def _leave_keyring() -> None:
     # Without keys in the kernel, or where a container forbids them, there is nothing to inherit.
     if (problem := ctypes.get_errno()) not in (errno.ENOSYS, errno.EPERM):
         raise OSError(problem, "its session keyring could not be replaced")
+
+
+def _in_venv(env: Mapping[str, str], venv: str) -> dict[str, str]:
+    """Looked at with the rights of the job's account: the server's own would show what others keep secret."""
+    if not os.path.isdir(os.path.join(venv, "bin")):
+        raise ExecFailed(f"{venv}: there is no virtual environment: it has no directory bin")
+    return with_venv(env, venv, is_conda=os.path.isdir(os.path.join(venv, "conda-meta")))
+
+
+def with_venv(env: Mapping[str, str], venv: str, *, is_conda: bool) -> dict[str, str]:
+    """As activating it would: its programs come first."""
+    place = {"CONDA_PREFIX" if is_conda else "VIRTUAL_ENV": venv}
+    kept = {name: value for name, value in env.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX")}
+    return {**kept, **place, "PATH": f"{venv}/bin:{env.get('PATH', '')}".rstrip(":")}
 
 
 def _exec_problem(program: str, path: str, error: OSError | ValueError) -> str:

@@ -37,6 +37,8 @@ OVER = "over"
 STOP = "stop"
 WORK = "work"
 TMP = "tmp"
+#: Where everything is mounted that an instance gets to see, in its own namespace only.
+PRIVATE = "storage"
 #: How far the preparation of an instance is, in words; while it starts.
 PROGRESS = "progress"
 #: Of a container, while it runs: its environment, and the login that its image is pulled with.
@@ -142,7 +144,28 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 def read_json(path: str) -> dict[str, Any] | None:
     """The file's content, or None if there is none or it is damaged (a machine that lost power)."""
-    return _parsed(_read(path))
+    return _parsed(_read(path).partition(b"\n")[0])
+
+
+def write_stop(attempt_dir: str, body: dict[str, Any]) -> None:
+    """The order to stop. On a full disk it is a line more in the attempt's order, whose block has room."""
+    try:
+        write_json(os.path.join(attempt_dir, STOP), body)
+    except OSError:
+        descriptor = os.open(os.path.join(attempt_dir, ORDER), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            write_all(descriptor, b"\n" + json.dumps(body).encode() + b"\n")
+        finally:
+            os.close(descriptor)
+
+
+def read_stop(attempt_dir: str) -> dict[str, Any] | None:
+    """The order to stop, empty if it is damaged; None if there is none."""
+    path = os.path.join(attempt_dir, STOP)
+    if os.path.exists(path):
+        return read_json(path) or {}
+    lines = [line for line in _read(os.path.join(attempt_dir, ORDER)).split(b"\n")[1:] if line]
+    return (_parsed(lines[-1]) or {}) if lines else None
 
 
 def _read(path: str) -> bytes:

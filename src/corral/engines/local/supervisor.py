@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from corral.engines.local.cgroups import Cgroup, CgroupSupport
 from corral.engines.local.container_job import ContainerJob, PullFailed, PullStopped, error_in
+from corral.engines.local.container_mounts import CannotMount
 from corral.engines.local.exits import (
     REASON_EXIT,
     REASON_LAUNCH,
@@ -40,7 +41,7 @@ from corral.engines.local.processes import (
     send,
     start_ticks,
 )
-from corral.engines.local.rundir import STOP, TMP, WORK, add_to_claim, notify, read_json, take_claim
+from corral.engines.local.rundir import TMP, WORK, add_to_claim, notify, read_stop, take_claim
 from corral.engines.local.storage.preparing import InstanceStorage, PrepareFailed, PrepareStopped
 from corral.engines.local.terms import read_term
 
@@ -153,10 +154,9 @@ class Supervisor:
 
     def _stop_order(self) -> dict[str, Any] | None:
         """The order to stop, unless there is none or it is that of a server that was superseded."""
-        path = os.path.join(self._spec["attempt_dir"], STOP)
-        if not os.path.exists(path):
+        order = read_stop(self._spec["attempt_dir"])
+        if order is None:
             return None
-        order = read_json(path) or {}
         return None if self._is_superseded(int(order.get("term", 0))) else order
 
     @property
@@ -203,9 +203,9 @@ class Supervisor:
             os.makedirs(workdir, exist_ok=True)
         make_private(self._tmp, owner)
         if owner is not None:
-            own_work = [] if spec["workdir"] else [workdir]
-            for path in (*own_work, *spec["owned"]):
-                hand_over(path, owner)
+            own = [*([] if spec["workdir"] else [workdir]), *spec["owned"]]
+            hand_over(own, owner)
+            for path in own:
                 open_way(path, spec["top"])
             open_way(self._tmp, spec["top"])
         return workdir
@@ -247,12 +247,10 @@ class Supervisor:
             signal.set_wakeup_fd(-1)
             if self._container:
                 # Only the runtime: the job's account and limits are the container's.
-                runtime = self._container
-                enter_job(runtime.command, runtime.env, "/", parent=self._pid, output=output, null=null)
+                command = self._container.entered(spec)
+                enter_job(command, self._container.env, "/", parent=self._pid, output=output, null=null)
             if self._cgroup:
                 self._cgroup.join()
-            if spec["venv"] and not os.path.isdir(os.path.join(spec["venv"], "bin")):
-                raise ExecFailed(f"{spec['venv']}: there is no virtual environment: it has no directory bin")
             enter_job(
                 spec["command"],
                 {**spec["env"], **self._entered_storage()},
@@ -261,9 +259,10 @@ class Supervisor:
                 output=output,
                 null=null,
                 owner=spec["owner"],
+                venv=spec["venv"],
                 no_new_privileges=spec["no_new_privileges"],
             )
-        except ExecFailed as error:
+        except (ExecFailed, CannotMount) as error:
             os.write(report, str(error).encode(errors="replace"))
         except BaseException as error:  # noqa: BLE001 - a forked child must never run its parent's code
             os.write(report, f"could not be started: {error}".encode(errors="replace"))
@@ -274,7 +273,7 @@ class Supervisor:
         try:
             return self._storage.enter()
         except OSError as error:
-            raise ExecFailed(f"what it mounts cannot be shown to it: {error.filename}: {error.strerror}") from error
+            raise ExecFailed(f"what it mounts cannot be mounted: {error.filename}: {error.strerror}") from error
 
     def _mark_started(self) -> None:
         self._started_at = time.time()

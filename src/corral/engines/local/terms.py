@@ -38,6 +38,20 @@ def write_term(path: str, term: int) -> None:
     try:
         os.write(descriptor, b"%d\n" % term)
         os.fsync(descriptor)
+    except OSError:
+        os.unlink(draft)
+        _overwrite_term(path, term)
+        return
     finally:
         os.close(descriptor)
     os.rename(draft, path)
+
+
+def _overwrite_term(path: str, term: int) -> None:
+    """On a full disk: the file has a block, and a later term is never shorter."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        os.pwrite(descriptor, b"%d\n" % term, 0)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -333,7 +333,7 @@ class SlurmEngine:
 
     def _specs(self, order: LaunchOrder) -> dict[int, list[StorageSpec]]:
         """What each instance mounts. Raises LaunchRefused."""
-        return {one.rank: slurm_specs(order.storage, self._storage, one.rank) for one in order.instances}
+        return {one.rank: slurm_specs(order.storage, self._storage, one.rank, order.user) for one in order.instances}
 
     def _take_prepared(self, order: LaunchOrder, prepared: Prepared) -> None:
         """What it mounts is there, or cannot be had. By a thread of its own: nobody hears what is raised here."""

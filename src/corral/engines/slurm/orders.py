@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from corral.control.ports import Instance, LaunchOrder, LaunchRefused
 from corral.core.model import WHOLE
-from corral.engines.local.environment import account_environment, base_environment, job_environment, with_venv
+from corral.engines.local.environment import account_environment, base_environment, job_environment
+from corral.engines.local.processes import with_venv
 from corral.engines.slurm import rundir
 from corral.engines.slurm.commands import Account, Submission
 from corral.engines.slurm.fleet import MIB, FleetRules, gpus_asked
@@ -123,7 +124,8 @@ def instance_environment(
         master_addr=master_addr,
     )
     if order.venv:
-        env = with_venv(env, order.venv, is_conda=os.path.isdir(f"{order.venv}/conda-meta"))
+        # Whether it is conda's is seen on the node, by the job's account.
+        env = with_venv(env, order.venv, is_conda=False)
     return env
 
 

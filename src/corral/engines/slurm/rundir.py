@@ -26,11 +26,12 @@ import errno
 import itertools
 import os
 import re
-import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from corral.files import remove_tree
 
 #: Longer than anything that is written in lines here.
 MAX_BYTES = 4 << 20
@@ -118,7 +119,7 @@ class Layout:
         with contextlib.suppress(FileNotFoundError):
             os.rename(self.order(attempt_id), self._forgotten(attempt_id))
         if os.path.exists(self.fetched(attempt_id)):
-            shutil.rmtree(self.fetched(attempt_id), ignore_errors=True)
+            remove_tree(self.fetched(attempt_id))
         if delete_logs:
             self._remove_places(attempt_id)
             for path in (self._forgotten(attempt_id), self._folded(attempt_id), self.stop(attempt_id)):
@@ -163,7 +164,7 @@ class Layout:
         # The first at last: if it is gone, so are all.
         for place in reversed(places):
             _remove(log_start(place))
-            shutil.rmtree(place, ignore_errors=True)
+            remove_tree(place)
             _remove(folded_log(place))
 
     def note_submission(self, now: float) -> None:

@@ -49,6 +49,9 @@ def instance_text(
     lines = [f"export {name}={quote(value)}" for name, value in mine.items()]
     if not instance.gpu_ids:
         lines.append("export CUDA_VISIBLE_DEVICES=")
+    if order.venv:
+        found = f"[ -d {quote(order.venv + '/conda-meta')} ]"
+        lines.append(f"if {found}; then export CONDA_PREFIX={quote(order.venv)}; unset VIRTUAL_ENV; fi")
     lines += storage_exports(specs)
     return (
         f"program=({_words(order.command)})\n"

@@ -20,9 +20,16 @@ from corral.engines.local.storage.orders import StoragePlaces, storage_specs
 _OWN = "@own@"
 
 
-def slurm_specs(orders: Sequence[StorageOrder], places: StoragePlaces | None, rank: int) -> list[StorageSpec]:
+def slurm_specs(
+    orders: Sequence[StorageOrder], places: StoragePlaces | None, rank: int, user: str
+) -> list[StorageSpec]:
     """Raises LaunchRefused for what this cluster cannot mount."""
     for order in orders:
+        if order.kind is StorageKind.VOLUME and order.read_only and order.owner not in ("", user):
+            raise LaunchRefused(
+                f"volume {order.name} is {order.owner}'s, and on a Slurm cluster nothing keeps a job from writing to "
+                f"what it may only read: {order.owner} shares it to be written to, or commits it as a dataset."
+            )
         if order.kind is StorageKind.OBJECT and not order.read_only:
             raise LaunchRefused(
                 f"bucket {order.name} cannot be written to from a Slurm cluster, where its files are fetched before "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from corral.control.ports import LaunchOrder, StorageKind
@@ -29,14 +28,14 @@ class Submitter:
 def give_place(place: str, owner: Owner, top: str) -> None:
     """The account writes there, and nowhere around it: what the server acts upon is elsewhere."""
     open_way(place, top)
-    for path in (*(f"{place}/{name}" for name in os.listdir(place)), place):
-        os.chown(path, owner["uid"], owner["gid"])
+    hand_over([place], owner)
 
 
 def give_job(order: LaunchOrder, owner: Owner, top: str) -> None:
     """The job's own directories, with the way to them."""
-    for path in job_directories(order):
-        hand_over(path, owner)
+    own = job_directories(order)
+    hand_over(own, owner)
+    for path in own:
         open_way(path, top)
 
 

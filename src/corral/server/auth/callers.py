@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
 from corral.control.records import CredentialKind, Scope
 from corral.control.work import Caller
@@ -21,14 +22,17 @@ from corral.server.auth.identity import Identity
 from corral.server.context import ServerContext, context_of
 from corral.server.problems import Problem
 from corral.server.routing import PREFIX
+from corral.server.settings import Settings
 
 COOKIE = "corral_session"
 CSRF_HEADER = "X-CSRF-Token"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-#: What a browser may do with a one-time password: look, replace it, go away.
+#: What a session may do with a one-time password: look, replace it, go away.
 _WITH_ONE_TIME_PASSWORD = frozenset({f"{PREFIX}/me", f"{PREFIX}/me/password", f"{PREFIX}/auth/logout"})
 #: What a token of scope `jobs` may change.
 _JOB_PATHS = re.compile(rf"{PREFIX}/(presets/[^/]+/run|jobs|tasks|workbenches)([/:].*)?")
+#: Of so many, at most, it is found out which one is meant.
+_MAX_SESSIONS = 8
 #: Every token may end itself.
 _WITH_ANY_SCOPE = frozenset({f"{PREFIX}/auth/logout"})
 
@@ -41,43 +45,35 @@ async def identity_of(request: Request, context: Context) -> Identity:
     if authorization is not None:
         of_token = await _of_bearer(authorization, context)
         _check_scope(request, of_token)
+        if of_token.must_change_password and request.url.path not in _WITH_ONE_TIME_PASSWORD:
+            raise password_change_required()
         return of_token
-    session = request.cookies.get(COOKIE)
-    if session is None:
-        raise _not_signed_in("Sign in first: send a bearer token, or sign in at /api/v1/auth/login.")
-    identity = await context.identities.of_secret(session, CredentialKind.SESSION)
-    if identity is None:
-        raise _not_signed_in("The session has ended: sign in again.")
+    _check_page(request, context)
+    identity = await _of_session(request, context)
     if request.method not in SAFE_METHODS:
         _check_csrf(request, identity)
     if identity.must_change_password and request.url.path not in _WITH_ONE_TIME_PASSWORD:
-        raise _one_time_password()
+        raise password_change_required()
     return identity
 
 
-async def visitor_of(connection: HTTPConnection, context: ServerContext, *, is_change: bool) -> Identity:
-    """Who comes to a workbench, by request or WebSocket. Raises a 401 or 403 problem.
+async def bearer_of(connection: HTTPConnection, context: ServerContext) -> Identity:
+    """Which program comes to a workbench at this address, by request or WebSocket. Raises a 401 or 403 problem.
 
-    The pages there know nothing of corral's CSRF token; instead whatever changes something must come from a page of
-    ours. Whoever looks there runs programs, too: a token that may only look does not reach this far.
+    Pages do not come here: a token is what no page can send. To look there is to run programs: a token that may only
+    look does not reach this far.
     """
+    authorization = connection.headers.get("authorization")
+    if authorization is None:
+        raise _not_signed_in("Send a bearer token; a browser opens the workbench from the console.")
     origin = connection.headers.get("origin")
     if origin is not None and not is_own_origin(origin, connection, context):
         raise _from_elsewhere()
-    authorization = connection.headers.get("authorization")
-    if authorization is not None:
-        of_token = await _of_bearer(authorization, context)
-        _require_scope(of_token, {Scope.FULL, Scope.JOBS})
-        return of_token
-    session = connection.cookies.get(COOKIE)
-    identity = None if session is None else await context.identities.of_secret(session, CredentialKind.SESSION)
-    if identity is None:
-        raise _not_signed_in("Sign in first: send a bearer token, or sign in at /signin.")
-    if is_change and origin is None and connection.headers.get("sec-fetch-site") != "same-origin":
-        raise _from_elsewhere()
-    if identity.must_change_password:
-        raise _one_time_password()
-    return identity
+    of_token = await _of_bearer(authorization, context)
+    _require_scope(of_token, {Scope.FULL, Scope.JOBS})
+    if of_token.must_change_password:
+        raise password_change_required()
+    return of_token
 
 
 def is_own_origin(origin: str, connection: HTTPConnection, context: ServerContext) -> bool:
@@ -108,6 +104,23 @@ async def check_own_page(request: Request, context: Context) -> None:
         raise Problem(415, "Not JSON", "The body must be JSON, with Content-Type: application/json.", slug="not-json")
 
 
+def session_cookie(settings: Settings) -> str:
+    """The cookie's name. Where cookies go over HTTPS only, with the prefix by which browsers take it from this very
+    host alone: none of its siblings, such as a workbench's, can set it."""
+    return f"__Host-{COOKIE}" if is_secure(settings) else COOKIE
+
+
+def is_secure(settings: Settings) -> bool:
+    """Whether cookies may go over HTTPS only."""
+    return settings.server.secure_cookie or (settings.server.public_url or "").startswith("https://")
+
+
+def cookie_values(connection: HTTPConnection, name: str) -> list[str]:
+    """All values that a browser sent for one name: pages of the same host can put more beside the server's own."""
+    pairs = [part.strip().partition("=") for line in connection.headers.getlist("cookie") for part in line.split(";")]
+    return list(dict.fromkeys(value.strip() for found, _, value in pairs if found.strip() == name))
+
+
 SignedIn = Annotated[Identity, Depends(identity_of)]
 
 
@@ -127,6 +140,62 @@ Operator = Annotated[Caller, Depends(operator_of)]
 
 def address_of(request: Request) -> str:
     return request.client.host if request.client is not None else ""
+
+
+async def _of_session(request: Request, context: ServerContext) -> Identity:
+    given = cookie_values(request, session_cookie(context.settings))
+    if not given:
+        raise _not_signed_in("Sign in first: send a bearer token, or sign in at /api/v1/auth/login.")
+    found = [await context.identities.of_secret(one, CredentialKind.SESSION) for one in given[-_MAX_SESSIONS:]]
+    valid = [identity for identity in found if identity is not None]
+    if len({identity.user for identity in valid}) > 1 or len(given) > _MAX_SESSIONS:
+        # A page elsewhere on this host put others beside the real one.
+        raise TwoSessions(request, session_cookie(context.settings))
+    if not valid:
+        raise _not_signed_in("The session has ended: sign in again.")
+    return valid[0]
+
+
+class TwoSessions(Problem):
+    """Takes those of the sessions out of the browser again that this server did not set there."""
+
+    def __init__(self, request: Request, name: str) -> None:
+        super().__init__(401, "Two sessions", "This browser sent sessions of two users: load the page again.")
+        parts = request.url.path.split("/")
+        self._name = name
+        self._paths = {"/".join(parts[:end]) + slash for end in range(2, len(parts) + 1) for slash in ("", "/")}
+        self._domains = _domains(request.url.hostname or "")
+
+    def response(self) -> Response:
+        answer = super().response()
+        for path in sorted(self._paths):
+            answer.delete_cookie(self._name, path=path, samesite="lax")
+        for domain in self._domains:
+            for path in sorted({"/", *self._paths}):
+                answer.delete_cookie(self._name, path=path, domain=domain, samesite="lax")
+        return answer
+
+
+def _domains(host: str) -> list[str]:
+    """For which a page of this host, or of one below it, can set cookies beside the host's own. An address and a name
+    of one part have none but their own, which are the server's."""
+    labels = host.split(".")
+    if ":" in host or labels[-1].isdigit():
+        return []
+    return [".".join(labels[start:]) for start in range(len(labels) - 1)]
+
+
+def _check_page(request: Request, context: ServerContext) -> None:
+    """A session is for this server's own pages, and for people who go from anywhere to one of its addresses. A page at
+    another port of this host is another's, although browsers send it the same cookies. Raises a 403 problem."""
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None:
+        is_going = request.headers.get("sec-fetch-mode") == "navigate" and request.method in SAFE_METHODS
+        is_own = site in ("same-origin", "none") or is_going
+    else:
+        is_own = origin is None or is_own_origin(origin, request, context)
+    if not is_own:
+        raise _from_elsewhere()
 
 
 async def _of_bearer(authorization: str, context: ServerContext) -> Identity:
@@ -164,10 +233,9 @@ def _check_csrf(request: Request, identity: Identity) -> None:
         raise Problem(403, "CSRF token missing or wrong", detail, slug="csrf")
 
 
-def _one_time_password() -> Problem:
-    return Problem(
-        403, "Password must be changed", "Replace the one-time password first.", slug="password-change-required"
-    )
+def password_change_required(hint: str = "") -> Problem:
+    detail = f"Replace the one-time password first. {hint}".strip()
+    return Problem(403, "Password must be changed", detail, slug="password-change-required")
 
 
 def _from_elsewhere() -> Problem:

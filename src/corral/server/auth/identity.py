@@ -21,6 +21,7 @@ log = logging.getLogger("corral.server.auth")
 
 LIFETIME_SECONDS = 10.0
 TOUCH_SECONDS = 60.0
+WATCH_SECONDS = 60.0
 _MAX_REMEMBERED = 10_000
 
 
@@ -71,26 +72,40 @@ class Identities:
         self._remembered: dict[str, _Remembered] = {}
         #: counts up with every `forget`, so that a lookup that began before it is not remembered
         self._generation = 0
+        self._forgot_all = 0
+        self._forgot: dict[str, int] = {}
 
     async def of_secret(self, secret: str, kind: CredentialKind) -> Identity | None:
         """The identity behind a token or session id, or None if it is unknown, expired or its user disabled."""
-        return await self._of_hash(secret_hash(secret), kind)
+        return await self.of_hash(secret_hash(secret), kind)
 
     async def current(self, identity: Identity) -> Identity | None:
         """For answers that last: the caller as they would be let in now, or None."""
-        return await self._of_hash(identity.secret_hash, identity.kind)
+        return await self.of_hash(identity.secret_hash, identity.kind)
+
+    def watched(self, identity: Identity) -> WatchedIdentity:
+        """For answers that last for hours."""
+        return WatchedIdentity(self, identity, now=self._now)
+
+    def changes_of(self, user: str) -> tuple[int, int]:
+        """Another value as soon as something about this user may have changed."""
+        return self._forgot_all, self._forgot.get(user, 0)
 
     def forget(self, user: str) -> None:
         """Something about this user or one of their credentials changed: ask the store again."""
         self._generation += 1
+        self._forgot[user] = self._generation
         self._remembered = {key: entry for key, entry in self._remembered.items() if entry.identity.user != user}
 
     def forget_all(self) -> None:
         """Something changed that concerns many users, such as a permission group."""
         self._generation += 1
+        self._forgot_all = self._generation
+        self._forgot = {}
         self._remembered = {}
 
-    async def _of_hash(self, hashed: str, kind: CredentialKind) -> Identity | None:
+    async def of_hash(self, hashed: str, kind: CredentialKind) -> Identity | None:
+        """As `of_secret`, for a secret of which only the hash is at hand."""
         now = self._now()
         entry = self._remembered.get(hashed)
         if entry is not None and now < entry.until and entry.identity.kind is kind:
@@ -124,6 +139,29 @@ class Identities:
             if credential is None or user is None:
                 return None
             return credential, user, functions_of(tables, user)
+
+
+class WatchedIdentity:
+    """An identity behind an answer that lasts: looked up again when something about its user changed, when it expires,
+    and once a minute. Hundreds of streams must not ask the store for every event."""
+
+    def __init__(self, identities: Identities, identity: Identity, *, now: Callable[[], float]) -> None:
+        self._identities = identities
+        self._identity = identity
+        self._now = now
+        self._changes = identities.changes_of(identity.user)
+        self._looked_at = now()
+
+    async def current(self) -> Identity | None:
+        """The caller as they would be let in now, or None."""
+        now, changes = self._now(), self._identities.changes_of(self._identity.user)
+        is_over = self._identity.expires_at is not None and self._identity.expires_at <= now
+        if changes == self._changes and not is_over and 0 <= now - self._looked_at < WATCH_SECONDS:
+            return self._identity
+        found = await self._identities.current(self._identity)
+        if found is not None:
+            self._identity, self._changes, self._looked_at = found, changes, now
+        return found
 
 
 def _identity(credential: CredentialRecord, user: UserRecord, functions: frozenset[Function]) -> Identity:

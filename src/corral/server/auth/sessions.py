@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from corral.control import people
-from corral.control.records import CredentialKind, CredentialRecord, Role, UserRecord
-from corral.control.work import Caller, Work
-from corral.server.auth.callers import COOKIE
+from corral.control.ports import Transaction
+from corral.control.records import CredentialKind, CredentialRecord, EventFilter, Role, UserRecord
+from corral.control.work import PLATFORM, Caller, Work
+from corral.server.auth.callers import is_secure, session_cookie
+from corral.server.auth.passwords import refusal_of
 from corral.server.auth.secrets import new_credential_id, new_csrf_token, new_session_id, secret_hash
 from corral.server.context import ServerContext
-from corral.server.problems import Problem
+from corral.server.problems import Problem, invalid_field
 from corral.server.settings import Settings
 
 log = logging.getLogger("corral.server.auth")
@@ -50,7 +52,25 @@ async def open_session(context: ServerContext, user: UserRecord, address: str) -
 
 async def user_with_password(context: ServerContext, name: str, password: str, address: str) -> UserRecord:
     """The user, if the password is right; always after the same work, whoever it is."""
-    wait = context.throttle.begin(name, address)
+    await check_pace(context, name, address)
+    user = await context.read(lambda tables: tables.people.user(name))
+    known = user.password_hash if user is not None and not user.disabled else None
+    if not await context.passwords.matches(known, password) or user is None:
+        log.warning("failed sign-in from %s", address)
+        note_failed_sign_in(context, user.name if user is not None else None, address)
+        raise Problem(401, "Not signed in", "The user name or the password is wrong.", slug="wrong-password")
+    context.throttle.succeeded(name, address)
+    return user
+
+
+async def check_pace(context: ServerContext, name: str, address: str) -> None:
+    """Count an attempt with a password. Raises a 429 problem if it comes too soon after others that failed."""
+    throttle = context.throttle
+    wait = throttle.begin(name, address)
+    if wait > 0 and throttle.wants_to_know(name, address):
+        for known in await context.read(_addresses_of, name):
+            throttle.know(name, known)
+        wait = throttle.begin(name, address)
     if wait > 0:
         seconds = math.ceil(wait)
         raise Problem(
@@ -60,14 +80,39 @@ async def user_with_password(context: ServerContext, name: str, password: str, a
             headers={"Retry-After": str(seconds)},
             numbers={"retry_after_seconds": seconds},
         )
-    user = await context.read(lambda tables: tables.people.user(name))
-    known = user.password_hash if user is not None and not user.disabled else None
-    if not await context.passwords.matches(known, password) or user is None:
-        # The name is not logged: people type passwords into the wrong field.
-        log.warning("failed sign-in from %s", address)
-        raise Problem(401, "Not signed in", "The user name or the password is wrong.", slug="wrong-password")
-    context.throttle.succeeded(name, address)
-    return user
+
+
+def note_failed_sign_in(context: ServerContext, user: str | None, address: str, **detail: str) -> None:
+    """For the audit log. A name that is no user's is not written down: people type passwords into the wrong field."""
+    caller = Caller(name=PLATFORM, source=address)
+    context.audit.note(caller, "user.sign-in-failed", user or "unknown", owner=user or "", detail=detail)
+
+
+def _addresses_of(tables: Transaction, user: str) -> set[str]:
+    """Where the user's latest sign-ins came from, by the audit log."""
+    found = [
+        event.source
+        for action in ("user.signed-in", "token.created")
+        for event in tables.events.page(EventFilter(actor=user, action=action), cursor=None, limit=50).items
+    ]
+    return {address for address in found if address}
+
+
+async def replace_password(context: ServerContext, user: UserRecord, old: str, new: str, address: str) -> UserRecord:
+    """A password is replaced while its user signs in; sessions that it opened end."""
+    check_new_password("new_password", new, before=old)
+    caller = Caller(name=user.name, is_operator=user.role is Role.OPERATOR, source=address)
+    changed = await context.execute(people.change_password, caller, await context.passwords.hash(new))
+    context.identities.forget(user.name)
+    return changed
+
+
+def check_new_password(field: str, new: str, *, before: str) -> None:
+    refused = refusal_of(new)
+    if refused is not None:
+        raise invalid_field(field, refused)
+    if new == before:
+        raise invalid_field(field, "must differ from the present password")
 
 
 def sign_in(work: Work, caller: Caller, credential: CredentialRecord) -> CredentialRecord:
@@ -84,15 +129,10 @@ def sign_in(work: Work, caller: Caller, credential: CredentialRecord) -> Credent
 
 def set_session_cookie(answer: Response, settings: Settings, session: Session) -> None:
     answer.set_cookie(
-        COOKIE,
+        session_cookie(settings),
         session.secret,
         max_age=int(session.lifetime_seconds),
         httponly=True,
         samesite="lax",
         secure=is_secure(settings),
     )
-
-
-def is_secure(settings: Settings) -> bool:
-    """Whether cookies may go over HTTPS only."""
-    return settings.server.secure_cookie or (settings.server.public_url or "").startswith("https://")

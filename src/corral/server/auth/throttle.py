@@ -1,56 +1,127 @@
-"""A brake on guessing passwords: so many failed sign-ins per user and per address within a sliding window.
+"""A brake on guessing passwords: pauses that grow with every failed sign-in.
+
+Failures are counted for a user and an address together, so that wrong passwords from elsewhere never keep a user out.
+Two further counts bound guessing by strangers: of an address over all users, and of a user over all addresses. They
+hold only where this user has not signed in from this address before.
 
 Attempts count when they begin and are taken back when they succeed, so that many at once cannot slip through together.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import ipaddress
 from collections.abc import Callable
+from dataclasses import dataclass
 
 #: An address may be a whole institute behind one router.
 ADDRESS_FACTOR = 4
+#: Failures of strangers at one user, from all addresses together.
+USER_FACTOR = 20
+FIRST_PAUSE_SECONDS = 1.0
+#: Failures are forgotten after so many of the longest pauses without another one.
+_FORGOTTEN_AFTER = 10
 _MAX_KEYS = 10_000
+_ASK_SECONDS = 60.0
+
+Key = tuple[str, str]
+
+
+@dataclass(slots=True)
+class _Failures:
+    count: int
+    last: float
 
 
 class LoginThrottle:
-    def __init__(self, *, attempts: int, window_seconds: float, monotonic: Callable[[], float]) -> None:
+    """`attempts` failures are free; then a pause follows each one: 1 s, 2 s, 4 s, up to `longest_seconds`."""
+
+    def __init__(self, *, attempts: int, longest_seconds: float, monotonic: Callable[[], float]) -> None:
         self._attempts = attempts
-        self._window = window_seconds
+        self._longest = longest_seconds
         self._monotonic = monotonic
-        self._seen: dict[tuple[str, str], deque[float]] = {}
+        self._failed: dict[Key, _Failures] = {}
+        #: users and the addresses where they have signed in before
+        self._known: set[Key] = set()
+        #: when the addresses of a user were asked for last
+        self._asked: dict[str, float] = {}
 
     def begin(self, user: str, address: str) -> float:
         """Count an attempt and give 0, or give the seconds to wait before the next one is allowed."""
         now = self._monotonic()
-        if len(self._seen) > _MAX_KEYS:
+        if len(self._failed) > _MAX_KEYS:
             self._drop_old(now)
-        keys = self._keys(user, address)
-        wait = max(self._wait(key, limit, now) for key, limit in keys)
+        limits = self._limits(user, network_of(address))
+        wait = max(self._wait(key, free, now) for key, free in limits.items())
         if wait > 0:
             return wait
-        for key, _ in keys:
-            self._seen.setdefault(key, deque()).append(now)
+        for key in limits:
+            failures = self._failed.setdefault(key, _Failures(0, now))
+            failures.count += 1
+            failures.last = now
         return 0.0
 
     def succeeded(self, user: str, address: str) -> None:
-        """The attempt was no guess: what this user failed before is forgiven, the address gets this one back."""
-        (user_key, _), (address_key, _) = self._keys(user, address)
-        self._seen.pop(user_key, None)
-        times = self._seen.get(address_key)
-        if times:
-            times.pop()
+        """The attempt was no guess: failures of this pair are forgiven, the shared counts get this attempt back."""
+        place = network_of(address)
+        for key in self._limits(user, place):
+            failures = self._failed.get(key)
+            if failures is not None:
+                failures.count -= 1
+        self._failed.pop((user, place), None)
+        self.know(user, address)
 
-    def _keys(self, user: str, address: str) -> tuple[tuple[tuple[str, str], int], tuple[tuple[str, str], int]]:
-        return (("user", user), self._attempts), (("address", address), self._attempts * ADDRESS_FACTOR)
+    def know(self, user: str, address: str) -> None:
+        """The user has signed in from this address before: strangers' failures do not count there."""
+        if len(self._known) >= _MAX_KEYS:
+            self._known.clear()
+        self._known.add((user, network_of(address)))
 
-    def _wait(self, key: tuple[str, str], limit: int, now: float) -> float:
-        times = self._seen.get(key)
-        if times is None:
+    def wants_to_know(self, user: str, address: str) -> bool:
+        """Whether it is worth a look where this user has signed in before: at most once a minute for each user."""
+        now = self._monotonic()
+        if (user, network_of(address)) in self._known or now - self._asked.get(user, float("-inf")) < _ASK_SECONDS:
+            return False
+        if len(self._asked) >= _MAX_KEYS:
+            self._asked.clear()
+        self._asked[user] = now
+        return True
+
+    def _limits(self, user: str, place: str) -> dict[Key, int]:
+        """The counts of an attempt, and how many failures of each are free."""
+        limits = {(user, place): self._attempts}
+        if (user, place) not in self._known:
+            # No user's name begins so, and no address.
+            limits["@address", place] = self._attempts * ADDRESS_FACTOR
+            limits["@user", user] = self._attempts * USER_FACTOR
+        return limits
+
+    def _wait(self, key: Key, free: int, now: float) -> float:
+        failures = self._failed.get(key)
+        if failures is None or failures.count < free:
             return 0.0
-        while times and times[0] <= now - self._window:
-            times.popleft()
-        return times[0] + self._window - now if len(times) >= limit else 0.0
+        if now - failures.last >= self._longest * _FORGOTTEN_AFTER:
+            del self._failed[key]
+            return 0.0
+        # The exponent is bounded: 2.0 ** 1024 would be an error.
+        pause = min(FIRST_PAUSE_SECONDS * 2.0 ** min(failures.count - free, 32), self._longest)
+        return max(failures.last + pause - now, 0.0)
 
     def _drop_old(self, now: float) -> None:
-        self._seen = {key: times for key, times in self._seen.items() if times and times[-1] > now - self._window}
+        kept = {key: item for key, item in self._failed.items() if now - item.last < self._longest}
+        # Under a flood of addresses only the newest half stays: memory is bounded, too.
+        newest = sorted(kept.items(), key=lambda item: item[1].last)[-_MAX_KEYS // 2 :]
+        users = {key: item for key, item in kept.items() if key[0] == "@user"}
+        self._failed = dict(newest) | (users if len(users) <= _MAX_KEYS // 2 else {})
+
+
+def network_of(address: str) -> str:
+    """What one person can have many addresses of: of IPv6 the network, of IPv4 the address itself."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is not None:
+            return str(parsed.ipv4_mapped)
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from html import escape
 
 
-def failure_page(title: str, detail: str) -> str:
+def failure_page(title: str, detail: str, back: str = "/signin", label: str = "Back to the sign-in page") -> str:
     """Why something that a browser was sent to did not work."""
     return _page(
         title,
-        f'<p role="alert">{escape(detail)}</p>\n<p><a class="button" href="/signin">Back to the sign-in page</a></p>',
+        f'<p role="alert">{escape(detail)}</p>\n<p><a class="button" href="{escape(back)}">{escape(label)}</a></p>',
     )
 
 

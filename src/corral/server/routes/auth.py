@@ -8,9 +8,24 @@ from starlette.responses import JSONResponse
 from corral.control import people, permissions
 from corral.control.records import CredentialKind, CredentialRecord, Function, Role
 from corral.control.work import Caller
-from corral.server.auth.callers import COOKIE, AnyCaller, Context, SignedIn, address_of, check_own_page
+from corral.server.auth.callers import (
+    AnyCaller,
+    Context,
+    SignedIn,
+    address_of,
+    check_own_page,
+    is_secure,
+    password_change_required,
+    session_cookie,
+)
 from corral.server.auth.secrets import new_credential_id, new_token, secret_hash
-from corral.server.auth.sessions import open_session, set_session_cookie, sign_in, user_with_password
+from corral.server.auth.sessions import (
+    open_session,
+    replace_password,
+    set_session_cookie,
+    sign_in,
+    user_with_password,
+)
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.people import LoginCreate, LoginView
 
@@ -25,9 +40,17 @@ router = resource_router("/auth", "sign-in")
     dependencies=[Depends(check_own_page)],
 )
 async def login(body: LoginCreate, request: Request, context: Context) -> Response:
-    """With `token_name` the answer holds a bearer token, without it sets a session cookie."""
+    """With `token_name` the answer holds a bearer token, without it sets a session cookie.
+
+    A one-time password gives no token: send `new_password` beside it, which replaces it. A session that it opens can
+    only replace it.
+    """
     address = address_of(request)
     user = await user_with_password(context, body.user, body.password, address)
+    if body.new_password is not None:
+        user = await replace_password(context, user, body.password, body.new_password, address)
+    elif user.must_change_password and body.token_name is not None:
+        raise password_change_required("Give new_password, too: a one-time password gives no token.")
     caller = Caller(name=user.name, is_operator=user.role is Role.OPERATOR, source=address)
     view = LoginView(user=user.name, role=user.role, must_change_password=user.must_change_password)
     now = context.clock.now()
@@ -61,5 +84,6 @@ async def logout(caller: AnyCaller, identity: SignedIn, context: Context) -> Res
     await context.execute(people.drop_credential, caller, identity.kind, identity.credential_id)
     context.identities.forget(identity.user)
     answer = Response(status_code=204)
-    answer.delete_cookie(COOKIE, httponly=True, samesite="lax")
+    settings = context.settings
+    answer.delete_cookie(session_cookie(settings), httponly=True, samesite="lax", secure=is_secure(settings))
     return answer

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from corral.control import checkpoints
-from corral.control.ports import Checkpoints
 from corral.control.records import JobRecord
 from corral.control.work import Caller, Work
+from corral.core.model import Job
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.problems import Problem
 from corral.server.routes.jobs import find_job
@@ -33,9 +35,11 @@ async def list_checkpoints(job: str, caller: AnyCaller, context: Context) -> Lis
 @router.post("/{job}/checkpoint", status_code=202, operation_id="request_checkpoint", responses=problems(404, 409))
 async def request_checkpoint(job: str, caller: AnyCaller, context: Context) -> JobView:
     """Ask a running job's program to save now: it does so after its present step, if it uses the checkpoint helper."""
-    return job_view(await context.execute(_asked, caller, job, context.checkpoints), caller)
+    running = await context.execute(checkpoints.job_to_save, caller, job)
+    await asyncio.to_thread(checkpoints.ask_to_save, running, context.checkpoints)
+    return job_view(await context.execute(_asked, caller, running), caller)
 
 
-def _asked(work: Work, caller: Caller, ref: str, saved: Checkpoints) -> JobRecord:
-    job = checkpoints.ask_to_save(work, caller, ref, saved)
+def _asked(work: Work, caller: Caller, asked: Job) -> JobRecord:
+    job = checkpoints.note_request(work, caller, asked)
     return JobRecord(job=job, spec=work.spec(job.id))

@@ -14,6 +14,7 @@ from corral.control.records import DatasetRecord, VersionRecord
 from corral.control.work import Caller
 from corral.server import downloads
 from corral.server.auth.callers import AnyCaller, Context
+from corral.server.context import ServerContext
 from corral.server.dataset_answers import looked_up
 from corral.server.dataset_library import MOST_INDEX_BYTES, MOST_PACK_BYTES, index_pieces
 from corral.server.paging import Limit, page_of
@@ -53,7 +54,7 @@ async def list_dataset_files(
     cursor: Cursor = None,
 ) -> ListView[VersionFileView]:
     """The files and directories in one directory of a version, by name."""
-    found, meant = await context.read(_meant, caller, dataset, version)
+    found, meant = await _read_by(caller, context, dataset, version)
     folder = _plain(path)
     entries = await looked_up(context.library.entries, found.target, meant, folder)
     page = page_of(entries, key=lambda entry: (_sortable(entry.name),), limit=limit, cursor=cursor)
@@ -74,7 +75,7 @@ async def download_dataset_file(
     dataset: str, version: str, request: Request, caller: AnyCaller, context: Context, path: Path
 ) -> downloads.Download:
     """A file of a version, whole or a range of it. What is damaged is never sent."""
-    found, meant = await context.read(_meant, caller, dataset, version)
+    found, meant = await _read_by(caller, context, dataset, version)
     inner = _plain(path)
     entry = await looked_up(context.library.entry, found.target, meant, inner)
     if entry.kind != "file":
@@ -123,10 +124,16 @@ async def diff_dataset(
 
 @router.post("/{dataset}/objects:missing", operation_id="find_missing_objects", responses=problems(403, 404, 503))
 async def find_missing_objects(dataset: str, body: ObjectIds, caller: AnyCaller, context: Context) -> MissingView:
-    """Which pieces have to be sent before a commit can need them."""
-    found = await context.read(datasets.writable, caller, dataset)
+    """Which pieces have to be sent before a commit can need them: all but those that the caller has sent, and those of
+    the newest version. What other datasets have makes no difference."""
+
+    def read(tx: Transaction) -> tuple[DatasetRecord, VersionRecord | None]:
+        found = datasets.writable(tx, caller, dataset)
+        return found, tx.datasets.version(found.id, found.head) if found.head else None
+
+    found, newest = await context.read(read)
     digests = [bytes.fromhex(text) for text in body.ids]
-    missing = await looked_up(context.library.missing, found.target, digests)
+    missing = await looked_up(context.library.missing, found.target, caller.name, newest, digests)
     return MissingView(missing=[digest.hex() for digest in missing])
 
 
@@ -151,7 +158,7 @@ async def put_dataset_object(
     context.disk_guard.check_room(0)
     async with context.library.taking_in:
         index, data = await _received(request, pack, index_bytes)
-        await looked_up(context.library.take_in, found.target, pack, index, data)
+        await looked_up(context.library.take_in, found.target, caller.name, pack, index, data)
     return ObjectTakenView(id=pack, bytes=len(data))
 
 
@@ -164,7 +171,7 @@ async def get_object_lengths(
     dataset: str, version: str, body: ObjectIds, caller: AnyCaller, context: Context
 ) -> LengthsView:
     """How long each piece of a version is, so that fetching them can be planned."""
-    found, meant = await context.read(_meant, caller, dataset, version)
+    found, meant = await _read_by(caller, context, dataset, version)
     digests = [bytes.fromhex(text) for text in body.ids]
     return LengthsView(lengths=await looked_up(context.library.lengths, found.target, meant, digests))
 
@@ -182,7 +189,7 @@ async def read_objects(
     dataset: str, version: str, body: ObjectIds, caller: AnyCaller, context: Context
 ) -> StreamingResponse:
     """Pieces of a version, in the order of the ids."""
-    found, meant = await context.read(_meant, caller, dataset, version)
+    found, meant = await _read_by(caller, context, dataset, version)
     digests = [bytes.fromhex(text) for text in body.ids]
     pieces = await looked_up(context.library.read_pieces, found.target, meant, digests)
     return StreamingResponse(pieces, media_type=downloads.OCTETS)
@@ -208,6 +215,15 @@ async def _received(request: Request, pack: str, index_bytes: int) -> tuple[byte
 
 
 # ------------------------------------------------------------------------------------------------ in common
+
+
+async def _read_by(
+    caller: Caller, context: ServerContext, dataset: str, version: str
+) -> tuple[DatasetRecord, VersionRecord]:
+    """The version whose files are read; a read by an operator of another's dataset is in the audit log."""
+    found, meant = await context.read(_meant, caller, dataset, version)
+    context.audit.read(caller, "files.read", found.id, owner=found.owner, item=meant.id)
+    return found, meant
 
 
 def _meant(tx: Transaction, caller: Caller, ref: str, word: str) -> tuple[DatasetRecord, VersionRecord]:

@@ -119,24 +119,25 @@ async def _start(context: ServerContext, header: str | None, query: int | None) 
         raise invalid_field("Last-Event-ID", f"must be the id of an event, got {header[:40]!r}")
     given = int(header) if header else query
     newest = await context.read(lambda tables: tables.events.last_id())
+    context.feed.begin_at(newest)
     # An id from another life of the store would wait for ever.
     return newest if given is None else min(given, newest)
 
 
-async def _events(context: ServerContext, identity: Identity, after: int) -> AsyncIterator[str]:
-    yield sse("hello", {"version": context.version, "started_at": rfc3339(context.started_at)})
+async def _events(context: ServerContext, identity: Identity, after: int) -> AsyncIterator[bytes]:
+    yield sse("hello", {"version": context.version, "started_at": rfc3339(context.started_at)}).encode()
+    watched = context.identities.watched(identity)
     async for news in context.feed.follow(after):
-        now = await context.identities.current(identity)
+        now = await watched.current()
         if now is None:
             return
         caller = now.caller()
-        seen = [event for event in news.events if may_see_event(event, caller)]
-        text = "".join(sse(event.action, event_view(event).model_dump(), event.id) for event in seen)
+        text = context.event_texts.of(news.events, caller)
         if news.readings_at is not None:
-            text += sse("readings", {"at": rfc3339(news.readings_at)})
+            text += sse("readings", {"at": rfc3339(news.readings_at)}).encode()
         notes = [note for note in news.notes if note.for_everyone or caller.is_operator]
-        text += "".join(sse(note.name, note.data) for note in notes)
-        yield text or PING
+        text += "".join(sse(note.name, note.data) for note in notes).encode("utf-8", "backslashreplace")
+        yield text or PING.encode()
 
 
 def _visible_page(

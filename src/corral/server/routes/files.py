@@ -36,6 +36,7 @@ async def list_files(
     """The files and directories in one directory of what the job wrote, by name."""
     parts = parts_of(path)
     found = (await context.read(own_record, caller, job)).job
+    context.audit.read(caller, "files.read", found.id, owner=found.user, item="/".join(parts))
     after = _after(cursor)
     try:
         entries, last = await context.readers.call(
@@ -66,6 +67,7 @@ async def download_file(
     """A file, whole or a range of it, or everything in a directory."""
     parts = parts_of(path)
     found = (await context.read(own_record, caller, job)).job
+    context.audit.read(caller, "files.read", found.id, owner=found.user, item="/".join(parts))
     try:
         opened = await asyncio.to_thread(context.outputs.open, found.id, parts)
     except (OutputMissing, OutputRefused) as error:

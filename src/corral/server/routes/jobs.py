@@ -177,7 +177,7 @@ async def delete_job(job: str, caller: AnyCaller, context: Context) -> Response:
 async def start_job(job: str, caller: AnyCaller, context: Context) -> JobView:
     found = await context.read(own_record, caller, job)
     if workbenches.is_hosted(found.spec):
-        missing = await asyncio.to_thread(context.workbenches.missing, found.spec, found.job.request)
+        missing = await asyncio.to_thread(context.workbenches.missing, found.job.user, found.spec, found.job.request)
         return job_view(await context.execute(_changed, workbenches.start, caller, job, missing=missing), caller)
     return job_view(await context.execute(_changed, jobs.start, caller, job), caller)
 

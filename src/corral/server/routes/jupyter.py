@@ -1,14 +1,14 @@
-"""The door to the Jupyter of a workbench: its owner, and nobody else but operators.
+"""The way to the Jupyter of a workbench from the console's address: for its owner, and nobody else but operators.
 
-An operator who opens somebody's workbench in a browser would let that somebody's program act in the operator's name,
-since its pages come from this server's own address. So that needs `workbench.operators_open`; with a token, which no
-page can use, it does not.
+Its pages run its owner's code, so a browser never gets them here: it is handed a ticket for the workbench's own origin
+(`server/workbench_site.py`). Programs come with a token, which no page can use, and are passed on.
 """
 
 from __future__ import annotations
 
 import asyncio
-from urllib.parse import urlencode
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
@@ -18,20 +18,23 @@ from websockets.exceptions import InvalidStatus
 from corral.control.records import CredentialKind
 from corral.control.workbenches import base_url
 from corral.core.model import Job, JobKind, JobState
-from corral.server.auth.callers import SAFE_METHODS, Context, visitor_of
+from corral.server.auth.callers import SAFE_METHODS, Context, bearer_of, identity_of
 from corral.server.auth.identity import Identity
 from corral.server.context import ServerContext
 from corral.server.problems import Problem
-from corral.server.proxy import Unreachable, bridge, response_headers
+from corral.server.proxy import Unreachable, bridge, response_headers, target_of
 from corral.server.routes.logs import job_now
 from corral.server.routes.signin import answer_of
+from corral.server.workbench_passes import Entry, Pass
 
 router = APIRouter(include_in_schema=False)
 
 #: How often it is asked whether who opened a WebSocket would still be let in.
 LET_IN_SECONDS = 10.0
+RELOAD_SECONDS = "3"
 _METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
-_RELOAD_SECONDS = "3"
+#: Should a browser come to show such an answer after all: as a page of nowhere, without scripts.
+_NO_PAGE = ((b"content-security-policy", b"sandbox"), (b"cross-origin-resource-policy", b"same-origin"))
 
 
 @router.get("/workbenches/{job}/jupyter")
@@ -42,12 +45,15 @@ async def to_jupyter(job: str) -> Response:
 @router.api_route("/workbenches/{job}/jupyter/{path:path}", methods=_METHODS)
 async def pass_on(job: str, path: str, request: Request, context: Context) -> Response:
     try:
-        is_change = request.method not in SAFE_METHODS
-        identity = await visitor_of(request, context, is_change=is_change)
-        found = await _running(context, identity, job)
-        if is_change:
+        if "authorization" not in request.headers:
+            return await _sent_there(request, context, job)
+        identity = await bearer_of(request, context)
+        found = await running_workbench(context, identity, job)
+        if request.method not in SAFE_METHODS:
             context.workbenches.note_use(found.id)
-        return await _answer(request, context, found)
+        answer = await _answer(request, context, found)
+        answer.raw_headers += _NO_PAGE
+        return answer
     except Problem as problem:
         return _refused(request, problem)
 
@@ -56,20 +62,28 @@ async def pass_on(job: str, path: str, request: Request, context: Context) -> Re
 async def pass_on_websocket(websocket: WebSocket, job: str, path: str) -> None:
     context: ServerContext = websocket.app.state.context
     try:
-        identity = await visitor_of(websocket, context, is_change=True)
-        found = await _running(context, identity, job)
-        upstream = await context.jupyter.open(websocket, found.id)
+        identity = await bearer_of(websocket, context)
+        found = await running_workbench(context, identity, job)
     except Problem as problem:
         await websocket.send_denial_response(problem.response())
         return
+    await bridged(websocket, context, found.id, lambda: _let_in_no_more(context, identity))
+
+
+async def bridged(
+    websocket: WebSocket, context: ServerContext, job_id: str, until: Callable[[], Awaitable[str]]
+) -> None:
+    """Pass a WebSocket on to a workbench until one end closes it, or `until` returns with a reason."""
+    try:
+        upstream = await context.jupyter.open(websocket, job_id)
     except Unreachable as error:
-        await websocket.send_denial_response(_not_ready(job, error).response())
+        await websocket.send_denial_response(not_ready(job_id, error).response())
         return
     except InvalidStatus as refused:
         answer = refused.response
         headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in answer.headers.raw_items()]
         passed = Response(answer.body, status_code=answer.status_code)
-        passed.raw_headers = response_headers(headers, base_url(job))
+        passed.raw_headers = response_headers(headers, base_url(job_id))
         await websocket.send_denial_response(passed)
         return
     try:
@@ -77,25 +91,18 @@ async def pass_on_websocket(websocket: WebSocket, job: str, path: str) -> None:
     except (RuntimeError, WebSocketDisconnect):
         await upstream.close()
         return
-    await bridge(websocket, upstream, lambda: _let_in_no_more(context, identity))
+    await bridge(websocket, upstream, until)
 
 
-async def _answer(request: Request, context: ServerContext, job: Job) -> Response:
-    try:
-        return await context.jupyter.forward(request, job.attempt_id, base_url(job.id))
-    except Unreachable as error:
-        raise _not_ready(job.id, error) from None
-
-
-async def _running(context: ServerContext, identity: Identity, job_id: str) -> Job:
-    """The workbench, if this visitor may use it and it runs."""
+async def running_workbench(context: ServerContext, identity: Identity, job_id: str) -> Job:
+    """The workbench, if this visitor may use it and it runs. Raises Problem."""
     job = await job_now(context, job_id) if job_id.startswith("j-") else None
     if job is None or job.kind is not JobKind.WORKBENCH or job.user != identity.user:
         _check_operator(context, identity, job_id)
     if job is None or job.kind is not JobKind.WORKBENCH:
         raise Problem(404, "Not found", f"There is no workbench {job_id}.", slug="not-found")
     if job.state is JobState.STARTING:
-        raise _not_ready(job_id)
+        raise not_ready(job_id)
     if job.state is not JobState.RUNNING:
         start = "" if job.state.is_active else f" Start it: corral workbench start {job.name}"
         raise Problem(
@@ -108,6 +115,43 @@ async def _running(context: ServerContext, identity: Identity, job_id: str) -> J
     return job
 
 
+def not_ready(job_id: str, error: Unreachable | None = None) -> Problem:
+    cause = f" ({error})" if error is not None and str(error) else ""
+    return Problem(
+        503,
+        "Not ready yet",
+        f"The Jupyter of workbench {job_id} does not answer: it is starting, or the workbench offers none{cause}.",
+        slug="not-ready",
+        headers={"Retry-After": RELOAD_SECONDS},
+    )
+
+
+async def _sent_there(request: Request, context: ServerContext, job_id: str) -> Response:
+    """A browser that is signed in goes to the workbench's own origin, with a ticket."""
+    identity = await identity_of(request, context)
+    is_going = request.headers.get("sec-fetch-mode", "navigate") == "navigate"
+    is_framed = request.headers.get("sec-fetch-dest", "document") != "document"
+    if request.method not in ("GET", "HEAD") or not is_going or is_framed:
+        raise Problem(
+            403, "Elsewhere", "Pages of workbenches have an address of their own: open it in a tab.", slug="forbidden"
+        )
+    found = await running_workbench(context, identity, job_id)
+    console = context.settings.server.public_url or f"{request.url.scheme}://{request.url.netloc}"
+    granted = Pass(job_id=found.id, session_hash=identity.secret_hash, console=console)
+    url = await context.origins.url_of(found.id, request.url)
+    ticket = context.passes.issue(Entry(granted=granted, path=target_of(request).decode("latin-1")))
+    answer = RedirectResponse(f"{url}/workbenches/{quote(found.id)}/enter?ticket={ticket}", status_code=303)
+    answer.headers["Referrer-Policy"] = "no-referrer"
+    return answer
+
+
+async def _answer(request: Request, context: ServerContext, job: Job) -> Response:
+    try:
+        return await context.jupyter.forward(request, job.attempt_id, base_url(job.id))
+    except Unreachable as error:
+        raise not_ready(job.id, error) from None
+
+
 def _check_operator(context: ServerContext, identity: Identity, job_id: str) -> None:
     """Of others' workbenches only operators learn whether they are there."""
     caller = identity.caller()
@@ -117,33 +161,22 @@ def _check_operator(context: ServerContext, identity: Identity, job_id: str) -> 
         raise Problem(
             403,
             "Not in a browser",
-            "In a browser its owner's code would run in your name, with everything that operators may do. Use a token, "
-            "or switch workbench.operators_open on in the configuration.",
+            "Others' workbenches are opened with a token, or in a browser where workbench.operators_open is switched "
+            "on in the configuration.",
             slug="forbidden",
         )
-
-
-def _not_ready(job_id: str, error: Unreachable | None = None) -> Problem:
-    cause = f" ({error})" if error is not None and str(error) else ""
-    return Problem(
-        503,
-        "Not ready yet",
-        f"The Jupyter of workbench {job_id} does not answer: it is starting, or the workbench offers none{cause}.",
-        slug="not-ready",
-        headers={"Retry-After": _RELOAD_SECONDS},
-    )
 
 
 def _refused(request: Request, problem: Problem) -> Response:
     """People who are not signed in are sent to do so; a page that is not ready yet is loaded again."""
     wants_page = request.method == "GET" and "text/html" in request.headers.get("accept", "")
-    if wants_page and problem.status == 401:
+    if wants_page and problem.status == 401 and "authorization" not in request.headers:
         path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/signin?{urlencode({'next': path})}", status_code=303)
     answer = answer_of(request, problem)
     answer.headers.update(problem.headers)
     if wants_page and problem.status == 503:
-        answer.headers["Refresh"] = _RELOAD_SECONDS
+        answer.headers["Refresh"] = RELOAD_SECONDS
     return answer
 
 

@@ -10,6 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from corral.control.errors import NotFound
 from corral.control.state import State
+from corral.control.work import Caller
 from corral.core.model import Job, attempt_id
 from corral.server import archives, downloads
 from corral.server.auth.callers import AnyCaller, Context
@@ -54,7 +55,7 @@ async def read_logs(
     follow: bool = False,
 ) -> Response:
     """What the job has written, so far or as it comes."""
-    found = (await context.read(own_record, caller, job)).job
+    found = await _read_by(caller, context, job)
     _check_attempt(found, attempt)
     _check_rank(found, rank)
     after = place_after(request.headers.get("last-event-id", ""))
@@ -90,7 +91,7 @@ async def search_logs(
 
     A page ends also where a request has read enough: then it has few matches or none, and a `next_cursor` all the same.
     """
-    found = (await context.read(own_record, caller, job)).job
+    found = await _read_by(caller, context, job)
     logs = _logs(found, attempt, rank)
     if not logs:
         return ListView(items=[])
@@ -122,12 +123,19 @@ async def download_logs(
     job: str, caller: AnyCaller, context: Context, attempt: OneOrAll = None, rank: OneOrAll = None
 ) -> downloads.Download:
     """What the job has written so far, to be saved; `all` is every attempt or rank."""
-    found = (await context.read(own_record, caller, job)).job
+    found = await _read_by(caller, context, job)
     logs = _logs(found, attempt, rank)
     through = partial(context.readers.pieces, caller.name)
     if "all" in (attempt, rank):
         return logs_download(context.logs, found, logs, through)
     return log_download(context.logs, found, *(logs[0] if logs else (0, 0)), through=through)
+
+
+async def _read_by(caller: Caller, context: ServerContext, ref: str) -> Job:
+    """The job whose output is read; a read by another than its owner is in the audit log."""
+    job = (await context.read(own_record, caller, ref)).job
+    context.audit.read(caller, "log.read", job.id, owner=job.user)
+    return job
 
 
 def _logs(job: Job, attempt: str | None, rank: str | None) -> list[tuple[int, int]]:

@@ -11,11 +11,16 @@ from corral.control.records import CredentialKind, CredentialRecord, Function, S
 from corral.core.model import JobKind, Quota
 from corral.server.auth.callers import AnyCaller, Context, SignedIn
 from corral.server.auth.identity import Identity
-from corral.server.auth.passwords import refusal_of
 from corral.server.auth.secrets import new_credential_id, new_token, secret_hash
-from corral.server.auth.sessions import open_session, set_session_cookie
+from corral.server.auth.sessions import (
+    check_new_password,
+    check_pace,
+    note_failed_sign_in,
+    open_session,
+    set_session_cookie,
+)
 from corral.server.paging import Cursor, Limit, page_of
-from corral.server.problems import Problem, invalid_field
+from corral.server.problems import invalid_field
 from corral.server.routing import problems, resource_router
 from corral.server.schemas.base import ListView
 from corral.server.schemas.people import (
@@ -50,20 +55,22 @@ async def edit_me(body: ProfileEdit, identity: SignedIn, caller: AnyCaller, cont
 
 @router.post("/password", status_code=204, operation_id="change_password", responses=problems(403, 429))
 async def change_password(body: PasswordChange, caller: AnyCaller, identity: SignedIn, context: Context) -> Response:
-    """Ends all sessions of the user; tokens stay valid. Who did it with a session gets a new one, with its cookie."""
-    wait = context.throttle.begin(caller.name, caller.source)
-    if wait > 0:
-        raise Problem(429, "Too many attempts", "Wait a moment.", headers={"Retry-After": str(int(wait) + 1)})
+    """Ends all sessions of the user; tokens stay valid unless `revoke_tokens` is set. A caller with a session gets a
+    new one, with its cookie; a caller with a token keeps that token."""
+    await check_pace(context, caller.name, caller.source)
     user = await context.read(people.existing, caller.name)
     if not await context.passwords.matches(user.password_hash, body.old):
+        note_failed_sign_in(context, caller.name, caller.source, at="password change")
         raise invalid_field("old", "is not the present password")
     context.throttle.succeeded(caller.name, caller.source)
-    refused = refusal_of(body.new)
-    if refused is not None:
-        raise invalid_field("new", refused)
-    if body.new == body.old:
-        raise invalid_field("new", "must differ from the present password")
-    user = await context.execute(people.change_password, caller, await context.passwords.hash(body.new))
+    check_new_password("new", body.new, before=body.old)
+    user = await context.execute(
+        people.change_password,
+        caller,
+        await context.passwords.hash(body.new),
+        revoke_tokens=body.revoke_tokens,
+        kept=identity.credential_id,
+    )
     context.identities.forget(caller.name)
     answer = Response(status_code=204)
     if identity.kind is CredentialKind.SESSION:

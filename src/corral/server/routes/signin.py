@@ -14,9 +14,9 @@ from corral.control.errors import NotFound, Refusal
 from corral.control.ports import Transaction
 from corral.control.providers import SignInOutcome
 from corral.control.records import ProviderRecord
-from corral.server.auth.callers import Context, address_of
+from corral.server.auth.callers import Context, address_of, is_secure
 from corral.server.auth.outside import ProviderFailed
-from corral.server.auth.sessions import is_secure, open_session, set_session_cookie
+from corral.server.auth.sessions import note_failed_sign_in, open_session, set_session_cookie
 from corral.server.auth.tickets import TICKET_SECONDS, safe_next
 from corral.server.context import ServerContext
 from corral.server.pages.plain import failure_page
@@ -77,11 +77,12 @@ async def begin_sign_in(
     except (Refusal, ProviderFailed) as error:
         return answer_of(request, _problem(error))
     answer = RedirectResponse(url, status_code=302)
+    name, path = _ticket_cookie(context, id)
     answer.set_cookie(
-        TICKET_COOKIE,
+        name,
         context.sign_in.tickets.sealed(ticket),
         max_age=TICKET_SECONDS,
-        path=_callback_path(id),
+        path=path,
         httponly=True,
         # Lax, not strict: the browser comes back from another site.
         samesite="lax",
@@ -116,19 +117,25 @@ async def finish_sign_in(id: str, request: Request, context: Context) -> Respons
         answer = await _finished(id, request, context)
     except (Refusal, ProviderFailed) as error:
         log.warning("sign-in with %.40r failed: %s", id, error)
+        note_failed_sign_in(context, None, address_of(request), provider=id[:40])
         answer = answer_of(request, _problem(error))
-    answer.delete_cookie(TICKET_COOKIE, path=_callback_path(id), httponly=True, samesite="lax")
+    name, path = _ticket_cookie(context, id)
+    answer.delete_cookie(name, path=path, httponly=True, samesite="lax", secure=is_secure(context.settings))
     return answer
 
 
 async def _finished(provider_id: str, request: Request, context: ServerContext) -> Response:
     query = dict(request.query_params)
     # First of all, and for every id alike: whoever did not begin here learns nothing.
-    ticket = context.sign_in.ticket_for(provider_id, request.cookies.get(TICKET_COOKIE), query.get("state"))
+    ticket = context.sign_in.ticket_for(
+        provider_id, request.cookies.get(_ticket_cookie(context, provider_id)[0]), query.get("state")
+    )
     provider = await context.read(_enabled, provider_id)
     identity = await context.sign_in.finish(provider, ticket, query)
     outcome = await context.execute(providers.sign_in, address_of(request), identity)
     if outcome.user is None:
+        known = outcome.identity.user if outcome.is_disabled else None
+        note_failed_sign_in(context, known, address_of(request), provider=provider_id)
         return answer_of(request, _not_let_in(provider, outcome))
     session = await open_session(context, outcome.user, address_of(request))
     answer = RedirectResponse(ticket.next, status_code=302)
@@ -172,3 +179,11 @@ def _enabled(tables: Transaction, provider_id: str) -> ProviderRecord:
 
 def _callback_path(provider_id: str) -> str:
     return f"{PREFIX}/auth/{quote(provider_id, safe='')}/callback"
+
+
+def _ticket_cookie(context: ServerContext, provider_id: str) -> tuple[str, str]:
+    """Its name and path. Over HTTPS with the prefix by which no sibling of this host can set it, which needs all paths:
+    a planted one would sign people in as its author."""
+    if is_secure(context.settings):
+        return f"__Host-{TICKET_COOKIE}", "/"
+    return TICKET_COOKIE, _callback_path(provider_id)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from corral.control import tasks
-from corral.control.ports import Transaction, Workspace
+from corral.control.ports import Transaction
 from corral.control.records import TASK_LABEL, JobRecord
 from corral.control.work import Caller, Work
+from corral.core.model import Job
 from corral.server.auth.callers import AnyCaller, Context
 from corral.server.paging import Cursor, Limit, page_of
 from corral.server.routing import problems, resource_router
@@ -62,7 +65,9 @@ async def list_tasks(
 async def start_program(task: str, body: ProgramCreate, caller: AnyCaller, context: Context) -> JobView:
     """Hand a task its program, once."""
     program = tasks.Program(command=tuple(body.command) if body.command is not None else None, workdir=body.workdir)
-    return job_view(await context.execute(_start_program, caller, task, program, context.workspace), caller)
+    job, content = await context.execute(tasks.planned_program, caller, task, program)
+    await asyncio.to_thread(tasks.hand_program, job, task, content, context.workspace)
+    return job_view(await context.execute(_noted, caller, job, task, content), caller)
 
 
 @router.delete("/{task}", operation_id="release_task", responses=problems(404, 409))
@@ -77,8 +82,8 @@ def _tasks(tables: Transaction, user: str | None) -> list[JobRecord]:
     return [record for record in records if record is not None and TASK_LABEL in record.spec.labels]
 
 
-def _start_program(work: Work, caller: Caller, task: str, program: tasks.Program, workspace: Workspace) -> JobRecord:
-    job = tasks.start_program(work, caller, task, program, workspace)
+def _noted(work: Work, caller: Caller, started: Job, task: str, content: Mapping[str, Any]) -> JobRecord:
+    job = tasks.note_program(work, caller, started, task, content)
     return JobRecord(job=job, spec=work.spec(job.id))
 
 

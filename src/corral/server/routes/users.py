@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
@@ -101,6 +102,7 @@ async def edit_user(name: str, body: UserEdit, caller: Operator, context: Contex
 @router.delete("/{name}", status_code=204, operation_id="delete_user", responses=problems(403, 404, 409))
 async def delete_user(name: str, caller: Operator, context: Context) -> Response:
     await context.execute(people.delete_user, caller, name)
+    await asyncio.to_thread(context.library.sent.forget_user, name)
     context.identities.forget(name)
     return Response(status_code=204)
 

@@ -70,6 +70,7 @@ async def list_volume_files(
     parts, after = parts_of(path), _after(cursor)
     with as_problems(path):
         reached = await reached_volume(context, caller, volume)
+        context.audit.read(caller, "files.read", reached.volume.id, owner=reached.volume.owner, item="/".join(parts))
         found, last = await context.readers.call(
             caller.name, lambda: reached.files.listed(parts, recursive=recursive, after=after, limit=limit)
         )
@@ -83,6 +84,7 @@ async def stat_volume_file(volume: str, caller: AnyCaller, context: Context, pat
     parts = parts_of(path)
     with as_problems(path):
         reached = await reached_volume(context, caller, volume)
+        context.audit.read(caller, "files.read", reached.volume.id, owner=reached.volume.owner, item="/".join(parts))
         return file_view(await asyncio.to_thread(reached.files.stat, parts))
 
 
@@ -103,6 +105,7 @@ async def download_volume_file(
     parts = parts_of(path)
     with as_problems(path):
         reached = await reached_volume(context, caller, volume)
+        context.audit.read(caller, "files.read", reached.volume.id, owner=reached.volume.owner, item="/".join(parts))
         opened = await asyncio.to_thread(reached.files.open, parts)
         try:
             if if_match not in (None, "*", opened.tag):
@@ -134,6 +137,7 @@ async def checksum_volume_file(
 
     with as_problems(path):
         reached = await reached_volume(context, caller, volume)
+        context.audit.read(caller, "files.read", reached.volume.id, owner=reached.volume.owner, item="/".join(parts))
         return await context.readers.run(caller.name, computed(reached), request)
 
 
@@ -206,6 +210,8 @@ async def delete_volume_file(
     with as_problems(path):
         reached = await reached_volume(context, caller, volume, writes=True)
         await context.readers.call(caller.name, lambda: reached.files.delete(parts, recursive=recursive))
+        owner = reached.volume.owner
+        context.audit.note(caller, "files.deleted", reached.volume.id, owner=owner, item="/".join(parts))
         context.volume_storage.tell_change(reached.volume)
     return Response(status_code=204)
 

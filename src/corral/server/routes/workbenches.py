@@ -34,7 +34,7 @@ async def create_workbench(
 ) -> WorkbenchView:
     """Create a workbench and start it, unless it is held. Refused while what it needs is not there."""
     draft = workbench_draft(body)
-    missing = await asyncio.to_thread(context.workbenches.missing, draft.spec, draft.request)
+    missing = await asyncio.to_thread(context.workbenches.missing, caller.name, draft.spec, draft.request)
     record = await context.execute(workbenches.create, caller, draft, missing)
     return await _shown(context, request, caller, record)
 
@@ -70,7 +70,7 @@ async def start_workbench(workbench: str, request: Request, caller: AnyCaller, c
     """Again, with the settings that it was created with."""
     found = await context.read(_own, caller, workbench)
     # Looked for before the use case, which must not wait for a disk.
-    missing = await asyncio.to_thread(context.workbenches.missing, found.spec, found.job.request)
+    missing = await asyncio.to_thread(context.workbenches.missing, found.job.user, found.spec, found.job.request)
     record = await context.execute(_started, caller, found.job.id, missing)
     return await _shown(context, request, caller, record)
 

@@ -81,7 +81,9 @@ class JobCreate(Body):
     """A job as a user asks for it."""
 
     name: Label | None = None
-    kind: Literal["workbench", "training", "distributed"] | None = None
+    kind: Literal["workbench", "training", "distributed"] | None = Field(
+        default=None, description="Follows from what the job is; another one than that is refused."
+    )
     command: Annotated[list[Word], Field(min_length=1, max_length=1024)] = Field(
         default_factory=list, description="Needed, unless a preset brings it."
     )

@@ -21,6 +21,7 @@ class LoginCreate(Body):
     user: Annotated[Text, Field(min_length=1, max_length=253)]
     password: Password
     token_name: TokenName | None = Field(default=None, description="Answer with a bearer token instead of a cookie.")
+    new_password: Password | None = Field(default=None, description="Replaces the password, such as a one-time one.")
 
 
 class LoginView(View):
@@ -73,6 +74,9 @@ class ProfileEdit(Body):
 class PasswordChange(Body):
     old: Password
     new: Password
+    revoke_tokens: bool = Field(
+        default=False, description="Revoke all tokens of the user, but for the one that this request is sent with."
+    )
 
 
 class TokenCreate(Body):

@@ -8,10 +8,11 @@ from typing import Annotated
 from pydantic import Field
 
 from corral.control.jobs import JobDraft
+from corral.control.kinds import HOST_COMMAND
 from corral.control.ports import WorkbenchStatus
 from corral.control.records import JobRecord
 from corral.control.work import Caller
-from corral.control.workbenches import HOST_COMMAND, base_url, is_hosted
+from corral.control.workbenches import base_url, is_hosted
 from corral.core.model import JobState
 from corral.server.drafts import draft_of
 from corral.server.schemas.base import Body, Duration, Label, Number, Size, Text, View, number
@@ -56,7 +57,9 @@ class WorkbenchCreate(Body):
 
 class JupyterView(View):
     ready: bool
-    address: str = Field(description="Where it is found on this server, for whoever is signed in and may use it.")
+    address: str = Field(
+        description="At the console: leads a browser that is signed in to its own origin; programs send a token."
+    )
 
 
 class SshView(View):
@@ -86,7 +89,7 @@ class WorkbenchView(View):
 
 def workbench_draft(body: WorkbenchCreate) -> JobDraft:
     given = body.model_dump(exclude_unset=True, exclude=set(_OWN_WORDS))
-    draft = draft_of(JobCreate.model_validate({**given, "command": list(HOST_COMMAND), "kind": "workbench"}))
+    draft = draft_of(JobCreate.model_validate({**given, "command": list(HOST_COMMAND)}))
     spec = replace(
         draft.spec,
         jupyter=body.jupyter,

@@ -85,7 +85,8 @@ function css(style: Style): CSSProperties {
   const [fg, bg] = style.inverse ? [style.bg ?? "#0b111b", style.fg ?? 7] : [style.fg, style.bg];
   return {
     color: color(fg),
-    backgroundColor: color(bg),
+    // Letters of the colour of their ground would be there without being seen.
+    backgroundColor: fg === bg ? undefined : color(bg),
     fontWeight: style.bold ? 700 : undefined,
     opacity: style.dim ? 0.75 : undefined,
     fontStyle: style.italic ? "italic" : undefined,

@@ -5,7 +5,7 @@ import { ChevronDown, ChevronUp, Copy, Download, Search, SearchCode } from "luci
 import { useState, useSyncExternalStore, type KeyboardEvent } from "react";
 
 import { PREFIX, type Schema } from "@/api/client";
-import { plainText } from "@/pages/jobs/logs/ansi";
+import { plainText, withoutSequences } from "@/pages/jobs/logs/ansi";
 import { MOST_FOUND } from "@/pages/jobs/logs/LogStore";
 import type { LogPlace } from "@/pages/jobs/logs/LogsTab";
 import type { Log } from "@/pages/jobs/logs/useLog";
@@ -200,8 +200,10 @@ function CopyLines({ log }: { log: Log }) {
         aria-label={label}
         disabled={lines === 0}
         onClick={() => {
-          clipboard.copy(plainText(log.store.text(lines - COPIED_LINES, lines)));
-          toastDone(t("copied"));
+          const raw = withoutSequences(log.store.text(lines - COPIED_LINES, lines));
+          const shown = plainText(raw);
+          clipboard.copy(shown);
+          toastDone(t(shown === raw ? "copied" : "copiedAsShown"));
         }}
       >
         <Copy size={15} />

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { parseLine, plainText, withoutSequences } from "@/pages/jobs/logs/ansi";
+import { parseLine, plainText, symbols, withoutSequences } from "@/pages/jobs/logs/ansi";
 
 const ESC = "\x1b";
 
@@ -56,15 +56,25 @@ describe("parseLine", () => {
     ]);
   });
 
-  it("drops sequences that it does not know, and titles and links", () => {
-    expect(plainText(`a${ESC}[2Jb${ESC}]0;title\x07c${ESC}]8;;http://x${ESC}\\d${ESC}(Be`)).toBe("abcde");
+  it("drops what only moves the cursor, and shows titles, links and the like", () => {
+    expect(plainText(`a${ESC}[2Jb${ESC}[?25lc`)).toBe("abc");
+    expect(plainText(`c${ESC}]0;title\x07d`)).toBe("c␛]0;title␇d");
+    expect(plainText(`${ESC}]8;;http://x${ESC}\\link${ESC}(B`)).toBe("␛]8;;http://x␛\\link␛(B");
+  });
+
+  it("shows what would act unseen", () => {
+    expect(plainText("a\x07\x00b\x7f")).toBe("a␇␀b␡");
+    expect(plainText("\u202egpj.exe\u2066")).toBe("\\u202egpj.exe\\u2066");
+    expect(plainText("\x9b31mred")).toBe("\\u009b31mred");
+    expect(symbols("plain 你好")).toBe("plain 你好");
+    expect(parseLine(`${ESC}[31m\u202er`)).toEqual([{ text: "\\u202er", style: { fg: 1 } }]);
   });
 
   it("survives broken sequences", () => {
-    expect(plainText(`a${ESC}`)).toBe("a");
-    expect(plainText(`a${ESC}[`)).toBe("a");
-    expect(plainText(`a${ESC}[38;5`)).toBe("a");
-    expect(plainText(`a${ESC}]0;no end`)).toBe("a");
+    expect(plainText(`a${ESC}`)).toBe("a␛");
+    expect(plainText(`a${ESC}[`)).toBe("a␛[");
+    expect(plainText(`a${ESC}[38;5`)).toBe("a␛[38;5");
+    expect(plainText(`a${ESC}]0;no end`)).toBe("a␛]0;no end");
     expect(plainText(`${ESC}[38;5mx${ESC}[38;2;1my${ESC}[999mz`)).toBe("xyz");
     expect(plainText(`a${ESC}[31\x00mb`)).toContain("b");
   });

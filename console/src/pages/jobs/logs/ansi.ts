@@ -1,5 +1,6 @@
 /**
- * What a terminal would show of one line: colours, bold and the like, and what progress bars overwrite.
+ * What a terminal would show of one line: colours, bold and the like, and what progress bars overwrite. Everything else
+ * that would act unseen, such as titles, links and changes of direction, is shown as symbols: a log hides nothing.
  *
  * Lines are read one at a time, as they come into sight; so each begins plain, whatever the one before it left switched on.
  */
@@ -25,10 +26,12 @@ export const PLAIN: Style = {};
 
 /** ESC [ … letter; ESC ] … (BEL or ESC \); ESC and one more; and whatever a cut leaves of them at the end. */
 const SEQUENCE = /\x1b(?:\[([0-?]*)[ -/]*([@-~])|\[[0-?]*[ -/]*|\][^\x07\x1b]*(?:\x07|\x1b\\|$)|[ -/]*[0-~]|)/g;
-/** Neither text nor meaning: bells, nulls and their like. */
-const SILENT = /[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]/g;
+/** Colours, and what programs with several progress bars do to the cursor and the screen. */
+const SCREEN = /\x1b\[[0-?]*[ -/]*[@-~]/g;
+/** Bells, nulls and their like, C1, and what changes the direction or the lines of a text. */
+const ACTING = /[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 const MOVES = /[\r\b]|\x1b\[[0-?]*[ -/]*[CDGK]/;
-const SPECIAL = /[\x00-\x08\x0b-\x1f\x7f]/;
+const SPECIAL = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
 
 /** A line in pieces of one look each. */
 export function parseLine(line: string): Span[] {
@@ -42,6 +45,7 @@ export function parseLine(line: string): Span[] {
     const [, parameters = "", final] = found;
     if (final === "m") style = restyled(style, parameters);
     else if (final !== undefined) screen.move(final, parameters);
+    else writeText(screen, symbols(found[0]), style);
   }
   writeText(screen, line.slice(at), style);
   return screen.spans();
@@ -60,9 +64,18 @@ export function plainText(text: string): string {
     .join("\n");
 }
 
-/** Quick: escape sequences away, everything else as it stands. */
+/** Quick: colours and the like away, everything else as it stands. */
 export function withoutSequences(text: string): string {
-  return text.includes("\x1b") ? text.replace(SEQUENCE, "") : text;
+  return text.includes("\x1b") ? text.replace(SCREEN, "") : text;
+}
+
+/** Characters that act as ones that show: ␛ for an escape, \\u202e for a change of direction. */
+export function symbols(text: string): string {
+  return text.replace(ACTING, (letter) => {
+    const code = letter.charCodeAt(0);
+    if (code < 0x20) return String.fromCharCode(0x2400 + code);
+    return code === 0x7f ? "␡" : `\\u${code.toString(16).padStart(4, "0")}`;
+  });
 }
 
 interface Screen {
@@ -74,7 +87,7 @@ interface Screen {
 }
 
 function writeText(screen: Screen, text: string, style: Style): void {
-  for (const piece of text.replace(SILENT, "").split(/([\r\b])/)) {
+  for (const piece of symbols(text).split(/([\r\b])/)) {
     if (piece === "\r") screen.home();
     else if (piece === "\b") screen.back();
     else if (piece !== "") screen.write(piece, style);

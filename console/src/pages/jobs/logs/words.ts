@@ -28,6 +28,10 @@ export const words = defineWords({
   broken: ["connection lost, trying again…", "连接中断，正在重连…"],
   copyLast: ["Copy the last {n} lines", "复制最后 {n} 行"],
   copied: ["Copied", "已复制"],
+  copiedAsShown: [
+    "Copied as it is shown here. Download the log for its exact text.",
+    "已按此处显示的内容复制。如需原始文本，请下载日志。",
+  ],
   downloadThis: ["Download this log", "下载此日志"],
   downloadAll: ["Download the logs of all attempts and ranks", "下载所有尝试和节点的日志"],
   letGo: [

@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from corral.control.ports import VolumeUnavailable, VolumeUse
 from corral.engines.local.places import remove_tree
 from corral.engines.local.rundir import read_json, write_json
-from corral.engines.local.storage.measuring import used_bytes
 from corral.engines.local.storage.permissions import let_pass, open_inside
 from corral.engines.local.storage.quotas import ProjectQuotas, quotas_of
+from corral.files import used_bytes
 
 log = logging.getLogger("corral.engines.storage")
 
@@ -84,11 +84,15 @@ class DirectoryVolumes:
                 return VolumeUse(used_bytes=used, is_enforced=True)
             return VolumeUse(used_bytes=used_bytes(path))
 
-    def let_go(self, volume_id: str) -> None:
+    def is_let_in(self, volume_id: str) -> bool:
         with _telling(volume_id):
             place = self._place(volume_id)
-            if os.path.isdir(place) and os.stat(place).st_mode & 0o077:
-                let_pass(place, set())
+            return os.path.isdir(place) and bool(os.stat(place).st_mode & 0o077)
+
+    def let_go(self, volume_id: str) -> None:
+        with _telling(volume_id):
+            if self.is_let_in(volume_id):
+                let_pass(self._place(volume_id), set())
 
     def path_of(self, volume_id: str) -> str | None:
         return os.path.join(self._place(volume_id), DATA)

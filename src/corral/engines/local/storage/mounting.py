@@ -1,16 +1,15 @@
 """How a job gets to see what it mounts.
 
-Every mount has a variable and a link in the job's directory. Where the supervisor may have a mount namespace of its
-own, as root usually may, the job also sees each one at the very path that was asked for, read-only where it should be,
-and no other process sees anything. Elsewhere a program has to use the variable, and is trusted to keep what it may only
-read.
+Every mount has a variable and a link in the job's directory. A server that runs as root gives the job a mount namespace
+of its own (`namespace`): each directory is mounted in a private place, read-only where it should be, and at the very
+path that was asked for where that covers nothing of the system. What cannot be mounted there ends the attempt: the
+directory itself, in which everybody may write, is shown to no job. A server that is not root cannot mount: its jobs
+have its own account, use the variable, and are trusted to keep what they may only read.
 Runs forked from the spawner, so only the standard library is imported here.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import errno
 import json
 import os
@@ -19,25 +18,21 @@ from collections.abc import Sequence
 
 from corral.engines.local.messages import Owner, StorageSpec
 from corral.engines.local.places import make_private, open_way
+from corral.engines.local.processes import acting_as
+from corral.engines.local.rundir import PRIVATE
+from corral.engines.local.storage import namespace
 from corral.engines.local.storage.permissions import let_pass, may_pass
+from corral.files import NotPlain, Place
+from corral.files.opening import open_directory_path
 
 MOUNTS_VARIABLE = "CORRAL_MOUNTS"
 #: In the job's directory.
 LINKS = "mounts"
-#: In the run directory, for the runtime of a container.
-LINKS_DIRECTORY = "storage"
 #: Never covered by a mount: programs that become root read them, and this node's own software lives there.
 SYSTEM = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "root", "run", "sbin", "sys", "usr",
           "var")  # fmt: skip
-#: Where an empty directory is made for a mount that has none yet.
-_MAY_BE_MADE_IN = ("/", "/mnt", "/media", "/srv", "/opt")
-
-_CLONE_NEWNS = 0x00020000
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC = 1, 2, 4, 32, 4096, 16384
-_MS_SLAVE = 1 << 19
-_PR_SET_NO_NEW_PRIVS = 38
-
-_libc = ctypes.CDLL(None, use_errno=True)
+#: Where a mount point may be made that the machine does not have: in a private copy, which nobody else sees.
+_MAY_BE_MADE_IN = ("/mnt", "/media", "/srv", "/opt", "/")
 
 
 class StorageMissing(Exception):
@@ -58,34 +53,33 @@ def make_ready(storage: Sequence[StorageSpec], owner: Owner | None, top: str) ->
             raise StorageMissing(f"{spec['kind']} {spec['name']} ({spec['id']}) has no directory on this node")
 
 
-def link_in(rank_dir: str, index: int) -> str:
-    return os.path.join(rank_dir, LINKS_DIRECTORY, str(index))
+def place_in(rank_dir: str, index: int) -> str:
+    """Where an instance's own namespace has a mount."""
+    return os.path.join(rank_dir, PRIVATE, str(index))
 
 
-def link_sources(storage: Sequence[StorageSpec], rank_dir: str) -> None:
-    """For a container's runtime, which was told these paths before it was known where they lead."""
-    for index, spec in enumerate(storage):
-        path = link_in(rank_dir, index)
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        os.symlink(spec["source"], path)
-
-
-def enter_mounts(storage: Sequence[StorageSpec], owner: Owner | None, job_dir: str, volumes: str) -> dict[str, str]:
+def enter_mounts(storage: Sequence[StorageSpec], owner: Owner | None, job_dir: str, rank_dir: str) -> dict[str, str]:
     """In the process that becomes the job, before it gives up any right: mounts and links; gives the variables.
     Raises OSError."""
     if not storage:
         return {}
-    bound = _bind([spec for spec in storage if can_be_mounted_at(spec["path"])], owner)
-    seen = {}
-    for spec in storage:
-        seen[spec["path"]] = spec["path"] if spec["path"] in bound else spec["source"]
-        if spec["path"] not in bound and owner is not None:
-            let_in(spec, owner, volumes)
+    seen = {spec["path"]: spec["source"] for spec in storage}
+    if os.geteuid() == 0 and _has_namespace(owner):
+        seen = _mounted(storage, owner, rank_dir)
     if job_dir:
-        _make_links(job_dir, {spec["link"]: seen[spec["path"]] for spec in storage}, owner)
+        _make_links(job_dir, {spec["link"]: seen[spec["path"]] for spec in storage})
     return mount_environment(storage, seen)
+
+
+def _has_namespace(owner: Owner | None) -> bool:
+    """Raises OSError where a job has an account of its own and cannot be given a namespace."""
+    try:
+        namespace.enter()
+    except OSError:
+        if owner is not None:
+            raise
+        return False  # the job has the server's own rights: nothing could be kept from it
+    return True
 
 
 def mount_environment(storage: Sequence[StorageSpec], seen: dict[str, str]) -> dict[str, str]:
@@ -103,38 +97,79 @@ def variable_part(name: str) -> str:
 # ------------------------------------------------------------------------------------------------ really mounted
 
 
-def can_be_mounted_at(path: str) -> bool:
-    """A directory that covers nothing of the system, or one that can be made without touching anybody's files."""
-    if path.split("/")[1] in SYSTEM or path == "/":
-        return False
-    if os.path.realpath(path) != path:
-        return False  # a link: covering what it leads to could surprise
-    return os.path.isdir(path) or (not os.path.lexists(path) and os.path.dirname(path) in _MAY_BE_MADE_IN)
-
-
-def _bind(storage: Sequence[StorageSpec], owner: Owner | None) -> set[str]:
-    """The paths that are mounted now; none where this process may not mount."""
-    if os.geteuid() != 0 or not storage or _libc.unshare(_CLONE_NEWNS) != 0:
-        return set()
-    # What the machine mounts later is seen here too, and nothing from here is seen outside.
-    _mount("none", "/", _MS_SLAVE | _MS_REC)
+def _mounted(storage: Sequence[StorageSpec], owner: Owner | None, rank_dir: str) -> dict[str, str]:
+    """Where the job sees each: at the path that was asked for, or else in the private place."""
+    # The server's own would close mount points to the job's account.
+    os.umask(0o022)
+    private = os.path.join(rank_dir, PRIVATE)
+    namespace.mount_memory(private)
+    _make_points([spec["path"] for spec in storage], private)
+    seen = {}
     # Shorter paths first, so that one mount can be inside of another.
-    for spec in sorted(storage, key=lambda spec: len(spec["path"])):
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(spec["path"], 0o755)
-        _mount(spec["source"], spec["path"], _MS_BIND)
-        flags = _MS_NOSUID | _MS_NODEV | (_MS_RDONLY if spec["read_only"] else 0)
-        _mount("none", spec["path"], _MS_REMOUNT | _MS_BIND | flags)
+    for index, spec in sorted(enumerate(storage), key=lambda item: len(item[1]["path"])):
+        place = place_in(rank_dir, index)
+        os.mkdir(place, 0o755)
+        source = os.open(spec["source"], os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            namespace.bind(source, place, read_only=spec["read_only"])
+        finally:
+            os.close(source)
+        seen[spec["path"]] = spec["path"] if _is_shown_at(place, spec["path"], owner) else place
     if owner is not None and owner["uid"] != 0:
-        # It sees other files than the machine does: no program may become root on the strength of them.
-        _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    return {spec["path"] for spec in storage}
+        namespace.gain_nothing()
+    return seen
 
 
-def _mount(source: str, target: str, flags: int) -> None:
-    if _libc.mount(os.fsencode(source), os.fsencode(target), None, ctypes.c_ulong(flags), None) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), target)
+def _is_shown_at(place: str, path: str, owner: Owner | None) -> bool:
+    """Whether it is mounted at the path that was asked for, which must be a directory that the account can reach."""
+    if not is_outside_system(path):
+        return False
+    try:
+        with acting_as(owner):
+            target = open_directory_path(path)
+    except (NotPlain, FileNotFoundError, NotADirectoryError, PermissionError):
+        return False
+    try:
+        namespace.bind_again(place, target)
+    finally:
+        os.close(target)
+    return True
+
+
+def is_outside_system(path: str) -> bool:
+    return path != "/" and path.split("/")[1] not in SYSTEM
+
+
+def missing_point(path: str) -> str | None:
+    """The directory of which a private copy is needed to have a mount point there; None if there is one, or if none is
+    made for it."""
+    if not is_outside_system(path) or os.path.lexists(path):
+        return None
+    exists = os.path.dirname(path)
+    while not os.path.lexists(exists):
+        exists = os.path.dirname(exists)
+    return exists if exists in _MAY_BE_MADE_IN else None
+
+
+def _make_points(paths: Sequence[str], private: str) -> None:
+    """Mount points that the machine does not have. The root first: copies of others are made in it."""
+    wanted: dict[str, list[str]] = {}
+    for path in paths:
+        directory = missing_point(path)
+        if directory is not None:
+            wanted.setdefault(directory, []).append(path)
+    for directory in sorted(wanted):
+        try:
+            if directory == "/":
+                root = os.path.join(private, "root")
+                os.mkdir(root, 0o755)
+                namespace.copy_root(root)
+            else:
+                namespace.copy_directory(directory)
+        except namespace.CannotCopy:
+            continue  # it is seen in the private place
+        for path in wanted[directory]:
+            os.makedirs(path, 0o755, exist_ok=True)
 
 
 # ------------------------------------------------------------------------------------------------ seen by links only
@@ -150,26 +185,14 @@ def let_in(spec: StorageSpec, owner: Owner, volumes: str) -> None:
         os.chmod(around, 0o711)
 
 
-def _make_links(job_dir: str, links: dict[str, str], owner: Owner | None) -> None:
-    """By descriptor and without following links: what is in the job's directory may be the job's own work."""
-    outer = os.open(job_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(LINKS, 0o755, dir_fd=outer)
-        inner = os.open(LINKS, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=outer)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+def _make_links(job_dir: str, links: dict[str, str]) -> None:
+    with Place.at(os.path.dirname(job_dir), os.path.basename(job_dir)) as outer:
+        try:
+            outer.make(LINKS, 0o755)
+            inner = outer.below(LINKS)
+        except NotPlain as error:
             problem = "is in the way of the links to what the job mounts"
-            raise OSError(error.errno, problem, f"{job_dir}/{LINKS}") from error
-        raise
-    finally:
-        os.close(outer)
-    try:
-        if owner is not None:
-            os.chown(inner, owner["uid"], owner["gid"])
-        for name, target in links.items():
-            temporary = f".{name}.{os.getpid()}"
-            os.symlink(target, temporary, dir_fd=inner)
-            os.rename(temporary, name, src_dir_fd=inner, dst_dir_fd=inner)
-    finally:
-        os.close(inner)
+            raise OSError(errno.ENOTDIR, problem, f"{job_dir}/{LINKS}") from error
+        with inner:
+            for name, target in links.items():
+                inner.link(name, target)

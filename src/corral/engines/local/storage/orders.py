@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import corral
-from corral.control.ports import LaunchRefused, Mount, StorageKind, StorageOrder
+from corral.control.ports import LaunchRefused, StorageKind, StorageOrder
 from corral.engines.local.messages import PreparerSpec, StorageSpec
-from corral.engines.local.storage.mounting import link_in, variable_part
+from corral.engines.local.storage.mounting import variable_part
 
 #: What providers need to know of the server's environment: how the network is reached.
 _INHERITED = ("PATH", "LANG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
@@ -50,6 +50,10 @@ class StoragePlaces:
     def below(cls, root: str) -> StoragePlaces:
         names = ("volumes", "scratch", "objects", "cache", "datasets")
         return cls(**{name: os.path.join(root, name) for name in names})  # type: ignore[arg-type]
+
+    def roots(self) -> list[str]:
+        """All directories that hold what jobs of several users mount."""
+        return [root for root in (self.volumes, self.scratch, self.objects, self.cache, self.datasets) if root]
 
     def scratch_of(self, engine: str, attempt_id: str, rank: int) -> str:
         """All that one instance has of the node's own disk. Several engines may share it."""
@@ -108,14 +112,6 @@ def _links(orders: Sequence[StorageOrder]) -> list[str]:
             name = f"{stem}-{number}"
         names.append(name)
     return names
-
-
-def container_mounts(specs: Sequence[StorageSpec], rank_dir: str) -> tuple[Mount, ...]:
-    """By links in the run directory, which the supervisor makes when it knows where they lead."""
-    return tuple(
-        Mount(source=link_in(rank_dir, index), target=spec["path"], read_only=spec["read_only"])
-        for index, spec in enumerate(specs)
-    )
 
 
 def preparer_spec(

@@ -19,16 +19,14 @@ from typing import Any
 from corral.engines.local.messages import InstanceSpec, PreparerSpec
 from corral.engines.local.places import remove_tree
 from corral.engines.local.processes import die_with_parent
-from corral.engines.local.rundir import PROGRESS, write_json
-from corral.engines.local.storage.measuring import used_bytes
+from corral.engines.local.rundir import PRIVATE, PROGRESS, write_json
 from corral.engines.local.storage.mounting import (
-    LINKS_DIRECTORY,
     StorageMissing,
     enter_mounts,
-    link_sources,
     make_ready,
     mount_environment,
 )
+from corral.files import used_bytes
 
 _READ_BYTES = 1 << 16
 _TELL_SECONDS = 1.0
@@ -54,12 +52,18 @@ class InstanceStorage:
         self._said_at = time.monotonic()
 
     @property
+    def _has_mounts(self) -> bool:
+        return bool(self._storage) or self._spec["container"] is not None
+
+    @property
     def takes_long(self) -> bool:
         return self._spec["preparer"] is not None
 
     def prepare(self, wake: int, wants_stop: Callable[[], bool], say: Callable[[str], None]) -> None:
         """Until all of it is there. `wake` becomes readable when a signal came. Raises PrepareFailed or
         PrepareStopped."""
+        if self._has_mounts:
+            os.makedirs(os.path.join(self._spec["rank_dir"], PRIVATE), exist_ok=True)
         if not self._storage:
             return
         if self._spec["preparer"] is not None:
@@ -70,19 +74,19 @@ class InstanceStorage:
             raise PrepareFailed(str(error)) from error
         except OSError as error:
             raise PrepareFailed(f"storage cannot be prepared: {error.filename}: {error.strerror}") from error
-        if self._spec["container"]:
-            link_sources(self._storage, self._spec["rank_dir"])
 
     def enter(self) -> dict[str, str]:
         """In the process that becomes the job: mounts and links; gives the variables. Raises OSError."""
         spec = self._spec
-        return enter_mounts(self._storage, spec["owner"], spec["env"].get("CORRAL_JOB_DIR", ""), spec["volumes"])
+        return enter_mounts(self._storage, spec["owner"], spec["env"].get("CORRAL_JOB_DIR", ""), spec["rank_dir"])
 
     def seen_in_container(self) -> dict[str, str]:
         return mount_environment(self._storage, {spec["path"]: spec["path"] for spec in self._storage})
 
     def leave(self, say: Callable[[str], None]) -> None:
         """The attempt is over: what it had of the node's own disk goes, and who used more than it asked for is told."""
+        if self._has_mounts:
+            remove_tree(os.path.join(self._spec["rank_dir"], PRIVATE))
         if not self._storage:
             return
         for spec in self._storage:
@@ -92,7 +96,6 @@ class InstanceStorage:
                     asked = spec["size_bytes"] / _GIB
                     say(f"local storage {spec['path']} held {used / _GIB:.2f} GiB, and {asked:.2f} GiB were asked for")
         remove_tree(self._spec["scratch"])
-        remove_tree(os.path.join(self._spec["rank_dir"], LINKS_DIRECTORY))
 
     # -------------------------------------------------------------------------------------------- the process
 

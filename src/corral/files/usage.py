@@ -13,13 +13,14 @@ import time
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 
+from corral.files.opening import DIRECTORY, open_below
+
 _BLOCK_BYTES = 512
 #: After so many files the disk is left to others for a moment.
 _POLITE_FILES = 2000
 _POLITE_SECONDS = 0.01
 #: Each level is held open, since a path may be longer than the kernel takes.
 MAX_DEPTH = 256
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class TooDeep(OSError):
@@ -33,7 +34,7 @@ class DiskUse:
     files: int
 
 
-def used_bytes(path: str) -> int:
+def used_bytes(path: str | os.PathLike[str]) -> int:
     """What vanishes while it is looked at does not count. Raises OSError if the directory itself cannot be read."""
     steps = measure_steps([path], must_exist=True)
     while True:
@@ -45,13 +46,15 @@ def used_bytes(path: str) -> int:
         time.sleep(_POLITE_SECONDS)
 
 
-def measure_steps(paths: Iterable[str], *, must_exist: bool = False) -> Generator[None, None, DiskUse]:
+def measure_steps(
+    paths: Iterable[str | os.PathLike[str]], *, must_exist: bool = False
+) -> Generator[None, None, DiskUse]:
     """The use of these directories together. Yields after some thousand files. Raises TooDeep, and with `must_exist`
     OSError if one of them cannot be read."""
     counted = _Counted()
     for path in paths:
         try:
-            descriptor = os.open(path, _DIRECTORY)
+            descriptor = os.open(path, DIRECTORY)
         except OSError:
             if must_exist:
                 raise
@@ -77,7 +80,7 @@ class _Counted:
                     continue
                 try:
                     # A job may have put something else there since it was listed, or closed it to everybody.
-                    inner = os.open(names.pop(), _DIRECTORY, dir_fd=parent)
+                    inner = open_below(parent, (names.pop(),))
                 except OSError:
                     continue
                 way.append((inner, []))

@@ -1,0 +1,205 @@
+"""Checks that no module opens a path that a job can change, but for those of `corral.files`.
+
+    python scripts/check_job_paths.py
+
+Two rules, over the folders whose code runs with the server's rights:
+
+1. A module that calls a file function by path is named in `OWN_FILES` below, with whose files it opens. A new one fails
+   until a reviewer has put it there: what a job can change is opened by `corral.files` only.
+2. A module that is named there does not name what gives paths of jobs or volumes (`JOB_PATHS`). One that has such a
+   path hands it to `corral.files`.
+
+Calls that start from a directory which is held open (`dir_fd=`) are allowed everywhere, but for `os.open`, which would
+follow links and wait for pipes.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent / "src" / "corral"
+FOLDERS = ("control", "engines", "server", "stores", "telemetry")
+
+# fmt: off
+#: Functions of modules, and methods of paths, that follow a path.
+FUNCTIONS = {
+    "os": {
+        "access", "chmod", "chown", "fwalk", "getxattr", "lchown", "link", "listdir", "listxattr", "lstat", "makedirs",
+        "mkdir", "mkfifo", "mknod", "open", "readlink", "remove", "removedirs", "removexattr", "rename", "renames",
+        "replace", "rmdir", "scandir", "setxattr", "stat", "statvfs", "symlink", "truncate", "unlink", "utime", "walk",
+    },
+    "os.path": {
+        "exists", "getmtime", "getsize", "isdir", "isfile", "islink", "ismount", "lexists", "realpath", "samefile",
+    },
+    "shutil": {"copy", "copy2", "copyfile", "copymode", "copystat", "copytree", "move", "rmtree"},
+}
+METHODS = {
+    "chmod", "exists", "expanduser", "glob", "hardlink_to", "is_dir", "is_file", "is_fifo", "is_mount", "is_socket",
+    "is_symlink", "iterdir", "lchmod", "lstat", "mkdir", "read_bytes", "read_text", "readlink", "rename", "resolve",
+    "rglob", "rmdir", "samefile", "symlink_to", "touch", "unlink", "write_bytes", "write_text",
+}
+# fmt: on
+#: What gives a path that a job can change.
+JOB_PATHS = {"checkpoint_dir", "job_directories", "output_dir", "path_of"}
+
+OWN_FILES: dict[str, str] = {
+    "stores/room.py": "the store",
+    "server/write_proof.py": "the server's home",
+    "server/ownership.py": "the server's home, and the engines' places",
+    "server/disk_guard.py": "the server's home",
+    "engines/local/terms.py": "the engine's own place",
+    "engines/local/fold.py": "run directories; the job-owned ones in them are only removed when empty",
+    "engines/holder.py": "runs as the job",
+    "engines/local/attempts.py": "run directories, which are the server's",
+    "engines/local/cgroups.py": "control groups",
+    "engines/local/container_job.py": "the runtime's environment and login, in a run directory",
+    "engines/local/container_mounts.py": "opens as the job's account, and mounts what the server made; see the module",
+    "engines/local/container_runtime.py": "the machine's own settings",
+    "engines/local/engine.py": "run directories, which are the server's",
+    "engines/local/faults.py": "drills, in the server's home",
+    "engines/local/instance_specs.py": "the helper and MPS, in the server's home",
+    "engines/local/link.py": "the spawner's log",
+    "engines/local/logs.py": "logs, in a run directory",
+    "engines/local/mps.py": "MPS, in the server's home",
+    "engines/local/places.py": "the server's own directories on the way to a job's",
+    "engines/local/processes.py": "/proc; and a virtual environment, as the job's account",
+    "engines/local/rundir.py": "run directories, which are the server's",
+    "engines/local/storage/buckets.py": "the directory around what an instance has of the node's disk",
+    "engines/local/storage/datasets.py": "checkouts, which no job can write to",
+    "engines/local/storage/driver.py": "the directories around volumes, which no job can pass",
+    "engines/local/storage/mounting.py": "the private place of an instance, and the directories around volumes",
+    "engines/local/storage/namespace.py": "directories that only root can change, in a namespace of the job's own",
+    "engines/local/storage/orders.py": "corral's own code",
+    "engines/local/storage/permissions.py": "the directories around volumes, which no job can pass",
+    "engines/local/storage/preparing.py": "the run directory, which is the server's",
+    "engines/local/storage/quotas.py": "the root of a volume, which lies where no job can pass",
+    "engines/local/storage/scratch.py": "the directory around what instances have of the node's disk",
+    "engines/local/supervisor.py": "the run directory, which is the server's",
+    "engines/local/watcher.py": "the engine's pipe",
+    "engines/slurm/attempts.py": "what was ordered, in the server's own directories",
+    "engines/slurm/engine.py": "what was ordered, in the server's own directories",
+    "engines/slurm/installing.py": "corral's own code",
+    "engines/slurm/laying_out.py": "the place of an instance, before it is given to the job",
+    "engines/slurm/news.py": "one file that all jobs append to: opened without links, see the module",
+    "engines/slurm/rundir.py": "the server's own directories; what jobs write, without links (`open_plain`)",
+    "engines/slurm/tokens.py": "tokens of an operator",
+    "engines/slurm/withholding.py": "the server's own directories",
+    "engines/workbench_host.py": "runs as the job",
+    "engines/workbench_relay.py": "runs as the job",
+    "server/committing.py": "words of the server's own workers",
+    "server/configfile.py": "the configuration",
+    "server/console_files.py": "the console",
+    "server/dataset_access.py": "clones of histories, in the server's home",
+    "server/foundation.py": "the server's home",
+    "server/isolation.py": "the server's home",
+    "server/lock.py": "the server's home",
+    "server/routes/pages.py": "corral's own code",
+    "server/secrets.py": "the server's keys",
+    "server/settings.py": "the configuration",
+    "server/simulating.py": "simulations, in the server's home",
+    "server/simulation_orders.py": "simulations, in the server's home",
+    "server/storage_places.py": "the server's home",
+    "server/volume_files.py": "uploads to buckets, in the server's home",
+    "stores/report_files.py": "reports, in the server's home",
+    "stores/sqlite.py": "the store",
+    "stores/workbench_keys.py": "keys, beside the jobs' directories",
+    "stores/workbenches.py": "corral's own code; the directory around a job's",
+    "stores/workspace.py": "the directories around jobs'",
+    "telemetry/history/file.py": "the history, in the server's home",
+    "telemetry/notices.py": "reports, in the server's home",
+}
+
+#: Modules that name paths of jobs and open none of them, although they open others.
+PASSES_ON = {
+    "engines/local/instance_specs.py": "to the supervisor, which hands them to corral.files",
+    "server/committing.py": "to the worker, which hands them to corral.files",
+    "server/volume_files.py": "to stores/volume_directory.py and stores/uploads.py",
+    "stores/workbench_keys.py": "its own `path_of` gives the server's files",
+    "stores/workspace.py": "makes them, and opens them with corral.files",
+}
+
+#: Calls that only look like it.
+NOT_FILES = {"ran.exists", "work.tx.credentials.touch"}
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and name of every call that follows a path."""
+    called = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _follows_path(node):
+            yield node.lineno, ast.unparse(node.func)
+        elif isinstance(node, ast.Attribute) and id(node) not in called and _is_function(ast.unparse(node)):
+            yield node.lineno, f"{ast.unparse(node)}, handed to others"
+        elif isinstance(node, ast.ImportFrom) and node.module in FUNCTIONS:
+            for name in node.names:
+                if _is_function(f"{node.module}.{name.name}"):
+                    yield node.lineno, f"import of {node.module}.{name.name}"
+
+
+def _is_function(name: str) -> bool:
+    owner, _, last = name.rpartition(".")
+    return last in FUNCTIONS.get(owner, ())
+
+
+def _follows_path(node: ast.Call) -> bool:
+    name = ast.unparse(node.func)
+    owner, _, last = name.rpartition(".")
+    if name in NOT_FILES:
+        return False
+    if name in ("open", "os.open"):
+        return True
+    if owner in FUNCTIONS:
+        return last in FUNCTIONS[owner] and not _is_held(node)
+    return bool(owner) and (last in METHODS or (last == "open" and _opens_file(node)))
+
+
+def _is_held(node: ast.Call) -> bool:
+    """The call is about a descriptor, or starts from one."""
+    is_relative = any(word.arg and word.arg.endswith("dir_fd") for word in node.keywords)
+    return is_relative or (bool(node.args) and ast.unparse(node.args[0]).endswith("descriptor"))
+
+
+def _opens_file(node: ast.Call) -> bool:
+    """`path.open("rb")` or `path.open(encoding=…)`: other things have an `open` without a mode."""
+    first = node.args[0] if node.args else None
+    is_mode = isinstance(first, ast.Constant) and isinstance(first.value, str) and set(first.value) <= set("rwxab+t")
+    return is_mode or any(word.arg in ("encoding", "mode", "errors") for word in node.keywords)
+
+
+def job_paths(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and name of everything that gives paths of jobs, where it is used."""
+    for node in ast.walk(tree):
+        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        if name in JOB_PATHS:
+            yield node.lineno, name
+
+
+def problems() -> Iterator[str]:
+    seen = set()
+    for path in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if name not in OWN_FILES:
+            for line, call in calls(tree):
+                yield f"{path}:{line}: {call}: use corral.files, or name the module in {Path(__file__).name}"
+            continue
+        if any(True for _ in calls(tree)):
+            seen.add(name)
+        for line, word in job_paths(tree) if name not in PASSES_ON else ():
+            yield f"{path}:{line}: {word} gives paths that jobs can change: hand them to corral.files in another module"
+    for name in sorted(OWN_FILES.keys() - seen):
+        yield f"{name} opens no file by its path any more: take it out of {Path(__file__).name}"
+
+
+def main() -> int:
+    found = list(problems())
+    for problem in found:
+        sys.stdout.write(f"{problem}\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""What kind of job a job is: by what it runs and on how many nodes, so that nobody chooses which quota counts it."""
+
+from __future__ import annotations
+
+from corral.control.errors import Invalid
+from corral.control.records import TASK_LABEL, JobSpec
+from corral.core.model import JobKind, Request
+
+#: What a workbench runs. The same for every workbench and every version, so that one of an earlier version starts
+#: again.
+HOST_COMMAND = (
+    "/bin/sh",
+    "-c",
+    'command -v python3 >/dev/null 2>&1 || exit 83; exec python3 -Iu "$CORRAL_JOB_DIR/workbench/host.py"',
+    "corral-workbench",
+)
+_WHY = {
+    JobKind.DISTRIBUTED: "a job on several nodes is distributed",
+    JobKind.TRAINING: "a program on one node is a training",
+    JobKind.PRESET: "a preset's job counts as one",
+    JobKind.WORKBENCH: "a workbench offers Jupyter or SSH",
+}
+
+
+def derived_kind(spec: JobSpec, request: Request) -> JobKind:
+    if spec.preset is not None:
+        return JobKind.PRESET
+    if TASK_LABEL in spec.labels or (spec.command == HOST_COMMAND and (spec.jupyter or spec.ssh)):
+        return JobKind.WORKBENCH
+    return JobKind.DISTRIBUTED if request.is_gang else JobKind.TRAINING
+
+
+def check_declared(declared: JobKind | None, spec: JobSpec, request: Request) -> None:
+    """What a person calls a job must be what it is."""
+    kind = derived_kind(spec, request)
+    if declared is None or declared is kind:
+        return
+    hint = "; corral workbench create makes one" if declared is JobKind.WORKBENCH else ""
+    raise Invalid(
+        f"this is a {kind} job, not a {declared} one: {_WHY[kind]}{hint}. Leave kind out", field="kind", kind=kind
+    )

@@ -1,0 +1,58 @@
+"""The check that only `corral.files` opens what jobs can change finds what it should."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def check() -> ModuleType:
+    path = Path(__file__).parents[2] / "scripts" / "check_job_paths.py"
+    spec = importlib.util.spec_from_file_location("check_job_paths", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open(path)",
+        "os.open(name, flags)",
+        "os.open(name, flags, dir_fd=held)",
+        "os.chown(path, 1, 1)",
+        "os.path.isdir(path)",
+        "shutil.rmtree(path)",
+        "path.write_text('x')",
+        "(home / name).read_bytes()",
+        "path.open('wb')",
+        "path.open(encoding='utf-8')",
+        "asyncio.to_thread(os.stat, path)",
+        "from os import stat",
+        "from shutil import rmtree",
+    ],
+)
+def test_a_call_that_follows_a_path_is_found(check: ModuleType, code: str) -> None:
+    assert list(check.calls(ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["os.unlink(name, dir_fd=held)", "os.fstat(held)", "os.utime(descriptor)", "tables.open()", "place.read(name, 9)"],
+)
+def test_what_starts_from_a_descriptor_is_allowed(check: ModuleType, code: str) -> None:
+    assert not list(check.calls(ast.parse(code)))
+
+
+def test_paths_of_jobs_are_recognised(check: ModuleType) -> None:
+    assert [name for _, name in check.job_paths(ast.parse("workspace.output_dir(job); driver.path_of(volume)"))] == [
+        "output_dir",
+        "path_of",
+    ]
