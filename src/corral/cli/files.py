@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -17,6 +17,9 @@ from corral.cli import words
 from corral.cli.failures import Refused
 from corral.cli.jobs import JobArgument
 from corral.cli.terminal import Terminal, command
+
+if TYPE_CHECKING:
+    from tarfile import TarInfo
 
 Progress = Callable[[int, "int | None"], None]
 
@@ -109,16 +112,35 @@ def keep(draft: IO[bytes], target: Path) -> None:
 
 
 def _unpack(draft: IO[bytes], target: Path) -> None:
-    """Only plain files, directories and links that stay inside: whatever the archive says, nothing is put elsewhere."""
+    """Only plain files, directories and links that stay inside: whatever the archive says, nothing is put elsewhere.
+
+    Python's own filter for this is missing in 3.11.0 to 3.11.3, and so in Debian 12.
+    """
     import tarfile
 
     draft.seek(0)
     target.mkdir(exist_ok=True)
     try:
         with tarfile.open(fileobj=draft, mode="r:gz") as archive:
-            archive.extractall(target, filter="data")
+            members = [member for member in archive.getmembers() if _is_harmless(member)]
+            # Links last: no file is written through one.
+            for member in sorted(members, key=lambda member: member.issym()):
+                member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+                archive.extract(member, target, set_attrs=not member.isdir())
     except (tarfile.TarError, EOFError) as error:
         raise Refused(f"cannot unpack what was received: {error}") from error
+
+
+def _is_harmless(member: TarInfo) -> bool:
+    parts = member.name.split("/")
+    if member.name.startswith("/") or ".." in parts:
+        return False
+    if not member.issym():
+        return member.isfile() or member.isdir()
+    # Steps up are counted at the beginning only: behind a directory that is a link itself they lead anywhere.
+    steps = member.linkname.split("/")
+    up = next((index for index, step in enumerate(steps) if step != ".."), len(steps))
+    return not member.linkname.startswith("/") and up < len(parts) and ".." not in steps[up:]
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -146,7 +146,7 @@ def laid(settings: Settings, parts: ExitStack, *, take_over: bool = False) -> Fo
         disk_limits=limits,
         disk_guard=guard,
     )
-    _start(foundation, isolation.operators_apart(store, isolated.accounts), parts)
+    _start(foundation, parts)
     _skip_used_ids(foundation, former)
     _tell_of_former(foundation, former, claim)
     return foundation
@@ -171,14 +171,14 @@ def _tell_of_former(foundation: Foundation, former: StoreHolder | None, claim: S
     foundation.controller.execute(lambda work: work.record(SYSTEM, "server.took-over", claim.home, detail=detail))
 
 
-def _start(foundation: Foundation, apart: Callable[[LaunchOrder], LaunchOrder], parts: ExitStack) -> None:
+def _start(foundation: Foundation, parts: ExitStack) -> None:
     """The controller, once it knows whom to ask before a launch."""
     controller, imaging, mounting = foundation.controller, foundation.imaging, foundation.mounting
     versions = DatasetMounting(store=foundation.store, settings=foundation.settings, box=foundation.box)
     controller.observe_cycles(foundation.metrics.observe_cycle)
     controller.prepare = lambda cluster, order: _prepare(foundation, cluster, order)
     controller.complete = lambda order: foundation.storing.noticed(
-        versions.completed(mounting.completed(imaging.completed(apart(order))))
+        versions.completed(mounting.completed(imaging.completed(order)))
     )
     for engine in foundation.clusters.engines.values():
         if isinstance(engine, FoldsAttempts):

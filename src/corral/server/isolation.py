@@ -11,13 +11,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corral.control.kinds import HOST_COMMAND
-from corral.control.ports import LaunchOrder, LaunchRefused, Store
-from corral.control.records import Role
 from corral.engines.local.accounts import AccountRules, own_account
 from corral.engines.local.instance_specs import Isolation
 from corral.engines.local.mps import start_mps
@@ -126,27 +122,6 @@ def _out_of_reach(settings: Settings) -> str | None:
 
 def _is_set(settings: Settings) -> bool:
     return any(key.startswith("local.run_as") for key in settings.sources)
-
-
-def operators_apart(store: Store, rules: AccountRules | None) -> Callable[[LaunchOrder], LaunchOrder]:
-    """A step before a launch that refuses workbenches of operators whose account other users share.
-
-    Other users of the account could answer in place of the workbench, in the operator's browser.
-    """
-
-    def checked(order: LaunchOrder) -> LaunchOrder:
-        if rules is None or order.command != HOST_COMMAND or not rules.is_shared(order.user):
-            return order
-        with store.read() as tables:
-            owner = tables.people.user(order.user)
-        if owner is not None and owner.role is Role.OPERATOR:
-            raise LaunchRefused(
-                f"{order.user} is an operator and shares an account of this machine with other users, who could act as "
-                f"an operator through a workbench on it: give {order.user} an account of its own in local.run_as.users"
-            )
-        return order
-
-    return checked
 
 
 def keep_private() -> None:

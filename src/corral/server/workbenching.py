@@ -148,10 +148,12 @@ class Workbenching:
             return None
         others = [(one.name, self._account(one.name)) for one in tables.people.users() if one.name != owner]
         sharing = [name for name, other in others if other is not None and other.uid == account.uid]
-        if not sharing:
+        if not sharing and not self._accounts.is_shared(owner):
             return None
+        # Users who come later may get the same one.
+        whose = ", ".join(sharing[:3]) or "users without one of their own"
         return (
-            f"the workbench of an operator would run as {account.name}, the account of {', '.join(sharing[:3])}"
+            f"the workbench of an operator would run as {account.name}, the account of {whose}"
             f"{' and others' if len(sharing) > 3 else ''}, too: give {owner} an account of its own "
             "(local.run_as.users in the configuration)"
         )

@@ -131,7 +131,7 @@ ACCOUNTS = {
         (Role.OPERATOR, None, {"bob": "nobody"}, "bob"),
         (Role.OPERATOR, "ann", {"bob": "nobody"}, None),
         (Role.OPERATOR, "ann", {"bob": "alias"}, "bob"),
-        (Role.OPERATOR, None, {}, None),
+        (Role.OPERATOR, None, {}, "users without one of their own"),
         (Role.SCIENTIST, None, {"bob": "nobody"}, None),
     ],
 )
@@ -139,7 +139,7 @@ def test_an_operators_workbench_runs_as_no_account_that_others_have(
     tmp_path: Path, role: Role, owners: str | None, others: dict[str, str], shared_with: str | None
 ) -> None:
     users = {**others, **({"ann": owners} if owners else {})}
-    rules = AccountRules(pattern="u-{user}", users=users, default="nobody", lookup=ACCOUNTS.get)
+    rules = AccountRules(pattern="u-{user}", users=users, default="nobody", share_default=True, lookup=ACCOUNTS.get)
     world = World(tmp_path, rules)
     world.store.users = [UserRecord(name="ann", role=role, created_at=0.0)]
     world.store.users += [UserRecord(name=name, role=Role.SCIENTIST, created_at=0.0) for name in others]
