@@ -60,6 +60,7 @@ OWN_FILES: dict[str, str] = {
     "engines/local/container_runtime.py": "the machine's own settings",
     "engines/local/engine.py": "run directories, which are the server's",
     "engines/local/faults.py": "drills, in the server's home",
+    "engines/local/image_rights.py": "notes about images, in the server's home",
     "engines/local/instance_specs.py": "the helper and MPS, in the server's home",
     "engines/local/link.py": "the spawner's log",
     "engines/local/logs.py": "logs, in a run directory",
@@ -93,6 +94,7 @@ OWN_FILES: dict[str, str] = {
     "server/configfile.py": "the configuration",
     "server/console_files.py": "the console",
     "server/dataset_access.py": "clones of histories, in the server's home",
+    "server/dataset_sent.py": "notes about uploads, in the server's home",
     "server/foundation.py": "the server's home",
     "server/isolation.py": "the server's home",
     "server/lock.py": "the server's home",
@@ -103,6 +105,7 @@ OWN_FILES: dict[str, str] = {
     "server/simulation_orders.py": "simulations, in the server's home",
     "server/storage_places.py": "the server's home",
     "server/volume_files.py": "uploads to buckets, in the server's home",
+    "server/workbench_ports.py": "the server's home",
     "stores/report_files.py": "reports, in the server's home",
     "stores/sqlite.py": "the store",
     "stores/workbench_keys.py": "keys, beside the jobs' directories",
@@ -114,6 +117,7 @@ OWN_FILES: dict[str, str] = {
 
 #: Modules that name paths of jobs and open none of them, although they open others.
 PASSES_ON = {
+    "engines/local/image_rights.py": "notes about images, in the server's home",
     "engines/local/instance_specs.py": "to the supervisor, which hands them to corral.files",
     "server/committing.py": "to the worker, which hands them to corral.files",
     "server/volume_files.py": "to stores/volume_directory.py and stores/uploads.py",
