@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.attacks.conftest import SharedMachine
+from tests.attacks.conftest import SharedMachine, shared_machine
 from tests.attacks.hostile_workbench import PROGRAM
 from tests.e2e.workbenches import create, token
 from tests.integration.api import problem
@@ -59,8 +59,13 @@ def test_a_socket_that_was_replaced_leads_to_nobody_elses_workbench(machine: Sha
     assert httpx.get(f"{anns['jupyter']['address']}lab", headers=token(machine.server, "ann")).text == "ann's secret"
 
 
-def test_an_operators_workbench_is_refused_an_account_that_others_have(machine: SharedMachine) -> None:
+def test_an_operators_workbench_is_refused_an_account_that_others_have(worker_id: str) -> None:
     """Others with its account could put a program of theirs in its place."""
+    with shared_machine(worker_id, settings=", share_default: true") as machine:
+        refuse_shared_workbenches(machine)
+
+
+def refuse_shared_workbenches(machine: SharedMachine) -> None:
     server = machine.server
     server.add_user("bob")  # has no account of his own either: both would be nobody
     with server.http() as http:

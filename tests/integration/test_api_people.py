@@ -165,6 +165,8 @@ def test_a_licence_is_verified_shown_and_not_needed(server: CorralServer, privat
             "store": True,
             "controller": True,
             "cluster local": True,
+            "disk": True,
+            "workers": True,
         }
         token = make_licence("sign", str(private_key), "Institute for Tests", "--days", "90")
         problem(ann.put("/about/licence", json={"token": token}), 403)

@@ -246,7 +246,7 @@ def _workbenches(
         store=store,
         files=DirectoryWorkbenches(workspace.home, _WORKBENCH_PROGRAMS),
         keys=WorkbenchKeys(workspace.key_file),
-        tools=LocalTools(),
+        tools=LocalTools(has_accounts=isolated.accounts is not None),
         accounts=isolated.accounts,
         clock=clock,
         ssh_listen=settings.server.host,

@@ -156,3 +156,13 @@ def test_a_job_without_a_number_is_looked_for_by_its_name(layout: Layout) -> Non
         job_of(sent)
     books.problem = SlurmRefused("Slurm accounting storage is disabled")
     assert job_of(sent) is None
+
+
+def test_an_id_that_a_controller_gave_again_after_a_crash_is_another_job(layout: Layout) -> None:
+    books, gone = Books(), given(layout, 7)
+    other = SlurmJob(id=7, uid=1001, name=f"{MARK}j-9.1-f00d", state="RUNNING", nodes=("node1",), started_at=NOW)
+    follow = following(books, layout).follow
+    follow([gone], [other], LATER)
+    assert gone.seen is None
+    follow([gone], [other], LATER + LOST_SECONDS + 1)
+    assert reason(gone) is EndReason.LOST

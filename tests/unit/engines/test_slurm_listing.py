@@ -66,16 +66,19 @@ def test_what_a_job_holds_is_told_for_each_of_its_nodes() -> None:
     assert (waiting.uid, waiting.name, waiting.comment) == (0, "", "")
 
 
-def test_what_stands_between_columns_is_another_one_each_time_and_no_column_is_free_text() -> None:
+def test_what_stands_between_columns_is_another_one_each_time_and_the_name_is_the_only_free_text() -> None:
     assert listing.new_nonce() != listing.new_nonce()
     names = {column.split(":")[0] for column in table_format(NONCE).split(",")}
-    assert names.isdisjoint({"Name", "Comment", "Command", "WorkDir", "Account", "WCKey", "AdminComment", "Dependency"})
+    assert names.isdisjoint({"Comment", "Command", "WorkDir", "Account", "WCKey", "AdminComment", "Dependency"})
 
 
 @pytest.mark.parametrize("text", ["\x1f", "\n", "\n18\x1f0\x1fRUNNING", "\x1b[31m", "\x1f5eed\x1f", "\x85"])
 def test_a_control_character_makes_a_row_unreadable_and_never_two_of_it(text: str) -> None:
     with pytest.raises(Unreadable, match="control characters in a row"):
         jobs_in(table({**RUNNING, "Reason": f"Resources{text}"}))
+    # Names are everybody's own: one with control characters is no name of corral's, and hides no other row.
+    odd, waiting = jobs_in(table({**RUNNING, "Name": f"corral{text}"}, WAITING))
+    assert (odd.id, odd.name, waiting.id) == (17, listing.UNREADABLE_NAME, 18)
 
 
 @pytest.mark.parametrize(
@@ -107,8 +110,8 @@ def test_nobody_waits_or_runs() -> None:
     [
         ({**RUNNING, "NodeList": "node[" + "1," * 300 + "9]"}, "NodeList of job 17 is cut off"),
         ({**RUNNING, "tres-alloc": "cpu=4," * 80}, "tres-alloc of job 17 is cut off"),
-        ({**RUNNING, "Reason": f"a{GAP}b"}, "14 columns instead of 13"),
-        ({**RUNNING, "Reason": f"a{END}b"}, "6 columns instead of 13"),
+        ({**RUNNING, "Reason": f"a{GAP}b"}, "15 columns instead of 14"),
+        ({**RUNNING, "Reason": f"a{END}b"}, "6 columns instead of 14"),
         ({**RUNNING, "UserID": "eve"}, "invalid literal for int"),
         ({**RUNNING, "JobID": "17_[1-3]"}, "invalid literal for int"),
         ({**RUNNING, "SubmitTime": "yesterday"}, "does not match format"),

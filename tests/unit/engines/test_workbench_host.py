@@ -51,7 +51,7 @@ def test_the_programs_of_a_virtual_environment_come_first() -> None:
 
 
 def test_the_probe_looks_where_the_workbench_will_look(tmp_path: Path) -> None:
-    tools = LocalTools({"PATH": str(tmp_path / "bin")}, is_root=False)
+    tools = LocalTools({"PATH": str(tmp_path / "bin")}, has_accounts=False)
     both = [Tool.JUPYTER, Tool.SSHD]
     nowhere = {"PATH": str(tmp_path / "nowhere")}
     assert Tool.JUPYTER in tools.missing(both, venv=None, env=nowhere)
@@ -63,7 +63,7 @@ def test_the_probe_looks_where_the_workbench_will_look(tmp_path: Path) -> None:
 
 def test_root_does_not_look_into_what_a_user_names(tmp_path: Path) -> None:
     """Whether a file is there could be another's secret: the workbench itself looks, with its account's rights."""
-    tools = LocalTools({"PATH": str(tmp_path / "bin")}, is_root=True)
+    tools = LocalTools({"PATH": str(tmp_path / "bin")}, has_accounts=True)
     program(tmp_path / "venv" / "bin", "jupyter-lab")
     for venv in (str(tmp_path / "venv"), str(tmp_path / "nowhere")):
         assert tools.missing([Tool.JUPYTER], venv=venv, env={}) == []

@@ -111,8 +111,8 @@ function checkCustomSize(draft: Draft, facts: Facts, speech: Speech, report: Rep
 
 function checkNodes({ kind, nodes }: Draft, { t }: Speech, report: Report): number {
   if (kind !== "distributed") return 1;
-  const count = wholeOf(nodes, 1, MOST_NODES);
-  if (count === undefined) report("nodes", t("wholeBad", { least: 1, most: MOST_NODES }));
+  const count = wholeOf(nodes, 2, MOST_NODES);
+  if (count === undefined) report("nodes", t("wholeBad", { least: 2, most: MOST_NODES }));
   return count ?? 1;
 }
 

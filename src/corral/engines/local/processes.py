@@ -177,8 +177,8 @@ def enter_job(
     if os.getppid() != parent:
         os._exit(1)  # the parent went before the line above could notice
     os.setsid()
-    # What the interpreter or the supervisor ignores would stay ignored in the job.
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    # What the interpreter, the supervisor or the shell that started the server ignores would stay ignored in the job.
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.dup2(null, 0)

@@ -16,14 +16,15 @@ _FINDERS = {Tool.JUPYTER: find_jupyter, Tool.SSHD: find_sshd}
 class LocalTools:
     """Implements `corral.control.ports.ToolProbe`: looks where the program in the workbench will look."""
 
-    def __init__(self, server_env: Mapping[str, str] | None = None, *, is_root: bool | None = None) -> None:
-        self._is_root = os.geteuid() == 0 if is_root is None else is_root
+    def __init__(self, server_env: Mapping[str, str] | None = None, *, has_accounts: bool = False) -> None:
+        """With `has_accounts`, workbenches run as other accounts than the server."""
+        self._has_accounts = has_accounts
         given = os.environ if server_env is None else server_env
         self._base = base_environment(given, python_dir=os.path.dirname(sys.executable))
 
     def missing(self, needed: Sequence[Tool], *, venv: str | None, env: Mapping[str, str]) -> list[Tool]:
-        if self._is_root and (venv or "PATH" in env):
-            # Root would see what the job's account cannot. The workbench itself looks, as that account, when it starts.
+        if self._has_accounts and (venv or "PATH" in env):
+            # The server sees what the job's account cannot. The workbench itself looks, as that account, at its start.
             return []
         found_in = environment({**self._base, **env}, venv)
         return [tool for tool in needed if _FINDERS[tool](found_in) is None]

@@ -452,7 +452,9 @@ class SlurmEngine:
         """Whether Slurm says that the job is its account's: no wrong id may end a stranger's job."""
         if not attempt.is_confirmed:
             jobs = asked(self._slurm.live)
-            attempt.is_confirmed = any(job.id == attempt.job_id and attempt.owner.owns(job) for job in jobs)
+            attempt.is_confirmed = any(
+                job.id == attempt.job_id and self._following.is_its(attempt, job) for job in jobs
+            )
         return attempt.is_confirmed
 
     def _is_broken(self, attempt: Attempt) -> bool:

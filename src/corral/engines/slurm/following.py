@@ -1,7 +1,7 @@
 """Brings attempts together with what Slurm says of them: its live jobs, all that it remembers, and then its books.
 
-A job is an attempt's by the id that Slurm gave it and by the account that Slurm says it has. Where no id is known,
-after a crash, it is the account's first job with the attempt's secret in its name.
+A job is an attempt's by the id that Slurm gave it, by the account that Slurm says it has, and by the attempt's secret
+in its name. Where no id is known, after a crash, it is the account's first job with that name.
 """
 
 from __future__ import annotations
@@ -98,6 +98,11 @@ class Following:
         mine = [job for job in jobs if name in (job.name, job.comment) and attempt.owner.owns(job)]
         return sorted(mine, key=lambda job: job.id)
 
+    def is_its(self, attempt: Attempt, job: SlurmJob) -> bool:
+        """Whether the job with the attempt's id is the attempt's. A controller that crashed may give the id of a job
+        that it lost to the next one, of the same account, too; the name tells the two apart."""
+        return attempt.owner.owns(job) and job.name in ("", attempt.job_name(self._mark))
+
     def _settle_claim(self, attempt: Attempt, jobs: Iterable[SlurmJob]) -> None:
         """What a job writes about itself makes nobody else's job an attempt's."""
         claimed_by, attempt.claimed_by = attempt.claimed_by, None
@@ -107,7 +112,7 @@ class Following:
     def _is_followed(self, attempt: Attempt, known: Mapping[int, SlurmJob], now: float) -> bool:
         """False if it is not over, and nothing is said of it although there should be."""
         job = known.get(attempt.job_id) if attempt.job_id is not None else None
-        if job is not None and attempt.owner.owns(job):
+        if job is not None and self.is_its(attempt, job):
             attempt.follow(job, self._layout, now)
             return True
         if job is not None:
@@ -121,7 +126,7 @@ class Following:
         kept = {job.id: job for job in booked or ()}
         for attempt in missing:
             job = kept.get(attempt.job_id) if attempt.job_id is not None else None
-            if job is not None and attempt.owner.owns(job):
+            if job is not None and self.is_its(attempt, job):
                 attempt.follow(job, self._layout, now)
             elif attempt.over_since is None:
                 attempt.over_since = now

@@ -4,9 +4,9 @@ Its JSON lists every job that the controller remembers, whatever one asks for, i
 short, that is a hundred times as much as is wanted. So the jobs that are not over are read from a table of our own,
 and JSON is left for those that ended without a word from their nodes.
 
-Anybody who may run sbatch chooses the name and the comment of a job, newlines and control characters included. So the
-table has neither, and what stands between its columns and rows is drawn anew for each call and passed in the
-environment, which no other account can read: no text of a job can end a column or begin a row.
+Anybody who may run sbatch chooses the name of a job, newlines and control characters included. So what stands between
+the columns and rows of the table is drawn anew for each call and passed in the environment, which no other account can
+read: no text of a job can end a column or begin a row.
 """
 
 from __future__ import annotations
@@ -40,8 +40,11 @@ _COLUMNS = {
     "NumCPUs": 8,
     "tres-alloc": 240,
     **dict.fromkeys(_ASKED, 60),
+    "Name": 100,
     "NodeList": 480,
 }
+#: Of a job whose name has control characters: none of corral's.
+UNREADABLE_NAME = "(unreadable)"
 #: In these a part is as wrong as nothing.
 _WHOLE = ("tres-alloc", "NodeList")
 
@@ -73,9 +76,11 @@ def _job(line: str, gap: str) -> SlurmJob:
     cells = [cell.strip(" ") for cell in line.split(gap)]
     if len(cells) != len(_COLUMNS):
         raise Unreadable(f"{len(cells)} columns instead of {len(_COLUMNS)}: {line[:200]!r}")
-    if any(map(_UNPRINTABLE.search, cells)):
-        raise Unreadable(f"control characters in a row: {line[:200]!r}")
     row = {name: "" if cell in ("N/A", "(null)") else cell for name, cell in zip(_COLUMNS, cells, strict=True)}
+    if _UNPRINTABLE.search(row["Name"]):
+        row["Name"] = UNREADABLE_NAME
+    if any(map(_UNPRINTABLE.search, row.values())):
+        raise Unreadable(f"control characters in a row: {line[:200]!r}")
     for name in _WHOLE:
         if len(row[name]) >= _COLUMNS[name]:
             raise Unreadable(f"{name} of job {row['JobID']} is cut off")
@@ -84,6 +89,7 @@ def _job(line: str, gap: str) -> SlurmJob:
     return SlurmJob(
         id=int(row["JobID"]),
         uid=int(row["UserID"]),
+        name=row["Name"],
         state=row["State"],
         reason="" if row["Reason"] == "None" else row["Reason"],
         nodes=tuple(nodes),

@@ -16,6 +16,7 @@ from corral.control import cloning, editing, idling, jobs, retention, scaling, v
 from corral.control.catalog import Catalog, load_catalog
 from corral.control.errors import NotFound, in_list
 from corral.control.job_clusters import homes_of
+from corral.control.kinds import HOST_COMMAND
 from corral.control.measuring import usage_totals
 from corral.control.permissions import may_see_job
 from corral.control.ports import Transaction
@@ -75,12 +76,20 @@ async def submit_jobs(body: JobBatch, caller: AnyCaller, context: Context) -> Li
 async def plan_job(body: JobCreate, caller: AnyCaller, context: Context) -> PlanView:
     """What would happen to this job now. Nothing is changed."""
     [whole] = await filled(context, [body])
-    trial, now = await context.execute(_try_out, caller, draft_of(whole))
+    trial, now = await context.execute(_try_out, caller, _planned_draft(whole))
     expected = None
     if trial.start is None and trial.job is not None and trial.picture is not None:
         expected = await asyncio.to_thread(context.estimating.foresee, trial.picture, trial.job, now)
     live = trial.picture.jobs if trial.picture is not None else {}
     return plan_view(trial, now, Veil(caller=caller, jobs=live), expected)
+
+
+def _planned_draft(body: JobCreate) -> jobs.JobDraft:
+    """A workbench can be tried out here, too. It runs what corral gives it, whatever command is named."""
+    if body.kind != "workbench":
+        return draft_of(body)
+    draft = draft_of(body.model_copy(update={"kind": None, "command": list(HOST_COMMAND)}))
+    return replace(draft, spec=replace(draft.spec, jupyter=True))
 
 
 async def where_of(
