@@ -124,7 +124,8 @@ def test_a_second_name_of_anothers_file_stays_the_others(machine: SharedMachine)
 def test_a_very_deep_directory_is_removed_with_its_job(machine: SharedMachine) -> None:
     deep = "cd $CORRAL_JOB_DIR; i=0; while [ $i -lt 1500 ]; do mkdir d && cd -P d || exit 1; i=$((i+1)); done"
     ended, log = machine.run("eve", deep)
-    assert ended["state"] == "completed", log
+    # What cannot be measured is over the limit, if it is looked at while the job still runs.
+    assert ended["state"] == "completed" or ended["end_reason"] == "disk_quota", log
     place = job_dir(machine, ended["id"])
     assert place.is_dir()
     with machine.server.http("eve") as http:

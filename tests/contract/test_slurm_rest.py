@@ -70,11 +70,11 @@ def test_both_ways_see_the_same(slurm: SlurmRest, slurm_rest: SlurmCluster) -> N
     seen = wait_for(slurm, gang, "RUNNING")
     assert (seen.nodes, seen.gpus, seen.cpus, seen.memory_mib) == (("node1", "node2"), 3, 2, 120)
     assert seen == next(one for one in commands.jobs() if one.id == gang)
-    # The table says the same as the JSON, but for which devices they are, when the time limit is reached, and any text
-    # of users.
+    # The table says the same as the JSON, but for which devices they are, when the time limit is reached, and the
+    # comment.
     listed = next(one for one in commands.live() if one.id == gang)
     unsaid = {"gpu_counts": {}, "gpu_indexes": {}, "exit_code": None, "signal": None, "ended_at": None}
-    unread = {"name": "", "comment": "", "user": ""}
+    unread = {"comment": "", "user": ""}
     assert listed == replace(seen, **unsaid, **unread, reason=listed.reason)  # type: ignore[arg-type]
     assert node(slurm, "node1").used_gpus == 3
     slurm.cancel(gang)
