@@ -170,6 +170,8 @@ def test_news_are_announced_and_shown_when_asked_for(visit: Visit, server: Corra
         job = http.post("/jobs", json={"name": "to-be-edited", "command": ["true"], "hold": True}).json()["id"]
     page = visit().open(f"/audit?subject={job}", "Audit log")
     table = page.get_by_role("table", name="Audit log")
+    # While the list loads the table has rows, too.
+    expect(table.get_by_text("job.submitted")).to_be_visible()
     expect(table.get_by_role("row")).to_have_count(2)
     with server.http("ann") as http:
         http.patch(f"/jobs/{job}", json={"priority": 2}).raise_for_status()

@@ -21,6 +21,7 @@ from corral.control.ports import (
     LaunchOrder,
     LogChunk,
     Observation,
+    Workspace,
 )
 from corral.core.model import EndReason, Node, job_of_attempt
 from corral.stores.store import SqlStore
@@ -206,7 +207,9 @@ def _gpus(order: LaunchOrder) -> set[tuple[str, int]]:
 # ------------------------------------------------------------------------------------------------ files
 
 
-class FaultyWorkspace:
+class FaultyWorkspace(Workspace):
+    """No files: only their failures."""
+
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
 
@@ -215,7 +218,13 @@ class FaultyWorkspace:
             raise OSError(5, "Input/output error")
         return {"CORRAL_JOB_DIR": f"/jobs/{job_id}"}
 
+    def prepare(self, job_id: str) -> None:
+        if self._faults.hits("workspace.prepare"):
+            raise OSError(5, "Input/output error")
+
     def put_once(self, job_id: str, name: str, value: Any) -> bool:
+        if self._faults.hits("workspace.put_once"):
+            raise OSError(28, "No space left on device")
         return True
 
     def remove(self, job_ids: Sequence[str]) -> None:

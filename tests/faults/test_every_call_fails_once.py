@@ -148,7 +148,7 @@ class Story:
         assert self.accepted, "a story about nothing"
         with self.store.read() as tx:
             records = tx.jobs.page(EVERY_JOB, sort="id", cursor=None, limit=500).items
-            events = tx.events.page(EventFilter(), cursor=None, limit=500).items
+            events = tx.events.page(EventFilter(), cursor=None, limit=5_000).items
             attempts = [attempt for record in records for attempt in tx.attempts.of_job(record.job.id)]
             replayed = list(replay(tx.cycles.since_base()))
             loaded = load_state(tx, Policies())

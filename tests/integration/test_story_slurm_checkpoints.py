@@ -58,7 +58,7 @@ def server(slurm_cluster: SlurmCluster, home: Path) -> Iterator[CorralServer]:
         for user in ("root", ACCOUNT):
             slurm_cluster.run("scancel", f"--user={user}", check=False)
         # An account whose programs run cannot be removed.
-        wait_until(lambda: not slurm_cluster.run("squeue", "-h").strip(), "everything has ended")
+        wait_until(lambda: not slurm_cluster.run("squeue", "-h", f"--user={ACCOUNT}").strip(), "its jobs have ended")
 
 
 def node_of(training: Training) -> str:

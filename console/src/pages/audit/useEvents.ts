@@ -34,9 +34,10 @@ export function useEvents(where: Where) {
     refetchOnMount: "always",
     gcTime: 0,
   });
-  const { fresh, forget } = useNews(where);
+  const items = result.data?.pages.flatMap((page) => page.items);
+  const { fresh, forget } = useNews(where, items);
   return {
-    items: result.data?.pages.flatMap((page) => page.items),
+    items,
     error: result.error,
     hasMore: result.hasNextPage,
     isLoadingMore: result.isFetchingNextPage,
@@ -50,23 +51,32 @@ export function useEvents(where: Where) {
   };
 }
 
-/** How many events that match came since the list was read. */
-function useNews(where: Where): { fresh: number; forget: () => void } {
-  const [news, setNews] = useState<{ where: Where; count: number }>({ where, count: 0 });
+/** The number of matching events of the stream that are newer than the list. */
+function useNews(where: Where, items: readonly EventView[] | undefined): { fresh: number; forget: () => void } {
+  const [news, setNews] = useState<{ where: Where; ids: readonly number[] }>({ where, ids: [] });
   useLiveEvents(
     useCallback(
       (event: ServerEvent) => {
         const told = eventOf(event);
         if (told === undefined || !matches(told, event.data, where)) return;
-        setNews((before) => ({ where, count: before.where === where ? before.count + 1 : 1 }));
+        setNews((before) => ({ where, ids: [...(before.where === where ? before.ids : []), told.id] }));
       },
       [where],
     ),
   );
-  return { fresh: news.where === where ? news.count : 0, forget: () => setNews({ where, count: 0 }) };
+  return {
+    fresh: news.where === where && items !== undefined ? newerThan(items, news.ids) : 0,
+    forget: () => setNews({ where, ids: [] }),
+  };
 }
 
-type Told = Pick<EventView, "actor" | "action" | "subject">;
+/** The list may have been read after an event was sent and before the stream delivered it. */
+export function newerThan(items: readonly Pick<EventView, "id">[], ids: readonly number[]): number {
+  const newest = items[0]?.id ?? 0;
+  return ids.filter((id) => id > newest).length;
+}
+
+type Told = Pick<EventView, "id" | "actor" | "action" | "subject">;
 
 function eventOf(event: ServerEvent): Told | undefined {
   // Greetings and ticks have no id: they are no events of the log.
@@ -74,7 +84,7 @@ function eventOf(event: ServerEvent): Told | undefined {
   const data: unknown = JSON.parse(event.data);
   if (typeof data !== "object" || data === null) return undefined;
   const { actor, action, subject } = data as Record<string, unknown>;
-  return { actor: String(actor), action: String(action), subject: String(subject) };
+  return { id: Number(event.id), actor: String(actor), action: String(action), subject: String(subject) };
 }
 
 function matches(event: Told, text: string, where: Where): boolean {
